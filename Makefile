@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml $(wildcard codec/native/source/*)
+$(STAMP): pyproject.toml setup.py $(wildcard codec/native/source/*)
 	$(PYTHON) -m venv $(VENV) 2>/dev/null || { tests/services/install python3-venv && $(PYTHON) -m venv $(VENV); }
 	$(BIN)/pip install --quiet --editable '.[test]'
 	mkdir -p build/types && ln -sfn ../.. build/types/tidemill

@@ -61,3 +61,14 @@ class UsageError(TidemillError):
 
 class InvariantViolated(TidemillError):
     """An internal invariant doesn't hold: report it as a bug."""
+
+
+class NotReproducible(Exception):
+    """The effect of a schema change can't be reproduced in the target: the table must be loaded again."""
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(f"{table} must be loaded again: {reason}")
+        self.table = table
+        """Full name of the source's table before the statement."""
+        self.reason = reason
+        """A sentence for users."""

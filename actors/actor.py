@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
 import pykka
 
@@ -17,16 +17,21 @@ if TYPE_CHECKING:
     from .process import Process
     from .system import ActorSystem
 
+T = TypeVar("T")
+M = TypeVar("M", contravariant=True)
 
-class Target(Protocol):
-    """A target of messages: a PooledRef or a Stream."""
+
+class Target(Protocol[M]):
+    """A target of messages M: a PooledRef, a Stream, or a bare mailbox."""
 
     @property
     def actor_inbox(self) -> Mailbox: ...
 
+    def offer(self, message: M) -> bool: ...
 
-class PooledActor(pykka.Actor):
-    """An actor that shares its system's worker threads; made by `ActorSystem.spawn`.
+
+class PooledActor(pykka.Actor, Generic[M]):
+    """An actor of messages M that shares its system's worker threads; made by `ActorSystem.spawn`.
 
     `__init__` runs in the thread that spawns it, everything else in its turns: one at a time, on any
     worker. A turn must not block, except on a driver in a system meant for blocking work.
@@ -53,7 +58,7 @@ class PooledActor(pykka.Actor):
     # --- for the actor itself, in its turn -------------------------------------------------------
 
     @property
-    def actor_ref(self) -> PooledRef[Self]:
+    def actor_ref(self) -> PooledRef[M]:
         return self._process.ref
 
     @property
@@ -68,7 +73,7 @@ class PooledActor(pykka.Actor):
     def clock(self) -> Clock:
         return self._process.system.clock
 
-    def send(self, target: Target, message: Any) -> None:
+    def send(self, target: Target[T], message: T) -> None:
         """Send without blocking.
 
         While the target is full, this message and later ones stay in the actor's outbox, and the actor gets
@@ -79,11 +84,15 @@ class PooledActor(pykka.Actor):
         """
         self._process.send(target.actor_inbox, message)
 
-    def after(self, seconds: float, message: Any) -> Timer:
+    def post(self, message: M) -> None:
+        """Receive `message` after those that wait, also with a full mailbox: one such message at a time."""
+        self._process.post(message)
+
+    def after(self, seconds: float, message: M) -> Timer:
         """Receive `message` once, in `seconds`; not if the actor is stopped or fails before."""
         return self._process.add_timer(seconds, message, periodic=False)
 
-    def every(self, seconds: float, message: Any) -> Timer:
+    def every(self, seconds: float, message: M) -> Timer:
         """Receive `message` every `seconds`; at most one of them waits in the mailbox."""
         return self._process.add_timer(seconds, message, periodic=True)
 
@@ -93,7 +102,7 @@ class PooledActor(pykka.Actor):
 
     # --- to override -----------------------------------------------------------------------------
 
-    def on_receive_batch(self, messages: Sequence[Any]) -> None:
+    def on_receive_batch(self, messages: Sequence[M]) -> None:
         """Handle told messages, in order. If this raises, none of them comes again."""
         for message in messages:
             self.on_receive(message)

@@ -42,14 +42,14 @@ class Life(Mailbox):
         "stop_futures", "supervisor", "system", "taken", "timers", "turn_since", "undelivered",
     )  # fmt: skip
 
-    actor: PooledActor
+    actor: PooledActor[Any]
     ref: PooledRef[Any]
 
     def __init__(self, system: ActorSystem, name: str, capacity: int) -> None:
         super().__init__(capacity, name)
         self.scheduled = True
         self.system = system
-        self.supervisor: PooledRef[Any] | None = None
+        self.supervisor: PooledRef[Failed] | None = None
         self.respawn: Respawn | None = None
         self.state = STARTING
         self.hand: list[Any] | None = None
@@ -132,7 +132,7 @@ class Life(Mailbox):
 
     def report(self, failed: Failed) -> None:
         supervisor = self.supervisor
-        if supervisor is None or not supervisor.actor_inbox.post(failed):
+        if supervisor is None or not supervisor.post(failed):
             log.error("%s failed and has no supervisor", self.name, exc_info=failed.error)
 
     def _pause(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from threading import Lock, current_thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pykka
 
@@ -17,7 +17,7 @@ from .process import Process
 if TYPE_CHECKING:
     from .actor import PooledActor
 
-A = TypeVar("A", bound="PooledActor")
+M = TypeVar("M", contravariant=True)
 
 
 class Stopped:
@@ -60,13 +60,13 @@ class SuspendedTask(Waiter):
         wake(self.woken)
 
 
-class PooledRef(pykka.ActorRef[A]):
-    """Reference to an actor of an ActorSystem; may be passed around and used in any thread."""
+class PooledRef(pykka.ActorRef[Any], Generic[M]):
+    """Reference to an actor of messages M; may be passed around and used in any thread."""
 
     actor_inbox: Process  # type: ignore[assignment]
 
     # Not pykka's: it would make a weak reference and copies of the actor's fields.
-    def __init__(self, process: Process, actor_class: type[A]) -> None:
+    def __init__(self, process: Process, actor_class: type[PooledActor[M]]) -> None:
         self.actor_inbox = process
         self.actor_class = actor_class
 
@@ -83,7 +83,7 @@ class PooledRef(pykka.ActorRef[A]):
         return Stopped(self.actor_inbox)
 
     @property
-    def _actor_weakref(self) -> Callable[[], A | None]:  # type: ignore[override]
+    def _actor_weakref(self) -> Callable[[], PooledActor[M] | None]:  # type: ignore[override]
         return lambda: getattr(self.actor_inbox, "actor", None)
 
     def is_alive(self) -> bool:
@@ -92,7 +92,7 @@ class PooledRef(pykka.ActorRef[A]):
 
     # --- one way ---------------------------------------------------------------------------------
 
-    def tell(self, message: Any, timeout: float | None = None) -> None:
+    def tell(self, message: M, timeout: float | None = None) -> None:
         """Send; an outside thread waits while the mailbox is full, up to `timeout` seconds.
 
         Raises pykka.ActorDeadError once the actor is stopped, and MailboxFull when the time is over.
@@ -117,12 +117,23 @@ class PooledRef(pykka.ActorRef[A]):
         else:
             self._put([message], 0, timeout)
 
-    def try_tell(self, message: Any) -> None:
+    def try_tell(self, message: M) -> None:
         """Send, or raise MailboxFull or pykka.ActorDeadError at once."""
         if not self.actor_inbox.offer(message):
             raise self._refusal()
 
-    def tell_many(self, messages: Sequence[Any], timeout: float | None = None) -> None:
+    def offer(self, message: M) -> bool:
+        """Send; return False if the mailbox is full or the actor is stopped."""
+        return self.actor_inbox.offer(message)
+
+    def post(self, message: M) -> bool:
+        """Send, also beyond the mailbox's bound; return False if the actor is stopped.
+
+        Only for messages whose number is bounded in itself, such as one tick a timer.
+        """
+        return self.actor_inbox.post(message)
+
+    def tell_many(self, messages: Sequence[M], timeout: float | None = None) -> None:
         """Send messages in order, as if told one by one but cheaper: 0.05 µs each.
 
         Errors as for `tell`; MailboxFull.accepted says how many were taken.
@@ -130,7 +141,7 @@ class PooledRef(pykka.ActorRef[A]):
         if not self.actor_inbox.offer_all(messages):
             self._put(messages, 0, timeout)
 
-    async def atell(self, message: Any) -> None:
+    async def atell(self, message: M) -> None:
         """Send; waits for room without blocking the event loop. Raises pykka.ActorDeadError.
 
         If cancelled, the message may have been accepted already.
@@ -140,7 +151,7 @@ class PooledRef(pykka.ActorRef[A]):
 
     # --- with an answer --------------------------------------------------------------------------
 
-    def ask(self, message: Any, *, block: bool = True, timeout: float | None = None) -> Any:
+    def ask(self, message: M, *, block: bool = True, timeout: float | None = None) -> Any:
         """Send and wait for what `on_receive` returns or raises; with block=False, a PooledFuture.
 
         Raises pykka.ActorDeadError if the actor stops first, MailboxFull if there was no room within
@@ -163,7 +174,7 @@ class PooledRef(pykka.ActorRef[A]):
             timeout = max(0.0, started + timeout - process.clock.now())
         return future.get(timeout=timeout)
 
-    async def aask(self, message: Any) -> Any:
+    async def aask(self, message: M) -> Any:
         """Like `ask`, without blocking the event loop."""
         future: PooledFuture[Any] = PooledFuture()
         entry = Ask(message, future)

@@ -80,7 +80,7 @@ class Stream(Generic[T]):
 
     # --- for those who send; any thread ----------------------------------------------------------
 
-    def try_put(self, item: T) -> bool:
+    def offer(self, item: T) -> bool:
         """Put an item in from outside of an actor; False if there is no room or it is closed."""
         return self.actor_inbox.offer(item)
 

@@ -18,9 +18,9 @@ from .mailbox import Waiting
 from .process import Process
 from .ref import PooledRef
 from .statistics import ActorStatistics, SystemStatistics, Totals
-from .supervision import Respawn, Restart
+from .supervision import Failed, Respawn, Restart
 
-A = TypeVar("A", bound=PooledActor)
+M = TypeVar("M")
 
 
 class ReadyQueue(Protocol):
@@ -73,14 +73,14 @@ class ActorSystem:
 
     def spawn(
         self,
-        actor_class: type[A],
+        actor_class: type[PooledActor[M]],
         *args: Any,
         capacity: int = 64,
         name: str | None = None,
-        supervisor: PooledRef[Any] | None = None,
+        supervisor: PooledRef[Failed] | None = None,
         restart: Restart | None = None,
         **kwargs: Any,
-    ) -> PooledRef[A]:
+    ) -> PooledRef[M]:
         """Create `actor_class(*args, **kwargs)` and start it.
 
         `capacity` is its mailbox's bound in messages. `supervisor` gets `Failed` when it fails; with

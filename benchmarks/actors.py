@@ -34,7 +34,7 @@ class Counting:
         return message
 
 
-class Pooled(Counting, PooledActor):
+class Pooled(Counting, PooledActor[Any]):
     pass
 
 

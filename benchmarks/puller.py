@@ -165,7 +165,7 @@ def _request(server: Server, region: int, version: int) -> bytes:
     return bytes(request.SerializeToString())
 
 
-class Received(PooledActor):
+class Received(PooledActor[Changes]):
     """A replacement of a table's writer that counts changes."""
 
     def __init__(self, rows: int, done: Event) -> None:

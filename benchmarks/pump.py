@@ -21,9 +21,10 @@ from ..codec.tidb.record import JobRecord
 from ..emulator.cluster import Cluster
 from ..emulator.server import Server as GrpcServer
 from ..emulator.server import unary_stream
-from ..events import Sorted, Ts
+from ..events import Changes, Sorted, Ts
+from ..puller.puller import SourceReport
 from ..puller.pump.collector import Collector
-from ..puller.pump.messages import Found
+from ..puller.pump.messages import Found, Pause, Resume, ToCollector
 from ..puller.pump.options import PumpOptions
 from ..puller.pump.progress import MergeProgress, PumpProgress
 from ..puller.pump.puller import PumpPuller
@@ -198,7 +199,7 @@ async def _bare_latencies(server: Server) -> Latencies:
     return latencies
 
 
-class Received(PooledActor):
+class Received(PooledActor[Sorted]):
     """A replacement of the stages after the sorter, which counts binlogs."""
 
     def __init__(self, done: Event, binlogs: int) -> None:
@@ -206,31 +207,38 @@ class Received(PooledActor):
         self._end = FIRST_TS + 10 * binlogs
         self._done = done
 
-    def on_receive(self, message: Any) -> None:
-        if isinstance(message, Sorted):
-            self._missing -= len(message.changes)
-            if message.resolved >= self._end:
-                if self._missing:
-                    raise RuntimeError(f"{self._missing} binlogs are missing")
-                self._done.set()
+    def on_receive(self, message: Sorted) -> None:
+        self._missing -= len(message.changes)
+        if message.resolved >= self._end:
+            if self._missing:
+                raise RuntimeError(f"{self._missing} binlogs are missing")
+            self._done.set()
 
 
-class Timed(PooledActor):
+class Timed(PooledActor[Sorted]):
     """A replacement of the stages after the sorter, which notes the latency of each resolved ts."""
 
     def __init__(self, done: Event, latencies: Latencies) -> None:
         self._done = done
         self._latencies = latencies
 
-    def on_receive(self, message: Any) -> None:
-        if isinstance(message, Sorted) and self._latencies.note(message.resolved):
+    def on_receive(self, message: Sorted) -> None:
+        if self._latencies.note(message.resolved):
             self._done.set()
+
+
+class _Reports(PooledActor[SourceReport]):
+    """A replacement of the coordinator, which needs none of them."""
+
+    def on_receive(self, message: SourceReport) -> None:
+        pass
 
 
 class _Follower:
     """Spawns the pullers. There are no jobs."""
 
-    collector: PooledRef[Any]
+    collector: PooledRef[ToCollector]
+    coordinator: PooledRef[SourceReport]
 
     def __init__(
         self, client: TikvClient, options: PumpOptions, system: ActorSystem, sorter: EventSorter
@@ -240,13 +248,19 @@ class _Follower:
         self._system = system
         self._sorter = sorter
 
-    def add(self, number: int, resolved: Ts) -> PooledRef[Any]:
+    def add(self, number: int, resolved: Ts) -> PooledRef[Changes]:
         return self._sorter.add_table(number, resolved)
 
-    def pull(self, number: int, progress: PumpProgress) -> PooledRef[Any]:
-        collector = self.collector
+    def pull(self, number: int, progress: PumpProgress) -> PooledRef[Pause | Resume]:
         return self._system.spawn(
-            PumpPuller, self._client, self._options, number, progress, collector, collector, "bench"
+            PumpPuller,
+            self._client,
+            self._options,
+            number,
+            progress,
+            self.collector,
+            self.coordinator,
+            "bench",
         )
 
     def apply(self, job: Job, ts: Ts) -> None:
@@ -288,7 +302,7 @@ def _latency(server: Server) -> float:
     return latencies.median()
 
 
-def _pulled(server: Server, start: Ts, receiver: type[PooledActor], *arguments: Any) -> float:
+def _pulled(server: Server, start: Ts, receiver: type[PooledActor[Sorted]], *arguments: Any) -> float:
     """Pull and merge all pumps above `start` until the receiver has enough; return the seconds."""
     done = Event()
     options = PumpOptions(pd=(server["pd"],), pumps=tuple(server["pumps"]))
@@ -300,7 +314,8 @@ def _pulled(server: Server, start: Ts, receiver: type[PooledActor], *arguments: 
         follower = _Follower(client, options, system, sorter)
         started = _now()
         merge = MergeProgress(start)
-        follower.collector = system.spawn(Collector, follower, merge, 0, capacity=64, supervisor=received)
+        follower.coordinator = system.spawn(_Reports)
+        follower.collector = system.spawn(Collector, follower, merge, 0, capacity=64)
         follower.collector.tell(Found([PumpStatus(host, host) for host in server["pumps"]]))
         done.wait()
         seconds = _now() - started

@@ -9,13 +9,13 @@ from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any
 
-from ..actors import ActorSystem, PooledActor
+from ..actors import ActorSystem, Failed, PooledActor
 from ..codec.tidb.column_type import ColumnFlag, Type
 from ..codec.tidb.table_info import ColumnInfo, DbInfo, TableInfo
 from ..events import Batch, Checkpoint, Sorted, Ts
 from ..mounter import BinlogMounter, SchemaHistory
 from ..routing import TableFilter
-from ..sink import Acknowledged, Deliver, Delivery, spawn_sink
+from ..sink import Acknowledged, Deliver, Delivery, FromSink, spawn_sink
 from ..sink.relay.options import RelayOptions
 from ..sink.relay.stage import RelayStage
 from ..store.store import Store
@@ -48,19 +48,19 @@ class _Dropping:
         pass
 
 
-class _Coordinator(PooledActor):
+class _Coordinator(PooledActor[FromSink | Failed]):
     """Notes when the sink has everything up to `last`."""
 
     def __init__(self, last: Ts, done: Event) -> None:
         self._last = last
         self._done = done
 
-    def on_receive(self, message: Any) -> None:
+    def on_receive(self, message: FromSink | Failed) -> None:
         if isinstance(message, Acknowledged) and message.checkpoint.ts >= self._last:
             self._done.set()
 
 
-class Decoding(PooledActor):
+class Decoding(PooledActor[Sorted]):
     """Decodes released binlogs for a sink; `done` is set once the sink has everything up to `last`."""
 
     def __init__(
@@ -70,9 +70,8 @@ class Decoding(PooledActor):
         self._sink = spawn_sink(blocking, delivery, coordinator)
         self._mounter = mounter
 
-    def on_receive(self, message: Any) -> None:
-        if isinstance(message, Sorted):
-            self.send(self._sink, Deliver(self._mounter.mount(message)))
+    def on_receive(self, message: Sorted) -> None:
+        self.send(self._sink, Deliver(self._mounter.mount(message)))
 
 
 @contextmanager

@@ -27,10 +27,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+from ..dialects.sqlite.types import compile_encode, declared_type
 from ..engine.checkpoint import CheckpointFile
 from ..events import Chunk, Column, CreateTable, Ddl, Item, Row, RowChange, Table, TableProgress, Transaction
 from ..sink import Delivery, open_sink
-from ..sink.sql.sqlite_types import compile_encode, declared_type
 from ..testing.mariadb import PASSWORD, MariaDb
 from ..testing.postgres import PostgreSql
 from . import sink_workers

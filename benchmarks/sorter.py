@@ -93,7 +93,7 @@ def _best(results: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: (max if name in rates else min)(result[name] for result in results) for name in results[0]}
 
 
-class Received(PooledActor):
+class Received(PooledActor[Sorted]):
     """The sorter's output: counts changes."""
 
     def __init__(self, counter: Counter) -> None:
@@ -139,7 +139,7 @@ class Ours:
         )
         received = self._system.spawn(Received, self._counter, capacity=16)
         self._sorter: EventSorter = open_sorter(options, self._system, received)
-        self._writers: list[PooledRef[Any]] = []
+        self._writers: list[PooledRef[Changes]] = []
         if settings["mode"] != "tables":
             self.register(range(settings["tables"]))
 

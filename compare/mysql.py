@@ -10,6 +10,15 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from ..dialects.address import parsed
+from ..dialects.mysql.fit import Fit
+from ..dialects.mysql.home import Home
+from ..dialects.mysql.modes import STRICT
+from ..dialects.mysql.session import UTC, MySqlSession
+from ..dialects.mysql.tables import Tables
+from ..dialects.mysql.text import name
+from ..dialects.options import MySqlOptions as TargetOptions
+from ..dialects.target import CHECKPOINT_TABLE, OWN_SCHEMA, difference
 from ..events import Checkpoint, Row, Table, TableName
 from ..puller.mysql.connection import Session, Unavailable, connect, disconnect, identify, query, translated
 from ..puller.mysql.failover import gtids_at
@@ -20,15 +29,6 @@ from ..puller.mysql.snapshot import current_end
 from ..puller.mysql.tables import SourceTable, find_tables, quoted, read_table
 from ..routing import TableFilter
 from ..sink.kind import SinkContext
-from ..sink.sql.address import parsed
-from ..sink.sql.mysql_fit import Fit
-from ..sink.sql.mysql_home import Home
-from ..sink.sql.mysql_modes import STRICT
-from ..sink.sql.mysql_session import UTC, MySqlSession
-from ..sink.sql.mysql_tables import Tables
-from ..sink.sql.mysql_text import name
-from ..sink.sql.options import MySqlOptions as TargetOptions
-from ..sink.sql.target import CHECKPOINT_TABLE, OWN_SCHEMA, difference
 from ..sources.kind import SourceContext
 from .mysql_reader import SESSION, MySqlReader
 from .mysql_repair import Repair
@@ -196,7 +196,7 @@ class MySqlTarget:
         return self._checkpoint.load()
 
     def reading(self) -> AbstractContextManager[Checkpoint]:
-        return self._checkpoint.reading("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        return self._checkpoint.reading("START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
     # --- tables
 

@@ -9,13 +9,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ..codec.mysql.result_rows import ResultRowsDecoder, select_expression
+from ..dialects.mysql.text import compile_key, key_columns, name
 from ..events import Column, Row, Table, not_a_member
+from ..events.per_table import PerTable
 from ..puller.mysql.connection import Session, is_mariadb, query, translated
 from ..puller.mysql.key_range import has_ranges
 from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.stream import Result
-from ..sink.per_table import PerTable
-from ..sink.sql.mysql_text import compile_key, key_columns, name
 from .side import Checksum, Key, Range
 
 SESSION: Final = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..dialects.mysql.text import compile_set, compile_values, compile_where, name
 from ..events import Row, Table
-from ..sink.sql.mysql_text import compile_set, compile_values, compile_where, name
 from .side import Settled
 
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Final
 
+from ..dialects.address import parsed
+from ..dialects.options import PostgresOptions
+from ..dialects.postgres.home import Home
+from ..dialects.postgres.session import PostgresSession
+from ..dialects.postgres.tables import Tables
+from ..dialects.postgres.text import name
+from ..dialects.postgres.types import DATES, INTEGERS
+from ..dialects.target import OWN_SCHEMA, difference
 from ..events import Checkpoint, Row, Table, TableName
+from ..events.per_table import PerTable
 from ..sink.kind import SinkContext
-from ..sink.per_table import PerTable
-from ..sink.sql.address import parsed
-from ..sink.sql.options import PostgresOptions
-from ..sink.sql.postgres_home import Home
-from ..sink.sql.postgres_session import PostgresSession
-from ..sink.sql.postgres_tables import Tables
-from ..sink.sql.postgres_text import name
-from ..sink.sql.postgres_types import DATES, INTEGERS
-from ..sink.sql.target import OWN_SCHEMA, difference
 from .postgres_values import Form, form_of, literal
 from .side import Key, Range, Settled, Source, Summing, Target
 from .target_checkpoint import TargetCheckpoint, explained

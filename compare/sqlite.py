@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from ..dialects.address import parsed
+from ..dialects.options import SqliteOptions
+from ..dialects.sqlite.table import quoted
+from ..dialects.sqlite.types import compile_encode, declared_type, from_sqlite
+from ..dialects.target import CHECKPOINT_TABLE, difference
 from ..errors import Retryable, SinkError
 from ..events import Checkpoint, Column, Row, Table, TableName
 from ..sink.kind import SinkContext
-from ..sink.sql.address import parsed
-from ..sink.sql.options import SqliteOptions
-from ..sink.sql.sqlite_table import quoted
-from ..sink.sql.sqlite_types import compile_encode, declared_type, from_sqlite
-from ..sink.sql.target import CHECKPOINT_TABLE, difference
 from .side import Key, Range, Settled, Source, Summing, Target
 from .target_checkpoint import TargetCheckpoint
 

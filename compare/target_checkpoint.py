@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ..codec.checkpoint import decode_checkpoint
+from ..dialects.target import CHECKPOINT_TABLE
 from ..errors import CheckpointError, SinkError, TidemillError
 from ..events import Checkpoint
-from ..sink.sql.target import CHECKPOINT_TABLE
 
 
 class TargetCheckpoint:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Event
-from typing import Any
+from typing import TypeAlias, assert_never
 
 from ..actors import Clock, Failed, PooledActor
-from ..errors import InvariantViolated, TidemillError
+from ..errors import TidemillError
 from ..events import Checkpoint, TablePosition, Ts
-from ..puller.puller import Connected, Retrying, SnapshotReport, StopRequested
-from ..sink import Acknowledged, Review, Seek
+from ..puller.puller import Connected, Retrying, SnapshotReport, SourceReport, StopRequested
+from ..sink import Acknowledged, FromSink, Review, Seek
 from .status import Retry
 from .unavailable import accounted
 
@@ -59,7 +59,10 @@ class Course:
             self.over.set()
 
 
-class Coordinator(PooledActor):
+Report: TypeAlias = FromSink | Review | SourceReport | Failed
+
+
+class Coordinator(PooledActor[Report]):
     """Receives reports of every stage, and ends the pipeline when all sinks have reached `until`."""
 
     def __init__(
@@ -85,7 +88,7 @@ class Coordinator(PooledActor):
     def on_start(self) -> None:
         self._finish_if_done()
 
-    def on_receive(self, message: Any) -> None:
+    def on_receive(self, message: Report) -> None:
         course = self._course
         match message:
             case Acknowledged(sink, checkpoint):
@@ -99,10 +102,11 @@ class Coordinator(PooledActor):
                 self._finish_if_done()
             case Seek(sink, at):
                 self._seek(sink, at)
-            case Failed(error=error, name=name, restart_seconds=None):
-                course.end(accounted(name, error))
-            case Failed(error=error, name=name, restart_seconds=float(seconds)):
-                course.fails(name, str(error), seconds)
+            case Failed(error=error, name=name, restart_seconds=seconds):
+                if seconds is None:
+                    course.end(accounted(name, error))
+                else:
+                    course.fails(name, str(error), seconds)
             case Connected(who=who):
                 course.recovers(who)
             case Retrying(error, seconds, who):
@@ -113,7 +117,7 @@ class Coordinator(PooledActor):
             case SnapshotReport():
                 course.snapshot = message
             case _:
-                raise InvariantViolated(f"the coordinator got {message!r}")
+                assert_never(message)
 
     def _seek(self, sink: str, at: TablePosition) -> None:
         try:

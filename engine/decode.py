@@ -38,7 +38,7 @@ class Counts:
                     self._has_rows = False
 
 
-class DecodeActor(PooledActor):
+class DecodeActor(PooledActor[Sorted | Deliver]):
     """Decodes the sorter's output and passes the items to every sink.
 
     With `until`, the rank of a position, transactions that begin after it are dropped, except while tables
@@ -48,7 +48,7 @@ class DecodeActor(PooledActor):
     def __init__(
         self,
         source: Source,
-        sinks: Sequence[PooledRef[Any]],
+        sinks: Sequence[PooledRef[Deliver]],
         counts: Counts,
         until: Any,
         loading: bool,

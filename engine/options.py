@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import config
 from ..actors import Clock
+from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS
 from ..errors import ConfigError
 from ..mounter import Policy, Rule
 from ..mounter.mysql.change import KINDS as DDL_KINDS
@@ -19,7 +20,7 @@ from ..sharding import Routes
 from ..sharding.options import RouteRule, ShardingOptions, sharding_options
 from ..sink import Sink
 from ..sink.kind import SinkContext
-from ..sink.omissions import MARK_SCHEMA, MARK_TABLE, MARKS, OmissionOptions
+from ..sink.omissions import OmissionOptions
 from ..sink.registry import GivenSink, given_sink, open_given
 from ..sink.relay.options import RelayOptions
 from ..sorter import SorterOptions

@@ -49,6 +49,9 @@ class SnapshotReport(Struct, frozen=True):
     tables: int
 
 
+SourceReport: TypeAlias = Connected | Retrying | StopRequested | SnapshotReport
+"""Messages of a source to the coordinator."""
+
 State: TypeAlias = Literal["connecting", "snapshot", "catching up", "following"]
 
 

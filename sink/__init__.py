@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from .messages import Acknowledged as Acknowledged
     from .messages import Deliver as Deliver
     from .messages import Flush as Flush
+    from .messages import FromSink as FromSink
     from .messages import LoadAgain as LoadAgain
     from .messages import Review as Review
     from .messages import Seek as Seek
+    from .messages import ToSink as ToSink
     from .registry import open_sink as open_sink
     from .resume_filter import ResumeFilter as ResumeFilter
     from .sink import CheckpointStore as CheckpointStore
-    from .sink import NotReproducible as NotReproducible
     from .sink import Sink as Sink
 
 _NAMES = Names(
@@ -37,9 +38,9 @@ _NAMES = Names(
         "DeliveryOptions": ".delivery",
         "DeliveryStatistics": ".delivery",
         "Flush": ".messages",
+        "FromSink": ".messages",
         "LoadAgain": ".messages",
         "LoadRequired": ".delivery",
-        "NotReproducible": ".sink",
         "ReplayRequired": ".delivery",
         "ResumeFilter": ".resume_filter",
         "RetryDelay": ".actor",
@@ -47,6 +48,7 @@ _NAMES = Names(
         "Seek": ".messages",
         "Sink": ".sink",
         "SinkActor": ".actor",
+        "ToSink": ".messages",
         "open_sink": ".registry",
         "spawn_sink": ".actor",
     },

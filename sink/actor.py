@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from typing import Any, assert_never
 
-from ..actors import ActorSystem, PooledActor, PooledRef, Restart, Timer
+from msgspec import Struct
+
+from ..actors import ActorSystem, Failed, PooledActor, PooledRef, Restart, Timer
 from ..errors import Retryable
-from ..events import Checkpoint, TablePosition
+from ..events import Checkpoint, Item, TablePosition
 from .delivery import Delivery, ReplayRequired
-from .messages import Acknowledged, Deliver, Flush, LoadAgain, Review, Seek
+from .messages import Acknowledged, Deliver, Flush, FromSink, LoadAgain, Review, Seek, ToSink
 
 
-class _Tick:
+class _Tick(Struct, frozen=True):
     """To itself: a checkpoint that advanced without rows is due."""
 
 
-class SinkActor(PooledActor):
+class SinkActor(PooledActor[ToSink | _Tick]):
     """Passes items to a Delivery, and reports durable checkpoints to the coordinator.
 
     All messages waiting when the sink is free make one batch: a single transaction when idle, many under
@@ -29,7 +30,7 @@ class SinkActor(PooledActor):
 
     takes_all = True
 
-    def __init__(self, delivery: Delivery, coordinator: PooledRef[Any]) -> None:
+    def __init__(self, delivery: Delivery, coordinator: PooledRef[FromSink]) -> None:
         super().__init__()
         self._delivery = delivery
         self._coordinator = coordinator
@@ -40,19 +41,36 @@ class SinkActor(PooledActor):
         self._delivery.seek = self._seek
         self._run()
 
-    def on_receive_batch(self, messages: Sequence[Any]) -> None:
-        for kind, alike in groupby(messages, type):
-            if kind is Deliver:  # in one call: a relay syncs once a call
-                self._delivery.accept([item for message in alike for item in message.items])
-            elif kind is Review:
-                self._delivery.review()
-            elif kind is LoadAgain:
-                for message in alike:
-                    for table in message.tables:
+    def on_receive_batch(self, messages: Sequence[ToSink | _Tick]) -> None:
+        flushes = False
+        items: list[Item] = []
+        for message in messages:
+            match message:
+                case Deliver():
+                    items += message.items
+                case Review():
+                    self._accept(items)
+                    self._delivery.review()
+                case LoadAgain(tables):
+                    self._accept(items)
+                    for table in tables:
                         self._delivery.load_again(table)
+                case Flush():
+                    flushes = True
+                case _Tick():
+                    pass
+                case _:
+                    assert_never(message)
+        self._accept(items)
         self._run()
-        if any(isinstance(message, Flush) for message in messages):
+        if flushes:
             self._delivery.flush(self.clock.now())
+
+    def _accept(self, items: list[Item]) -> None:
+        """Pass on what neighbouring messages delivered, in one call: a relay syncs once a call."""
+        if items:
+            self._delivery.accept(items[:])
+            items.clear()
 
     def _run(self) -> None:
         again = self._delivery.run(self.clock.now())
@@ -89,11 +107,11 @@ class RetryDelay(Restart):
 def spawn_sink(
     system: ActorSystem,
     delivery: Delivery,
-    coordinator: PooledRef[Any],
+    coordinator: PooledRef[FromSink | Failed],
     *,
     capacity: int = 16,
     patience: Restart | None = None,
-) -> PooledRef[SinkActor]:
+) -> PooledRef[ToSink]:
     """Start a sink's actor in a system for blocking work.
 
     The coordinator receives Acknowledged, and, as the supervisor, Failed. With `restart_seconds` the sink is

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from ..codec.native import library
 from ..codec.native.time_texts import time_texts
-from .text import time_text
+from ..codec.text import time_text
 
 
 def as_text(values: pa.Array, scale: int) -> pa.Array:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from ..chain import Barrier, Element, Keep, Lag, Mark, emptied
-from ..errors import SinkError
+from ..errors import NotReproducible, SinkError
 from ..events import (
     Batch,
     ChangeDetails,
@@ -24,7 +24,7 @@ from ..events import (
 )
 from .reached import Reached
 from .resume_filter import without_tables
-from .sink import NotReproducible, Sink
+from .sink import Sink
 from .table_load import tables_of
 
 log = logging.getLogger("tidemill.sink")

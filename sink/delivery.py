@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from ..chain import Barrier, Chain, Stage, StageContext
-from ..errors import InvariantViolated, Retryable, SinkError, TidemillError
+from ..errors import InvariantViolated, NotReproducible, Retryable, SinkError, TidemillError
 from ..events import (
     STALE,
     Batch,
@@ -22,7 +22,7 @@ from ..events import (
 )
 from .batch_cutter import BatchCutter
 from .resume_filter import START, ResumeFilter
-from .sink import NotReproducible, Sink, WorkersProgress
+from .sink import Sink, WorkersProgress
 from .table_load import creates_for_snapshot
 
 

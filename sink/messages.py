@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from msgspec import Struct
 
 from ..events import Checkpoint, Item, TablePosition
@@ -42,3 +44,8 @@ class Seek(Struct, frozen=True):
 
     sink: str
     at: TablePosition
+
+
+ToSink: TypeAlias = Deliver | Flush | Review | LoadAgain
+FromSink: TypeAlias = Acknowledged | Seek
+"""To the coordinator."""

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..chain import Element, Mark, StageContext, emptied
+from ..dialects.options import MARKS
 from ..errors import ConfigError, SinkError
 from ..events import Checkpoint, Ddl, Rows, Run, Transaction, Ts, Wait
 
-MARK_SCHEMA: Final = "retl"
-MARK_TABLE: Final = "_drainer_repl_mark"
-MARKS: Final = f"{MARK_SCHEMA}.{MARK_TABLE}"
-"""TiDB-Binlog's table, in which each transaction of a drainer changes a row of its channel."""
 _CHANNEL: Final = "channel_id"
 
 

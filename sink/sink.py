@@ -7,17 +7,6 @@ from typing import NamedTuple, Protocol
 from ..events import Batch, Checkpoint, Wait
 
 
-class NotReproducible(Exception):
-    """The effect of a schema change can't be reproduced in the target: the table must be loaded again."""
-
-    def __init__(self, table: str, reason: str) -> None:
-        super().__init__(f"{table} must be loaded again: {reason}")
-        self.table = table
-        """Full name of the source's table before the statement."""
-        self.reason = reason
-        """A sentence for users."""
-
-
 class Sink(Protocol):
     """A target. Called by one thread at a time: by the feed to open it, then only by its SinkActor.
 

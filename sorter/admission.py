@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..actors import Clock, PooledActor
 from ..actors.mailbox import Mailbox
@@ -135,7 +135,10 @@ class AdmissionControl:
             self.intake.offer(WAKE)
 
 
-class Part(PooledActor):
+M = TypeVar("M", contravariant=True)
+
+
+class Part(PooledActor[M]):
     """An actor of a sorter. Its failure closes admission, so that no source waits and its supervisor can stop
     the rest."""
 

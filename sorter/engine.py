@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from ..actors import ActorSystem, PooledRef, Target
-from ..events import Ts, Wait, room_wait
+from ..actors import ActorSystem, Failed, PooledRef, Target
+from ..events import Changes, Sorted, Ts, Wait, room_wait
 from ..store.plan import Outcome, Plan
 from .admission import AdmissionControl, Part
-from .arrivals import WAKE, Arrivals
+from .arrivals import WAKE, Arrivals, Wake
 from .intake import Intake, Spill
-from .merge import Merger, Progress
+from .merge import Merger, Progress, Read, RunsRead
 from .sorter import SorterOptions, SorterStatistics
 from .table import Table
 from .tier import Tier
 from .writer import Writer
+
+M = TypeVar("M")
 
 _uids = count(1)
 
@@ -28,11 +30,11 @@ NO_BOUND: Final = 1 << 16
 class Engine:
     """The base of the engines, which spawn their actors and say where a table's changes go."""
 
-    _merger: PooledRef[Any]
-    _intake: PooledRef[Any]
+    _merger: PooledRef[Wake | RunsRead]
+    _intake: PooledRef[Wake]
 
     def __init__(
-        self, options: SorterOptions, system: ActorSystem, supervisor: PooledRef[Any] | None, tier: Tier
+        self, options: SorterOptions, system: ActorSystem, supervisor: PooledRef[Failed] | None, tier: Tier
     ) -> None:
         self._options = options
         self._system = system
@@ -46,13 +48,15 @@ class Engine:
         self._tables: dict[int, Writer] = {}
 
     def _spawn(
-        self, part: type[Part], *args: Any, capacity: int = NO_BOUND, name: str | None = None
-    ) -> PooledRef[Any]:
+        self, part: type[Part[M]], *args: Any, capacity: int = NO_BOUND, name: str | None = None
+    ) -> PooledRef[M]:
         return self._system.spawn(
             part, self._gate, *args, capacity=capacity, name=name, supervisor=self._supervisor
         )
 
-    def _spawn_merger(self, downstream: Target, readers: Sequence[PooledRef[Any]] = ()) -> PooledRef[Any]:
+    def _spawn_merger(
+        self, downstream: Target[Sorted], readers: Sequence[PooledRef[Read]] = ()
+    ) -> PooledRef[Wake | RunsRead]:
         return self._spawn(
             Merger, self._arrivals, self._tier, self._progress, downstream, readers, self._options.merge_bytes
         )
@@ -60,14 +64,14 @@ class Engine:
     def _spawn_intake(self, spill: Spill | None = None) -> None:
         self._set_intake(self._spawn(Intake, self._tables, self._tier, self._arrivals, self._merger, spill))
 
-    def _set_intake(self, intake: PooledRef[Any]) -> None:
+    def _set_intake(self, intake: PooledRef[Wake]) -> None:
         self._gate.intake = intake.actor_inbox
         self._intake = intake
 
     def _new_table(self, table_id: int, uid: int, resolved: Ts, now: float) -> Table:
         return Table(table_id, uid, 0, resolved, now)
 
-    def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Any]:
+    def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Changes]:
         with self._lock:
             if table_id in self._tables:
                 raise ValueError(f"table {table_id} is in the sorter already")
@@ -153,4 +157,4 @@ class Engine:
 
     def _wake(self, merger_rests: bool) -> None:
         if merger_rests:
-            self._merger.actor_inbox.offer(WAKE)
+            self._merger.offer(WAKE)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, count, repeat
 from typing import Any, Final
 
-from ..actors import PooledRef, Timer
+from ..actors import PooledActor, PooledRef, Timer
 from ..actors.future import Ask
 from ..events import Changes, KvChange, Ts
 from .admission import AdmissionControl, Part
-from .arrivals import WAKE, Arrivals
+from .arrivals import WAKE, Arrivals, Wake
 from .cut import make_runs
 from .run import Run
 from .size import estimate, measure
@@ -30,11 +30,11 @@ RUN_CHANGES: Final = 2500
 RUN_BYTES: Final = 1 << 20
 """Maximum bytes of a run, about: the Merger opens runs as a whole."""
 
-Spill = Callable[[list[Run]], Iterator[tuple[PooledRef[Any], Any]]]
-"""Returns the actors and messages that send runs to disk."""
+Spill = Callable[[list[Run], PooledActor[Wake]], None]
+"""Has the actor given, in its turn, send runs to disk."""
 
 
-class Intake(Part):
+class Intake(Part[Wake]):
     """Makes runs of the changes told to the Writers, puts them into the memory tier, and spills what exceeds
     its quota. It takes nothing while the disk or the Merger lags behind.
 
@@ -48,7 +48,7 @@ class Intake(Part):
         writers: Mapping[int, Writer],
         tier: Tier,
         arrivals: Arrivals,
-        merger: PooledRef[Any],
+        merger: PooledRef[Wake],
         spill: Spill | None,
     ) -> None:
         super().__init__(gate)
@@ -59,7 +59,7 @@ class Intake(Part):
         self._spill = spill
         self._timer: Timer | None = None
 
-    def on_receive_batch(self, _messages: Sequence[Any]) -> None:
+    def on_receive_batch(self, _messages: Sequence[Wake]) -> None:
         gate = self._gate
         if gate.is_closed:
             return
@@ -110,8 +110,7 @@ class Intake(Part):
         if self._arrivals.post(runs, resolved, self.clock.now()):
             self.send(self._merger, WAKE)
         if spilled and self._spill is not None:
-            for target, message in self._spill(spilled):
-                self.send(target, message)
+            self._spill(spilled, self)
 
     def _collect(
         self, asks: list[Ask]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..actors import ActorSystem, PooledRef, Target
-from ..events import Ts
+from ..actors import ActorSystem, Failed, PooledRef, Target
+from ..events import Sorted, Ts
 from .engine import Engine
 from .sorter import SorterOptions
 from .tier import Tier
@@ -22,8 +20,8 @@ class MemorySorter(Engine):
         self,
         options: SorterOptions,
         system: ActorSystem,
-        downstream: Target,
-        supervisor: PooledRef[Any] | None,
+        downstream: Target[Sorted],
+        supervisor: PooledRef[Failed] | None,
     ) -> None:
         super().__init__(options, system, supervisor, Tier(None))
         self._merger = self._spawn_merger(downstream)

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from msgspec import Struct
 
@@ -14,7 +14,7 @@ from ..actors import PooledRef, Target
 from ..errors import InvariantViolated
 from ..events import KvChange, Sorted, Ts
 from .admission import AdmissionControl, Part
-from .arrivals import WAKE, Arrivals
+from .arrivals import WAKE, Arrivals, Wake
 from .cursor import MergeCursor, Slice, join
 from .cut import split
 from .run import Owners, Run, floor
@@ -35,7 +35,7 @@ class Read(Struct, frozen=True):
     """To a Reader: bring these runs back from disk, and answer with one RunsRead."""
 
     runs: list[Run]
-    reply_to: Target
+    reply_to: Target[RunsRead]
 
 
 class RunsRead(Struct, frozen=True):
@@ -66,7 +66,7 @@ MANY: Final = 16
 """If more than 1/16 of the tables advanced, the lowest resolved ts is searched among all of them."""
 
 
-class Merger(Part):
+class Merger(Part[Wake | RunsRead]):
     """Sends whole transactions of all tables downstream, as far as every table is resolved.
 
     Runs are opened in the order of their first changes, up to `open_bytes`. Changes before the first run
@@ -80,8 +80,8 @@ class Merger(Part):
         arrivals: Arrivals,
         tier: Tier,
         progress: Progress,
-        downstream: Target,
-        readers: Sequence[PooledRef[Any]],
+        downstream: Target[Sorted],
+        readers: Sequence[PooledRef[Read]],
         open_bytes: int,
     ) -> None:
         super().__init__(gate)
@@ -107,7 +107,7 @@ class Merger(Part):
         self._torn: Ts | None = None
         """The commit ts that was sent in part; None if there is none."""
 
-    def on_receive_batch(self, messages: Sequence[Any]) -> None:
+    def on_receive_batch(self, messages: Sequence[Wake | RunsRead]) -> None:
         self._gate.moved_at = self.clock.now()
         for message in messages:
             if isinstance(message, RunsRead):

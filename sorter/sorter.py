@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Literal, Protocol, TypeAlias, assert_never, get_args
 
-from ..actors import ActorSystem, PooledRef, Target
+from ..actors import ActorSystem, Failed, PooledRef, Target
 from ..errors import ConfigError
-from ..events import Ts, Wait
+from ..events import Changes, Sorted, Ts, Wait
 from ..store.plan import Outcome, Plan
 
 
@@ -42,7 +42,7 @@ class EventSorter(Protocol):
     Methods may be called from any thread.
     """
 
-    def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Any]:
+    def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Changes]:
         """Begin a table whose changes all lie above `resolved`; tell its `Changes` to the ref.
 
         From now on nothing above its resolved ts leaves. Raises ValueError if the table is there.
@@ -73,11 +73,15 @@ class EventSorter(Protocol):
         """Stop the actors and release the directory. Not from an actor's turn. Safe to repeat."""
 
 
+Engine: TypeAlias = Literal["db", "memory", "unified"]
+Layout: TypeAlias = Literal["block", "event"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SorterOptions:
     """Options of the sorter. Raises ConfigError that names the accepted values."""
 
-    engine: str = "db"
+    engine: Engine = "db"
     """`db` spills to RocksDB beyond `memory_bytes`, `unified` to plain files; `memory` has no bound and never
     spills."""
     directory: Path | None = None
@@ -90,7 +94,7 @@ class SorterOptions:
     ahead_bytes: int = 1 << 30
     """Bytes ready to leave that are taken in while a sink is stuck, which it is 5 s after the last that left;
     at most half of `max_disk_bytes`. Otherwise, and beyond it, a source waits from 8 MiB on."""
-    layout: str = "block"
+    layout: Layout = "block"
     """`block` writes sorted runs of about 1,000 changes as one value, `event` each change by itself."""
     block_changes: int = 1000
     """Maximum number of changes in a run on disk."""
@@ -103,8 +107,8 @@ class SorterOptions:
     for cores that Python's threads can't use: here a second one only halves what is written at once."""
 
     def __post_init__(self) -> None:
-        _one_of("engine", self.engine, tuple(_ENGINES))
-        _one_of("layout", self.layout, ("block", "event"))
+        _one_of("engine", self.engine, get_args(Engine))
+        _one_of("layout", self.layout, get_args(Layout))
         for name in ("memory_bytes", "ahead_bytes"):
             _at_least(name, getattr(self, name), 0)
         for name in ("block_changes", "block_bytes", "merge_bytes", "stores"):
@@ -114,7 +118,10 @@ class SorterOptions:
 
 
 def open_sorter(
-    options: SorterOptions, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None = None
+    options: SorterOptions,
+    system: ActorSystem,
+    downstream: Target[Sorted],
+    supervisor: PooledRef[Failed] | None = None,
 ) -> EventSorter:
     """Start the engine that the options name.
 
@@ -127,38 +134,26 @@ def open_sorter(
         raise ConfigError(
             f"sorter.directory: the {options.engine} engine needs one; any directory of its own will do"
         )
-    return _ENGINES[options.engine](options, system, downstream, supervisor)
+    return _engine(options.engine)(options, system, downstream, supervisor)
 
 
-def _open_memory(
-    options: SorterOptions, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None
-) -> EventSorter:
-    from .memory import MemorySorter
+def _engine(name: Engine) -> Callable[..., EventSorter]:
+    """Return the class of an engine; the others aren't imported."""
+    match name:
+        case "db":
+            from .db.sorter import DbSorter
 
-    return MemorySorter(options, system, downstream, supervisor)
+            return DbSorter
+        case "memory":
+            from .memory import MemorySorter
 
+            return MemorySorter
+        case "unified":
+            from .unified.sorter import UnifiedSorter
 
-def _open_db(
-    options: SorterOptions, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None
-) -> EventSorter:
-    from .db.sorter import DbSorter
-
-    return DbSorter(options, system, downstream, supervisor)
-
-
-def _open_unified(
-    options: SorterOptions, system: ActorSystem, downstream: Target, supervisor: PooledRef[Any] | None
-) -> EventSorter:
-    from .unified.sorter import UnifiedSorter
-
-    return UnifiedSorter(options, system, downstream, supervisor)
-
-
-_ENGINES: dict[str, Callable[..., EventSorter]] = {
-    "db": _open_db,
-    "memory": _open_memory,
-    "unified": _open_unified,
-}
+            return UnifiedSorter
+        case _:
+            assert_never(name)
 
 
 def _one_of(name: str, value: str, accepted: tuple[str, ...]) -> None:

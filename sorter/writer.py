@@ -8,7 +8,7 @@ from ..actors import ActorSystem, Clock, PooledActor, PooledFuture, PooledRef
 from ..actors.future import Ask
 from ..actors.mailbox import Mailbox
 from ..errors import Fatal
-from ..events import ActorName
+from ..events import ActorName, Changes
 from .admission import AdmissionControl
 from .table import Table
 
@@ -38,7 +38,7 @@ class Writer(Mailbox):
     def clock(self) -> Clock:
         return self.system.clock
 
-    def ref(self) -> PooledRef[Any]:
+    def ref(self) -> PooledRef[Changes]:
         return WriterRef(self, PooledActor)  # type: ignore[arg-type]
 
     def schedule(self) -> None:
@@ -101,7 +101,7 @@ class Writer(Mailbox):
             future.set(closed)
 
 
-class WriterRef(PooledRef[Any]):
+class WriterRef(PooledRef[Changes]):
     """The ref of a Writer, which takes `Changes`."""
 
     __slots__ = ()

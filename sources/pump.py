@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 import pykka
 
@@ -16,14 +16,14 @@ from ..codec.tidb.job import Job
 from ..codec.tidb.record import JobRecord
 from ..config import Finding
 from ..errors import Retryable, TidemillError
-from ..events import Item, Sorted, Ts, Wait
+from ..events import Changes, Item, Sorted, Ts, Wait
 from ..failpoint import reach
 from ..mounter import BinlogMounter
 from ..puller.puller import Connected, PullerStatistics, Retrying, StopRequested
 from ..puller.pump.activity import Activity
 from ..puller.pump.collector import Collector
 from ..puller.pump.jobs import Jobs
-from ..puller.pump.messages import Broken, Found, JobFound
+from ..puller.pump.messages import Broken, Found, JobFound, Pause, Resume, ToCollector
 from ..puller.pump.options import PumpOptions
 from ..puller.pump.progress import MergeProgress, PumpProgress
 from ..puller.pump.puller import PumpPuller
@@ -80,7 +80,7 @@ class PumpSource(TidbSource):
         self._names: dict[int, str] = {}
         """Names of pumps by the number of their keyspaces."""
         self._own_tables: set[int] = set()
-        self._collector: PooledRef[Any] | None = None
+        self._collector: PooledRef[ToCollector] | None = None
         self._activity = Activity(clock)
         self._lacks_list = False
         """True if the last look at the pumps failed."""
@@ -200,7 +200,7 @@ class PumpSource(TidbSource):
         )
 
     def ask_to_stop(self) -> None:
-        self._context.coordinator.actor_inbox.post(StopRequested())
+        self._context.coordinator.post(StopRequested())
 
     def lost(self, error: TidemillError) -> None:
         self._tell(Broken(error))
@@ -211,7 +211,7 @@ class PumpSource(TidbSource):
 
     def _tell(self, message: Broken | Found | JobFound) -> None:
         if self._collector is not None:
-            self._collector.actor_inbox.post(message)
+            self._collector.post(message)
 
     def mount(self, released: Sorted) -> list[Item]:
         items = self._mounter.mount(released)
@@ -224,7 +224,7 @@ class PumpSource(TidbSource):
     def apply(self, job: Job, ts: Ts) -> None:
         self._apply(ts, job)
 
-    def add(self, number: int, resolved: Ts) -> PooledRef[Any]:
+    def add(self, number: int, resolved: Ts) -> PooledRef[Changes]:
         return self._context.sorter.add_table(number, resolved)
 
     def remove(self, number: int) -> None:
@@ -233,7 +233,7 @@ class PumpSource(TidbSource):
     def sent(self) -> Ts:
         return self._context.sorter.statistics().sent
 
-    def pull(self, number: int, progress: PumpProgress) -> PooledRef[Any]:
+    def pull(self, number: int, progress: PumpProgress) -> PooledRef[Pause | Resume]:
         context = self._context
         again = progress.name in self._names.values()
         self._names[number] = progress.name

@@ -11,9 +11,10 @@ from msgspec import Struct
 from ..events import Checkpoint, Item, Sorted, Ts, Wait
 
 if TYPE_CHECKING:
-    from ..actors import ActorSystem, PooledRef
+    from ..actors import ActorSystem, Failed, PooledRef
     from ..puller.lane import LoadBarrier
-    from ..puller.puller import PullerStatistics
+    from ..puller.puller import PullerStatistics, SourceReport
+    from ..sink import Deliver
     from ..sorter import EventSorter
 
 
@@ -42,9 +43,9 @@ class StartContext(Struct, frozen=True):
     blocking: ActorSystem
     """System for actors that block in drivers; it has a worker for one actor of the source."""
     sorter: EventSorter
-    decoder: PooledRef[Any]
+    decoder: PooledRef[Sorted | Deliver]
     """Accepts `Sorted` from the sorter, and `Deliver` with items that need no sorting."""
-    coordinator: PooledRef[Any]
+    coordinator: PooledRef[SourceReport | Failed]
     """Receives failures, Connected, Retrying and SnapshotReport."""
     start: Checkpoint | None
     """Checkpoint to resume from; None for a new feed, with a snapshot if requested."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ..actors import Clock, PooledRef, Target
 from ..codec.tidb.job import Job
 from ..errors import TidemillError
-from ..events import Item, Sorted, Ts, Wait
+from ..events import Changes, Item, Sorted, Ts, Wait
 from ..failpoint import reach
 from ..mounter import TidbMounter
 from ..puller.puller import PullerStatistics
@@ -55,7 +55,7 @@ class TikvSource(TidbSource):
         self._ending: dict[int, Ts] = {}
         """Tables of them that have ended, with the ts of their end."""
         self._puller: TikvPuller | None = None
-        self._loader: PooledRef[TikvLoadActor] | None = None
+        self._loader: PooledRef[SchemaKnown] | None = None
         """While tables are loaded again."""
         self._load_end: Ts = _LATEST
         """Ts of the last step of that load."""
@@ -117,7 +117,7 @@ class TikvSource(TidbSource):
 
     def _schema_resolved(self, ts: Ts) -> None:
         if (loader := self._loader) is not None:
-            loader.actor_inbox.post(SchemaKnown(ts))
+            loader.post(SchemaKnown(ts))
 
     def _add(self, table_id: int, at: Ts) -> None:
         span = intersect(table_span(table_id), self._span)
@@ -128,7 +128,7 @@ class TikvSource(TidbSource):
                 self._followed.add(table_id)
                 self._pull(table_id, [span], at, self._context.sorter.add_table(table_id, at))
 
-    def _pull(self, table_id: int, spans: Sequence[Span], at: Ts, writer: Target) -> None:
+    def _pull(self, table_id: int, spans: Sequence[Span], at: Ts, writer: Target[Changes]) -> None:
         if self._puller is not None:
             self._puller.add(table_id, spans, at, writer)
 

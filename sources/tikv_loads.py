@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -217,10 +217,12 @@ class _Continue(Struct, frozen=True):
 _CONTINUE: Final = _Continue()
 
 
-class TikvLoadActor(PooledActor):
+class TikvLoadActor(PooledActor[SchemaKnown | _Continue]):
     """Takes the steps of a load, one per turn. For a system of blocking work."""
 
-    def __init__(self, loads: TikvLoads, writer: Target, coordinator: Target) -> None:
+    def __init__(
+        self, loads: TikvLoads, writer: Target[Changes], coordinator: Target[SnapshotReport]
+    ) -> None:
         super().__init__()
         self._loads = loads
         self._steps = loads.steps()
@@ -231,7 +233,7 @@ class TikvLoadActor(PooledActor):
     def on_start(self) -> None:
         self._go_on()
 
-    def on_receive(self, message: Any) -> None:
+    def on_receive(self, message: SchemaKnown | _Continue) -> None:
         if isinstance(message, SchemaKnown):
             self._loads.known_ts = message.ts
             if self._waits:
@@ -255,4 +257,4 @@ class TikvLoadActor(PooledActor):
 
     def _go_on(self) -> None:
         self._waits = False
-        self.actor_inbox.post(_CONTINUE)
+        self.post(_CONTINUE)

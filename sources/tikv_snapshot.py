@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -175,14 +175,14 @@ class _Read(Struct, frozen=True):
 _READ = _Read()
 
 
-class TikvLoader(PooledActor):
+class TikvLoader(PooledActor[_Read]):
     """Delivers a snapshot, one chunk per turn, and then calls `loaded`. For a system of blocking work."""
 
     def __init__(
         self,
         steps: Iterator[Item | SnapshotReport],
-        mount: Target,
-        coordinator: Target,
+        mount: Target[Deliver],
+        coordinator: Target[SnapshotReport],
         loaded: Callable[[], None],
     ) -> None:
         super().__init__()
@@ -192,9 +192,9 @@ class TikvLoader(PooledActor):
         self._loaded = loaded
 
     def on_start(self) -> None:
-        self.actor_inbox.post(_READ)
+        self.post(_READ)
 
-    def on_receive(self, _message: Any) -> None:
+    def on_receive(self, _message: _Read) -> None:
         try:
             step = next(self._steps, None)
         except CancelledError:  # the feed is being closed, and the client with it
@@ -207,4 +207,4 @@ class TikvLoader(PooledActor):
             self.send(self._coordinator, step)
         else:
             self.send(self._mount, Deliver([step]))
-        self.actor_inbox.post(_READ)
+        self.post(_READ)

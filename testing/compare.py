@@ -21,8 +21,8 @@ import psycopg
 import pymysql
 from pymysql.cursors import SSCursor
 
+from ..dialects.sqlite.types import from_sqlite
 from ..events import Column
-from ..sink.sql.sqlite_types import from_sqlite
 from .postgres_values import from_postgres
 
 Printed: TypeAlias = tuple[str | None, ...]

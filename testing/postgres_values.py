@@ -11,8 +11,8 @@ from decimal import Decimal
 from ipaddress import ip_address
 from typing import Any
 
+from ..codec.text import datetime_text, time_text
 from ..events import Column
-from ..sink.text import datetime_text, time_text
 from .column_kinds import float32
 
 

@@ -19,9 +19,10 @@ from .. import failpoint
 _CLI: Final = "tidemill.cli"
 _PRELOADED: Final = (
     _CLI, "tidemill.engine.feed", "tidemill.engine.options", "tidemill.sources.mysql",
-    "tidemill.sources.pump", "tidemill.sources.tikv", "tidemill.sink.sql.mysql", "tidemill.sink.sql.sqlite",
-    "tidemill.sink.sql.opening", "tidemill.sink.sql.parallel.sink", "tidemill.sorter.db.sorter",
-    "sqlalchemy.dialects.mysql.pymysql", "sqlalchemy.dialects.sqlite", "typer._adapters",
+    "tidemill.sources.pump", "tidemill.sources.tikv", "tidemill.dialects.mysql.mysql",
+    "tidemill.dialects.sqlite.sqlite", "tidemill.sink.sql.opening", "tidemill.sink.sql.parallel.sink",
+    "tidemill.sorter.db.sorter", "sqlalchemy.dialects.mysql.pymysql", "sqlalchemy.dialects.sqlite",
+    "typer._adapters",
 )  # fmt: skip
 _REQUEST_BYTES: Final = 1 << 17
 _DESCRIPTORS: Final = 4

@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from itertools import count
 from pathlib import Path
@@ -16,6 +17,7 @@ pytest.register_assert_rewrite("tidemill.testing.cases")
 
 from tidemill.codec.native import library  # noqa: E402
 from tidemill.emulator.server import Tls  # noqa: E402
+from tidemill.store.temporary import temporary_directory  # noqa: E402
 from tidemill.testing import disk, etcd, java_consumer, kafka, mysql, postgres  # noqa: E402
 from tidemill.testing.certificates import Authority  # noqa: E402
 from tidemill.testing.etcd import Etcd  # noqa: E402
@@ -105,6 +107,16 @@ def _require(service: str, reason: str) -> None:
     if os.environ.get("TIDEMILL_ALL_SERVICES") == "1" and service not in without:
         pytest.fail(f"{service} is required here (TIDEMILL_ALL_SERVICES=1), but {reason}")
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_files() -> Iterator[None]:
+    """Give the run a temporary directory of its own, so that files of killed children go with it."""
+    with pytest.MonkeyPatch.context() as patch, temporary_directory("tests") as directory:
+        directory.chmod(0o711)  # PostgreSQL runs as another user
+        patch.setenv("TMPDIR", str(directory))
+        patch.setattr(tempfile, "tempdir", str(directory))
+        yield
 
 
 @pytest.fixture

@@ -53,7 +53,11 @@ def parse_clause(tokens: Tokens, info: TableInfo, new_id: Callable[[], int]) -> 
         return [_rename(tokens, info)]
     if tokens.has("alter"):
         return [_set_default(tokens, info)]
-    raise tokens.unexpected("ADD, DROP, MODIFY, CHANGE, ALTER, RENAME or TRUNCATE PARTITION")
+    if tokens.has("cache"):
+        return [AlterResult(Action.ALTER_CACHE_TABLE, info)]
+    if tokens.has("nocache"):
+        return [AlterResult(Action.ALTER_NO_CACHE_TABLE, info)]
+    raise tokens.unexpected("ADD, DROP, MODIFY, CHANGE, ALTER, RENAME, TRUNCATE PARTITION, CACHE or NOCACHE")
 
 
 def _add(tokens: Tokens, info: TableInfo, new_id: Callable[[], int]) -> list[AlterResult]:

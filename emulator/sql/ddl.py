@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...codec.tidb import meta
+from ...codec.tidb.action import Action
 from ...codec.tidb.datum import Bare, Flag
 from ...codec.tidb.job import (
     DONE,
@@ -46,6 +47,10 @@ class Writer(Protocol):
     def tso(self) -> Ts: ...
 
     def write(self, mutations: list[Mutation], *, start_ts: Ts = 0) -> Ts: ...
+
+
+_UNLOGGED: Final = (Action.ALTER_CACHE_TABLE, Action.ALTER_NO_CACHE_TABLE)
+"""Jobs that pumps don't get."""
 
 
 class Step(Struct, frozen=True):
@@ -152,7 +157,9 @@ class DdlWriter:
         outcome = make_outcome(version, db=change.database, table=change.table, tables=change.tables)
         args = job.raw_args if change.done_args is None else make_args(change.done_args)
         done = replace(job, state=DONE, schema_state=PUBLIC, schema_id=change.schema_id, outcome=outcome)
-        done, committed = self._step(replace(done, raw_args=args), change.mutations, change.moved, version)
+        done = replace(done, raw_args=args)
+        logged = job.type not in _UNLOGGED
+        done, committed = self._step(done, change.mutations, change.moved, version, logged=logged)
         finished = replace(outcome, finished_ts=self._writer.tso())
         # The history has no arguments, except of jobs that leave keys to delete.
         synced = replace(done, state=SYNCED, outcome=finished, raw_args=make_args(None))

@@ -122,9 +122,10 @@ def _changes(
             yield _refusal("", "", "FLASHBACK CLUSTER: all rows go back without events", job, ts)
             return
         case JobType.RECOVER_SCHEMA:
-            if tables.touches(job.schema_name):
+            database = job.db_info()  # the job's own schema_name is empty
+            if database is not None and tables.touches(database.name):
                 what = "FLASHBACK DATABASE: rows come back without events"
-                yield _refusal(job.schema_name, "", what, job, ts)
+                yield _refusal(database.name, "", what, job, ts)
             return
     changes = history.changes(job.id, ts)
     if job.type in _RENAMES:

@@ -13,6 +13,8 @@ from ...codec.tidb.info_json import decode
 from ...codec.tidb.job import Job
 from ...codec.tidb.table_info import DbInfo, TableInfo, decode_table_info, partition_ids
 
+_NULL: Final = Raw(b"null")
+
 
 class SetDatabase(Struct, frozen=True):
     info: DbInfo
@@ -72,9 +74,12 @@ def effects(job: Job, present: Present) -> Iterator[Effect]:
         case Action.EXCHANGE_TABLE_PARTITION:
             yield from _exchange(job, present)
         case Action.RECOVER_SCHEMA:
-            yield from _database(job)
+            database = job.db_info()
+            if database is None:
+                raise job.unreadable("database", "it has none")
+            yield SetDatabase(database)
             for info in _recovered(job):
-                yield SetTable(job.schema_id, info)
+                yield SetTable(database.id, info)
         case _:
             yield from _table(job, present)
 
@@ -140,25 +145,32 @@ def _new_schemas(job: Job) -> dict[int, int]:
 
 
 class _RecoveredTable(Struct, frozen=True):
-    info: Raw | None = field(default=None, name="TableInfo")
+    info: Raw = field(default=_NULL, name="TableInfo")
 
 
 class _RecoveredSchema(Struct, frozen=True):
+    """A database that comes back; its own info is beside these fields."""
+
     tables: list[_RecoveredTable] | None = field(default=None, name="RecoverTabsInfo")
+    newer_tables: list[_RecoveredTable] | None = field(default=None, name="RecoverTableInfos")
+    """Name of the same list since v8.4."""
 
 
 _RECOVERED: Final = json.Decoder(_RecoveredSchema | None)
 
 
 def _recovered(job: Job) -> Iterator[TableInfo]:
-    """Yield the tables recovered with their database, as far as the job names them. Raises SourceError."""
-    args = job.args(list[Raw] | dict[str, Raw])
-    if not isinstance(args, list) or not args:
-        return
+    """Yield the tables recovered with their database, as far as the job names them. Raises SourceError.
+
+    Version 1 of the arguments is a list that begins with the database.
+    """
+    args = job.args(list[Raw] | dict[str, Raw]) or []
+    if isinstance(args, dict):
+        args = [args.get("recover_info", _NULL)]
     try:
-        schema = decode(_RECOVERED, args[0])
-        for table in (schema.tables if schema else None) or ():
-            if table.info is not None:
+        schema = decode(_RECOVERED, args[0]) if args else None
+        for table in (schema.tables or schema.newer_tables or ()) if schema else ():
+            if bytes(table.info) != b"null":
                 yield decode_table_info(table.info)
     except ValueError as error:
         raise job.unreadable("recovered tables", error) from error

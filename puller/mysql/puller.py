@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import Changes, Checkpoint
 from ..lane import ALONE, Lane, LoadBarrier
-from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, Statistics
+from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, SourceReport, Statistics
 from .options import MysqlOptions
 from .pull import Pull, Step
 from .stop_signal import StopSignal
@@ -26,7 +26,7 @@ class _Read(Struct, frozen=True):
 _READ = _Read()
 
 
-class MysqlPuller(PooledActor):
+class MysqlPuller(PooledActor[_Read | Statistics]):
     """Sends a server's changes to `output` in the binlog's order. Runs in an actor system for blocking work.
 
     A turn reads the available bytes of the socket, or waits for some up to 0.2 s. It stops reading while
@@ -39,9 +39,9 @@ class MysqlPuller(PooledActor):
         options: MysqlOptions,
         follows: Follows,
         layouts: Layouts,
-        output: Target,
+        output: Target[Changes],
         *,
-        coordinator: Target | None = None,
+        coordinator: Target[SourceReport] | None = None,
         start: Checkpoint | None = None,
         sink_checkpoints: Sequence[Checkpoint] = (),
         lane: Lane = ALONE,
@@ -79,9 +79,17 @@ class MysqlPuller(PooledActor):
     def on_start(self) -> None:
         self._read_on()
 
-    def on_receive(self, message: Any) -> PullerStatistics | None:
-        if isinstance(message, Statistics):
-            return self._pull.statistics()
+    def on_receive(self, message: _Read | Statistics) -> PullerStatistics | None:
+        match message:
+            case Statistics():
+                return self._pull.statistics()
+            case _Read():
+                self._read()
+            case _:
+                assert_never(message)
+        return None
+
+    def _read(self) -> None:
         try:
             step = next(self._steps)
         except Retryable as error:
@@ -90,7 +98,6 @@ class MysqlPuller(PooledActor):
         else:
             self._pass_on(step)
             self._read_on()
-        return None
 
     def on_stop(self) -> None:
         self._steps.close()
@@ -101,7 +108,7 @@ class MysqlPuller(PooledActor):
     def _read_on(self) -> None:
         # Not send(): with a full mailbox the actor would wait for itself. There is at most one of these
         # messages.
-        self.actor_inbox.post(_READ)
+        self.post(_READ)
 
     def _pass_on(self, step: Step) -> None:
         if isinstance(step, Changes):

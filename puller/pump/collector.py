@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, assert_never
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ from ...codec.tidb.record import JobRecord, job_change
 from ...errors import SourceError
 from ...events import Changes, KvChange, Ts
 from .jobs import has_effect
-from .messages import Broken, Found, JobFound, Pause, Pulled, Resume
+from .messages import Broken, Found, JobFound, Pause, Pulled, Resume, ToCollector
 from .progress import MergeProgress, PumpProgress
 from .pumps import PumpStatus
 
@@ -40,7 +40,7 @@ class Follower(Protocol):
         No row above `ts` has left the sorter. Raises SourceError for a job that can't be read.
         """
 
-    def add(self, number: int, resolved: Ts) -> PooledRef[Any]:
+    def add(self, number: int, resolved: Ts) -> PooledRef[Changes]:
         """Begin a keyspace of the sorter; return its Writer."""
 
     def remove(self, number: int) -> None:
@@ -49,7 +49,7 @@ class Follower(Protocol):
     def sent(self) -> Ts:
         """Return the ts up to which all changes have left the sorter."""
 
-    def pull(self, number: int, progress: PumpProgress) -> PooledRef[Any]:
+    def pull(self, number: int, progress: PumpProgress) -> PooledRef[Pause | Resume]:
         """Return a new PumpPuller."""
 
     def fetch(self, node_id: str, number: int, step: JobRecord) -> None:
@@ -62,7 +62,11 @@ class _Pump:
     __slots__ = ("found", "number", "progress", "puller", "recent", "remembered", "start", "steps", "writer")
 
     def __init__(
-        self, number: int, writer: PooledRef[Any], puller: PooledRef[Any], progress: PumpProgress
+        self,
+        number: int,
+        writer: PooledRef[Changes],
+        puller: PooledRef[Pause | Resume],
+        progress: PumpProgress,
     ) -> None:
         self.number = number
         self.writer = writer
@@ -101,7 +105,7 @@ class _Later(Struct, frozen=True):
     jobs: list[JobRecord]
 
 
-class Collector(PooledActor):
+class Collector(PooledActor[ToCollector]):
     """Gives each pump a keyspace of the sorter, and resolves all of them at the merged ts: the lowest last
     commit ts of all pumps, except those that are offline.
 
@@ -127,16 +131,16 @@ class Collector(PooledActor):
         """Pumps that are offline, until all their changes have left the sorter."""
         self._numbers = count(1)
 
-    def on_receive_batch(self, messages: Sequence[Any]) -> None:
+    def on_receive_batch(self, messages: Sequence[ToCollector]) -> None:
         for message in messages:
             self._handle(message)
         self._advance()
 
-    def on_receive(self, message: Any) -> None:
+    def on_receive(self, message: ToCollector) -> None:
         self._handle(message)
         self._advance()
 
-    def _handle(self, message: Any) -> None:
+    def _handle(self, message: ToCollector) -> None:
         match message:
             case Pulled():
                 pump = self._of(message.node_id, message.origin)
@@ -154,6 +158,8 @@ class Collector(PooledActor):
                     pump.found.append((step, job, data))
             case Broken(error):
                 raise error
+            case _:
+                assert_never(message)
 
     def _of(self, node_id: str, number: int) -> _Pump | None:
         """Return a pump, also one that is leaving; None if it has left."""

@@ -25,11 +25,15 @@ _NO_BINLOG: Final = frozenset(
         Action.LOCK_TABLE,
         Action.UNLOCK_TABLE,
         Action.UPDATE_TIFLASH_REPLICA_STATUS,
+        Action.ALTER_TABLE_ALTER_PARTITION,
+        Action.ALTER_CACHE_TABLE,
+        Action.ALTER_NO_CACHE_TABLE,
         Action.ALTER_TTL_INFO,
         Action.ALTER_TTL_REMOVE,
     )
 )
-"""Jobs that change no row, of which TiDB writes no binlog."""
+"""Jobs that change no row, of which some version of TiDB writes no binlog (its skipWriteBinlog, and others
+that were seen)."""
 
 
 class Tso(Protocol):

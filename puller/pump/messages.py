@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -44,7 +45,7 @@ class JobFound(Struct, frozen=True):
 
 
 class Broken(Struct, frozen=True):
-    """To the Collector or a PumpPuller: an error that ends the feed."""
+    """To the Collector: an error that ends the feed."""
 
     error: BaseException
 
@@ -57,3 +58,6 @@ class Resume(Struct, frozen=True):
     """To a PumpPuller: pull, at this address."""
 
     host: str
+
+
+ToCollector: TypeAlias = Pulled | Found | JobFound | Broken

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -20,7 +20,7 @@ from ...codec.tidb.record import (
 from ...errors import SourceError
 from ...events import KvChange
 from ...failpoint import reach
-from ..puller import Connected, Retrying
+from ..puller import Connected, Retrying, SourceReport
 from ..tikv.client import TikvClient
 from .messages import Pause, Pulled, Resume
 from .options import PumpOptions
@@ -37,7 +37,10 @@ class _Reopen(Struct, frozen=True):
     """To itself: pull again after an error."""
 
 
-class PumpPuller(PooledActor):
+PumpMessage: TypeAlias = Arrived | Ended | _Reopen | Pause | Resume
+
+
+class PumpPuller(PooledActor[PumpMessage]):
     """Pulls a pump from the last commit ts on, and sends its binlogs to the Collector.
 
     After an error it pulls again, with growing pauses. Fails with SourceError for a binlog that can't be
@@ -50,8 +53,8 @@ class PumpPuller(PooledActor):
         options: PumpOptions,
         origin: int,
         progress: PumpProgress,
-        collector: Target,
-        coordinator: Target,
+        collector: Target[Pulled],
+        coordinator: Target[SourceReport],
         source: str,
     ) -> None:
         """Everything above `progress.last` is pulled. `origin` is the number of the pump in its changes."""
@@ -76,14 +79,18 @@ class PumpPuller(PooledActor):
     def on_failure(self, *_error: Any) -> None:
         self._cancel()
 
-    def on_receive(self, message: Any) -> None:
+    def on_receive(self, message: PumpMessage) -> None:
         match message:
             case Arrived(stream) if stream is self._stream:
                 self._take(stream)
+            case Arrived():
+                pass  # of a stream that was cancelled
             case Ended(stream, error) if stream is self._stream:
                 self._take(stream)
                 self._stream = None
                 self._ended(error)
+            case Ended():
+                pass
             case _Reopen():
                 self._open()
             case Pause():
@@ -97,6 +104,8 @@ class PumpPuller(PooledActor):
                 if self._paused or moved:
                     self._paused = False
                     self._open()
+            case _:
+                assert_never(message)
 
     # --- its stream ------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any, Final
+from typing import Final
 
 from grpc import aio
 from msgspec import Struct
@@ -44,7 +44,7 @@ class PumpStream:
         address: str,
         last: Ts,
         compression: str,
-        puller: PooledRef[Any],
+        puller: PooledRef[Arrived | Ended],
     ) -> None:
         """Everything above `last` is pulled."""
         self.address = address
@@ -82,7 +82,7 @@ class PumpStream:
         self._task = asyncio.current_task()
         self._backlog = Backlog()
         error = await self._receive(self._backlog)
-        self._puller.actor_inbox.post(Ended(self, error))
+        self._puller.post(Ended(self, error))
 
     async def _receive(self, backlog: Backlog) -> CallFailed | SourceError | None:
         request = binlog.PullBinlogReq(clusterID=self._cluster_id, startFrom=binlog.Pos(offset=self.last))

@@ -46,7 +46,7 @@ def _place(effect: _Effect) -> tuple[Ts, int, int]:
     return effect.change.commit_ts, effect.job.schema_version, effect.job.id
 
 
-class DdlPuller(PooledActor):
+class DdlPuller(PooledActor[Changes]):
     """Processes the changes of the DDL spans, most of which are steps of jobs. When a job takes effect, the
     follower is told first, then `output` (the sorter) gets the change by which it took effect.
 
@@ -59,7 +59,7 @@ class DdlPuller(PooledActor):
 
     def __init__(
         self,
-        output: Target,
+        output: Target[Changes],
         follower: Follower,
         *,
         start_ts: Ts,

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from ...actors import ActorSystem, Failed, PooledActor, PooledRef, Target
 from ...errors import Retryable, TidemillError
-from ...events import ActorName, Ts, Wait, compose_ts
+from ...events import ActorName, Changes, Ts, Wait, compose_ts
 from ...store.store import Store as ScratchStore
 from ..grpc.loop import sleep
 from .client import TikvClient
@@ -41,7 +41,7 @@ ANSWER_SECONDS: Final = 1.0
 _numbers = count(1)
 
 
-class ErrorEscalation(PooledActor):
+class ErrorEscalation(PooledActor[Failed | FatalReport]):
     """Fails with the first error of any part of the puller, which so reaches the puller's supervisor."""
 
     def on_receive(self, message: Failed | FatalReport) -> None:
@@ -62,7 +62,7 @@ class TikvPuller:
         scratch: ScratchStore,
         options: FeedOptions | None = None,
         *,
-        supervisor: PooledRef[Any] | None = None,
+        supervisor: PooledRef[Failed] | None = None,
         max_prewrite_bytes: int = 128 << 20,
         advance: Callable[[Mapping[int, Ts]], None] | None = None,
     ) -> None:
@@ -122,7 +122,9 @@ class TikvPuller:
         self.feed.spawn(self.resolver.run(), "resolve locks")
         self.feed.spawn(self._log_slow(), "log slow regions")
 
-    def add(self, table_id: int, spans: Span | Sequence[Span], checkpoint_ts: Ts, writer: Target) -> None:
+    def add(
+        self, table_id: int, spans: Span | Sequence[Span], checkpoint_ts: Ts, writer: Target[Changes]
+    ) -> None:
         """Pull the changes of a table above `checkpoint_ts`. Raises ValueError if it is pulled already."""
         spans = (spans,) if isinstance(spans, Span) else tuple(spans)
         with self._lock:
@@ -265,7 +267,7 @@ class TikvPuller:
         """Fail with the first error; later ones are its consequences."""
         if not self._over and not self._stopped:
             self._over = True
-            self._escalation.actor_inbox.post(FatalReport(error))
+            self._escalation.post(FatalReport(error))
 
     def _call(self, work: Callable[[], None]) -> None:
         """Run `work` in the loop's thread, with one wake-up for all that wait; called with the lock held."""

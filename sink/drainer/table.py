@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
+from ...dialects.address import parsed
+from ...dialects.mysql import text as text
+from ...dialects.mysql.session import MySqlSession, quoted
 from ...errors import CheckpointError
-from ..sql import mysql_text as text
-from ..sql.address import parsed
-from ..sql.mysql_session import MySqlSession, quoted
 from .content import DrainerState, from_json, to_json
 from .layout import COLUMNS, NAME, SCHEMA, only_cluster
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from ...events import Ddl, Op, Row, RowChange, Table, Ts, physical_ms
-from ..per_table import PerTable
+from ...events.per_table import PerTable
 from .avro_bytes import long_bytes, text_bytes
 from .avro_columns import avro_column, check_names
 from .avro_values import AvroFields

@@ -12,7 +12,7 @@ from operator import ne
 from typing import Any, Final
 
 from ...events import Column, Ddl, Op, RowChange, Table, Ts, physical_ms
-from ..per_table import PerTable
+from ...events.per_table import PerTable
 from .canal_types import WIDER, sql_type
 from .claims import Claim, ClaimStore
 from .columns import Fields, Texts, Values, Writer, columns_of, joined

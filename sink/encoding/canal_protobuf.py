@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ...codec.proto import canal
 from ...events import Ddl, Op, RowChange, Ts, physical_ms
-from ..per_table import PerTable
+from ...events.per_table import PerTable
 from .canal_columns import CanalColumns
 from .canal_packets import MakeEntry, Packets
 from .definition import Definition, Describe, definition_of

@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Any, Final
 
 from ...events import ChangeDetails, Column, CreateTable, Ddl, Op, RowChange, Table, Ts
-from ..per_table import PerTable
+from ...events.per_table import PerTable
 from .columns import Fields, Texts, Values, Writer, joined
 from .compression import compressor
 from .definition import Definition, Describe, definition_of

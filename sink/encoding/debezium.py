@@ -20,7 +20,7 @@ from ...events import (
     Ts,
     physical_ms,
 )
-from ..per_table import PerTable
+from ...events.per_table import PerTable
 from .columns import Fields, Parts, joined
 from .compression import compressor
 from .debezium_changes import table_change

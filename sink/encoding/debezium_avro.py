@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ...events import Ddl, Op, RowChange, Table, Ts
-from ..per_table import PerTable
+from ...events.per_table import PerTable
 from .avro_bytes import avro_bytes, long_bytes, text_bytes
 from .avro_columns import check_names
 from .avro_values import AvroFields

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ...codec.text import datetime_text
 from ...events import Column, Kind, Table
-from ..text import datetime_text
 from .columns import Values
 from .encoder import refuse
 from .json_text import base64_text

@@ -26,7 +26,7 @@ from ...events import (
     Ts,
     physical_ms,
 )
-from ..per_table import PerTable
+from ...events.per_table import PerTable
 from .columns import Fields, Texts, Values, Writer, columns_of, joined
 from .compression import compressor
 from .definition import Describe, definition_of, type_name

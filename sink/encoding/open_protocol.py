@@ -11,7 +11,7 @@ from operator import ne
 from typing import Any, Final, TypeAlias
 
 from ...events import Ddl, Op, RowChange, Table, Ts
-from ..per_table import PerTable
+from ...events.per_table import PerTable
 from .claims import Claim, ClaimStore
 from .columns import Fields, Texts, Writer, columns_of, joined
 from .compression import Compress, compressor

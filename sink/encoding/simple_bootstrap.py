@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...events import Table
-from ..per_table import PerTable
+from ...events.per_table import PerTable
 from .encoder import Milliseconds
 from .options import SimpleOptions
 

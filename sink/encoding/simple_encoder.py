@@ -8,7 +8,7 @@ from itertools import islice, repeat
 from typing import Final, Self
 
 from ...events import Ddl, Op, RowChange, Table, Ts
-from ..per_table import PerTable
+from ...events.per_table import PerTable
 from .claims import Claim, ClaimStore
 from .columns import Parts, RowParts, joined
 from .compression import Compress, compressor

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from ...codec.text import datetime_text, time_text
 from ...events import Column, Table
-from ..text import datetime_text, time_text
 from .columns import Values, Writer
 from .encoder import refuse
 from .numbers import EnumIndex, SetMask, plain_double, plain_single, vector_text

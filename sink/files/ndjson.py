@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from ...codec.row_code import compile_rows
 from ...events import (
     Column,
     CreateTable,
@@ -22,8 +23,7 @@ from ...events import (
     Ts,
     physical_ms,
 )
-from ..per_table import PerTable
-from ..row_code import compile_rows
+from ...events.per_table import PerTable
 from .row_numbers import RowNumbers
 
 Values: TypeAlias = Callable[[Iterable[Row]], list[dict[str, Any]]]

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from ...events import Ddl, Item, Table, Transaction
+from ...events.per_table import PerTable
 from ...failpoint import reach
-from ..per_table import PerTable
 from .names import day_of
 from .parquet_columns import DDL, Layout, Numbered, ddl_batch
 

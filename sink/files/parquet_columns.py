@@ -15,6 +15,7 @@ import pyarrow as pa
 from ...codec.arrow_arrays import counted, repeated
 from ...codec.image import Image
 from ...codec.images import read_images
+from ...codec.text import datetime_text, time_text
 from ...errors import InvariantViolated, SinkError
 from ...events import (
     Action,
@@ -35,7 +36,6 @@ from ...events import (
     Ts,
 )
 from ..arrow_text import as_text
-from ..text import datetime_text, time_text
 from .names import DDL_FOLDER, table_folder
 
 TABLE: Final = b"tidemill.table"

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from ...errors import Retryable
 from ...events import Ddl, Item, RowChange, Table, Transaction, Ts
+from ...events.per_table import PerTable
 from ..encoding.encoder import Encoder, Message
-from ..per_table import PerTable
 from .options import BATCHING, KEYED
 from .outbox import Outgoing, Place
 from .route import Route, Rules

@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
+from ...codec.row_code import compile_rows
 from ...errors import SinkError
 from ...events import Row, RowChange, Table, key_order
 from ..encoding.encoder import afters, befores
-from ..row_code import compile_rows
 from .canal_hash import row_partitions, table_partition
 from .canal_names import HashBy
 from .options import KafkaOptions, PartitionBy

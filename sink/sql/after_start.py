@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Final
 
+from ...dialects.target import Target
 from ...errors import SinkError
 from ...events import Table, Ts, compose_ts, physical_ms
 from ..safe_mode import AFTER_START, SafeMode
-from .target import Target
 
 MARGIN_SECONDS: Final = 60.0
 """Maximum difference between the clocks of the source and of this machine that is covered."""

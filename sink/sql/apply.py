@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from ...dialects.groups import Group, cut_groups
+from ...dialects.target import MISSING, StatementRejected, Target, describe, describe_differences, shortened
 from ...errors import SinkError, TidemillError
 from ...events import RowChange, Run, Ts, runs_of
 from ..safe_mode import SafeMode
 from .after_start import AfterStart
-from .groups import Group, cut_groups
 from .letters.letter import FOLLOWS, Letter, storable, time_text
 from .letters.writer import LetterWriter
 from .merging import Merger
-from .target import MISSING, StatementRejected, Target, describe, describe_differences, shortened
 
 MAX_SHOWN: Final = 200
 """Maximum number of characters of a statement in an error ..."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ...dialects.mysql.mysql import MySqlTarget
+from ...dialects.target import difference
 from ...events import Batch, Checkpoint, Ddl, Item, Table
 from .letters.writer import LetterWriter
-from .mysql import MySqlTarget
 from .mysql_dm import DmHome
 from .sql import SqlSink
-from .target import difference
 
 UNTIL_EXIT: Final = "until exit point"
 """After taking over from DM: until the position up to which it may have applied rows."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from ...actors import Clock
+from ...dialects.mysql.mysql import MySqlTarget
 from ...events import Batch, Checkpoint, Ddl
 from ..drainer.checkpoint import DrainerCheckpoint
 from ..drainer.safe_start import SafeStart
 from ..drainer.saves import SaveSchedule
 from .letters.writer import LetterWriter
-from .mysql import MySqlTarget
 from .sql import SqlSink
 
 MAX_UNSAVED: Final = 64

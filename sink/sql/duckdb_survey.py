@@ -8,10 +8,10 @@ from sqlalchemy import URL
 
 from ...codec.checkpoint import decode_checkpoint
 from ...config import Finding
+from ...dialects.duckdb.duckdb import DuckDbTarget
+from ...dialects.options import DuckDbOptions
+from ...dialects.target import CHECKPOINT_TABLE
 from ..survey import begins, writable_file
-from .duckdb import DuckDbTarget
-from .options import DuckDbOptions
-from .target import CHECKPOINT_TABLE
 
 
 def survey_duckdb(url: URL, options: DuckDbOptions, feed: str) -> Iterator[Finding]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ...dialects.options import DuckDbOptions, MySqlOptions, PostgresOptions, SqliteOptions
 from ..kind import ByRows, NotOnSpark, SinkKind
-from .options import DuckDbOptions, MySqlOptions, PostgresOptions, SqliteOptions
 
 
 def _later(name: str) -> Callable[..., Any]:

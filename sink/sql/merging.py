@@ -12,11 +12,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from ...dialects.groups import LINKED, Group, cut_groups
+from ...dialects.keys import Key, KeyPart, TableKeys
+from ...dialects.target import Target
 from ...events import Op, Row, RowChange, Run, Table
-from ..per_table import PerTable
-from .groups import LINKED, Group, cut_groups
-from .parallel.keys import Key, KeyPart, RowKeys, TableKeys
-from .target import Target
+from ...events.per_table import PerTable
+from .parallel.keys import RowKeys
 
 Values: TypeAlias = tuple[Any, ...]
 

@@ -11,13 +11,13 @@ from msgspec import Struct
 
 from ...actors import Clock
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
+from ...dialects.mysql import text as text
+from ...dialects.mysql.home import Home
+from ...dialects.mysql.session import MySqlSession, quoted
 from ...events import Checkpoint, Ts, compose_ts
 from ..dm.checkpoint import checkpoint_of, rows_of
 from ..dm.layout import COLUMNS, NO_TABLE_INFO, READ, SCHEMA, WRITTEN, DmRow, table_of
 from ..dm.point import Point, by_source, point_of
-from . import mysql_text as text
-from .mysql_home import Home
-from .mysql_session import MySqlSession, quoted
 
 log = logging.getLogger("tidemill.sink")
 

@@ -8,13 +8,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
+from ...dialects.mysql.home import Home
+from ...dialects.mysql.session import MySqlSession, quoted
 from ...errors import CheckpointError
 from ...events import Checkpoint, TableName
 from ..drainer.checkpoint import DrainerCheckpoint
 from ..drainer.content import DrainerState, from_json, to_json
 from ..drainer.layout import COLUMNS, NAME, SCHEMA, only_cluster
-from .mysql_home import Home
-from .mysql_session import MySqlSession, quoted
 
 log = logging.getLogger("tidemill.sink")
 

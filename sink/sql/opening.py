@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...actors.clock import SystemClock
 from ...config import Finding
+from ...dialects.address import parsed
+from ...dialects.options import DuckDbOptions, MySqlOptions, PostgresOptions, RowOptions, SqliteOptions
+from ...dialects.target import Target
 from ...events import Table
 from ..drainer.checkpoint import DrainerCheckpoint
 from ..drainer.store import open_checkpoint
 from ..kind import SinkContext
 from ..safe_mode import CONFIGURED
 from ..sink import Sink
-from .address import parsed
 from .letters.box import BOX_SECONDS, LetterBox
 from .letters.keys import DeadKeys
 from .letters.rows import LetterRows
 from .letters.writer import LetterWriter
-from .options import DuckDbOptions, MySqlOptions, PostgresOptions, RowOptions, SqliteOptions
 from .parallel.sink import ParallelSqlSink
 from .revisions import SqlRevisions
 from .sql import SqlSink
-from .target import Target
 
 if TYPE_CHECKING:
-    from .mysql import MySqlTarget
-    from .mysql_home import Home
-    from .mysql_session import MySqlSession
+    from ...dialects.mysql.home import Home
+    from ...dialects.mysql.mysql import MySqlTarget
+    from ...dialects.mysql.session import MySqlSession
 
 
 def open_sqlite(url: str, options: SqliteOptions, context: SinkContext) -> Sink:
-    from .sqlite import SqliteTarget
+    from ...dialects.sqlite.sqlite import SqliteTarget
 
     target = SqliteTarget(parsed(url), context.feed, options.table_name, options.verify)
     letters, clock = _letters(target, options), SystemClock()
@@ -40,7 +40,7 @@ def open_sqlite(url: str, options: SqliteOptions, context: SinkContext) -> Sink:
 
 
 def open_duckdb(url: str, options: DuckDbOptions, context: SinkContext) -> Sink:
-    from .duckdb import DuckDbTarget
+    from ...dialects.duckdb.duckdb import DuckDbTarget
 
     target = DuckDbTarget(parsed(url), context.feed, options)
     letters, clock = _letters(target, options), SystemClock()
@@ -95,11 +95,11 @@ def _mysql_target(
     url: str, options: MySqlOptions, feed: str, file: DrainerCheckpoint | None = None
 ) -> MySqlTarget:
     """Return the target, whose checkpoint is in `file` if there is one."""
-    from .mysql import MySqlTarget
+    from ...dialects.mysql.home import Home
+    from ...dialects.mysql.marks import Marks
+    from ...dialects.mysql.mysql import MySqlTarget
     from .mysql_dm import DmHome
     from .mysql_drainer import DrainerHome, FileHome
-    from .mysql_home import Home
-    from .mysql_marks import Marks
 
     def home(session: MySqlSession, schema: str, feed: str) -> Home:
         if options.checkpoint == "dm":
@@ -123,14 +123,14 @@ def _letters(target: Target, options: RowOptions) -> LetterWriter | None:
 
 
 def sqlite_letters(url: str, options: SqliteOptions, feed: str) -> LetterBox:
-    from .sqlite import SqliteTarget
+    from ...dialects.sqlite.sqlite import SqliteTarget
 
     name, verify = options.table_name, options.verify
     return LetterBox(SqliteTarget(parsed(url), feed, name, verify, busy_seconds=BOX_SECONDS))
 
 
 def duckdb_letters(url: str, options: DuckDbOptions, feed: str) -> LetterBox:
-    from .duckdb import DuckDbTarget
+    from ...dialects.duckdb.duckdb import DuckDbTarget
 
     return LetterBox(DuckDbTarget(parsed(url), feed, options))
 
@@ -140,13 +140,13 @@ def mysql_letters(url: str, options: MySqlOptions, feed: str) -> LetterBox:
 
 
 def postgres_letters(url: str, options: PostgresOptions, feed: str) -> LetterBox:
-    from .postgres import PostgresTarget
+    from ...dialects.postgres.postgres import PostgresTarget
 
     return LetterBox(PostgresTarget(parsed(url), feed, options))
 
 
 def sqlite_revisions(url: str, options: SqliteOptions, feed: str) -> SqlRevisions:
-    from .sqlite import SqliteTarget
+    from ...dialects.sqlite.sqlite import SqliteTarget
 
     name, verify = options.table_name, options.verify
     return SqlRevisions(SqliteTarget(parsed(url), feed, name, verify, busy_seconds=BOX_SECONDS))
@@ -157,7 +157,7 @@ def mysql_revisions(url: str, options: MySqlOptions, feed: str) -> SqlRevisions:
 
 
 def postgres_revisions(url: str, options: PostgresOptions, feed: str) -> SqlRevisions:
-    from .postgres import PostgresTarget
+    from ...dialects.postgres.postgres import PostgresTarget
 
     return SqlRevisions(PostgresTarget(parsed(url), feed, options))
 
@@ -172,7 +172,7 @@ def _with_safe_mode(sink: _Made, is_configured: bool) -> _Made:
 
 
 def open_postgres(url: str, options: PostgresOptions, context: SinkContext) -> Sink:
-    from .postgres import PostgresTarget
+    from ...dialects.postgres.postgres import PostgresTarget
 
     target = PostgresTarget(parsed(url), context.feed, options)
     letters, clock = _letters(target, options), SystemClock()

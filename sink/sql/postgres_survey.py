@@ -8,14 +8,14 @@ from sqlalchemy import URL
 
 from ...codec.checkpoint import decode_checkpoint
 from ...config import Finding
+from ...dialects.options import PostgresOptions
+from ...dialects.postgres.postgres import PostgresTarget
+from ...dialects.postgres.session import PostgresSession
+from ...dialects.postgres.text import name
+from ...dialects.target import OWN_SCHEMA
 from ...errors import SinkError, TidemillError
 from ...events import Table
 from ..survey import begins
-from .options import PostgresOptions
-from .postgres import PostgresTarget
-from .postgres_session import PostgresSession
-from .postgres_text import name
-from .target import OWN_SCHEMA
 
 
 def survey_postgres(url: URL, options: PostgresOptions, feed: str) -> Iterator[Finding]:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final, TypeVar
 
+from ...dialects.target import StatementRejected, Target
 from ...errors import Retryable, TidemillError
-from .target import StatementRejected, Target
 
 REVISIONS_TABLE: Final = "tidemill_coordination"
 _CLOSE_SECONDS: Final = 1.0

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
-from ...errors import InvariantViolated, SinkError
+from ...dialects.applied import Applied, AppliedStore, all_ts
+from ...dialects.target import CHECKPOINT_TABLE, Target, difference
+from ...errors import InvariantViolated, NotReproducible, SinkError
 from ...events import (
     AddColumn,
     Batch,
@@ -28,13 +30,10 @@ from ...events import (
 from ...failpoint import reach
 from ..resume_filter import lacking
 from ..safe_mode import SafeMode
-from ..sink import NotReproducible
 from .after_start import AfterStart
 from .apply import Applier, Part
 from .letters.rows import LetterRows
 from .letters.writer import LetterWriter
-from .parallel.applied import Applied, AppliedStore, all_ts
-from .target import CHECKPOINT_TABLE, Target, difference
 
 
 class SqlSink:

@@ -16,11 +16,11 @@ from sqlalchemy.pool import NullPool
 
 from ...codec.checkpoint import decode_checkpoint
 from ...config import Finding
+from ...dialects.options import MySqlOptions
+from ...dialects.target import CHECKPOINT_TABLE, OWN_SCHEMA
 from ...events import Checkpoint
 from ..dm.layout import SCHEMA, table_of
 from ..survey import begins, writable_file
-from .options import MySqlOptions
-from .target import CHECKPOINT_TABLE, OWN_SCHEMA
 
 _RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
 """Privileges that a feed needs on its target schemas."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock
-from typing import Final
+from typing import Final, assert_never
 
 from msgspec import Struct
 
@@ -61,7 +61,7 @@ class EndWindow(Struct, frozen=True):
     """To itself: begin a new generation."""
 
 
-class Compactor(Part):
+class Compactor(Part[Acknowledged | CarryOut | EndWindow]):
     """Drops the generations of one store: those fully acknowledged, and those nearly all read, after moving
     what is left of them. Raises StoreError."""
 
@@ -84,6 +84,8 @@ class Compactor(Part):
                 case EndWindow():
                     self._timer = None
                     self._store.end_window()
+                case _:
+                    assert_never(message)
         for window in self._store.ended():
             if window.newest <= self._acknowledged or self._compact(window):
                 failpoint.reach("store.compacting")

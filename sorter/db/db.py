@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ from ...errors import StoreError
 from ...store.batch import Batch
 from ...store.store import Store
 from ..admission import AdmissionControl, Part
-from ..arrivals import WAKE
+from ..arrivals import WAKE, Wake
 from ..run import Place, Run
 from ..tier import Tier
 
@@ -37,7 +37,7 @@ class Write(Struct, frozen=True):
     runs: list[Written]
 
 
-class DbActor(Part):
+class DbActor(Part[Write]):
     """Writes batches into its store and tells the memory tier where the runs are.
 
     Waits for nobody, so whoever waits for it gets on. Raises StoreError.
@@ -48,7 +48,7 @@ class DbActor(Part):
         gate: AdmissionControl,
         store: Store,
         tier: Tier,
-        merger: PooledRef[Any],
+        merger: PooledRef[Wake],
         disk_bytes: Callable[[], int],
         max_disk_bytes: int | None,
     ) -> None:
@@ -69,5 +69,5 @@ class DbActor(Part):
         window = self._store.write(batch)
         for w in message.runs:
             self._tier.stored(w.run, Place(window, w.lower, w.upper, w.keys, w.bytes))
-        self._merger.actor_inbox.offer(WAKE)  # it may wait for them; if it is full it looks anyway
+        self._merger.offer(WAKE)  # it may wait for them; if it is full it looks anyway
         self._gate.open_if_possible()

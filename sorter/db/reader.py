@@ -12,7 +12,7 @@ from ..tier import Tier
 from .layout import Layout
 
 
-class Reader(Part):
+class Reader(Part[Read]):
     """Reads runs from one store, which may be written concurrently. Raises StoreError."""
 
     def __init__(self, gate: AdmissionControl, store: Store, layout: Layout, tier: Tier) -> None:

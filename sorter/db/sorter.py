@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from ...actors import ActorSystem, PooledRef, Target
-from ...events import Ts
+from ...actors import ActorSystem, Failed, PooledRef, Target
+from ...events import Sorted, Ts
 from ...store.plan import Outcome, Plan
 from ...store.scratch import Scratch
 from ...store.store import Store
@@ -37,8 +37,8 @@ class DbSorter(Engine):
         self,
         options: SorterOptions,
         system: ActorSystem,
-        downstream: Target,
-        supervisor: PooledRef[Any] | None,
+        downstream: Target[Sorted],
+        supervisor: PooledRef[Failed] | None,
     ) -> None:
         assert options.directory is not None
         self._layout = LAYOUTS[options.layout]
@@ -53,7 +53,7 @@ class DbSorter(Engine):
             self._scratch.close()
             raise
 
-    def _spawn_all(self, options: SorterOptions, tier: Tier, downstream: Target) -> None:
+    def _spawn_all(self, options: SorterOptions, tier: Tier, downstream: Target[Sorted]) -> None:
         self._compactors = [self._spawn(Compactor, store, tier) for store in self._stores]
         self._readers = [self._spawn(Reader, store, self._layout, tier) for store in self._stores]
         self._merger = self._spawn_merger(downstream, self._readers)
@@ -75,17 +75,21 @@ class DbSorter(Engine):
     def acknowledge(self, ts: Ts) -> None:
         for store, compactor in zip(self._stores, self._compactors, strict=True):
             if store.bytes:
-                compactor.actor_inbox.offer(Acknowledged(ts))  # if it is full, a later one says more
+                compactor.offer(Acknowledged(ts))  # if it is full, a later one says more
 
     def compact(self, plan: Plan, done: Callable[[list[Outcome]], object]) -> None:
         answers = Answers(len(self._compactors), done)
         for compactor in self._compactors:
-            compactor.actor_inbox.post(CarryOut(plan, answers.add))
+            compactor.post(CarryOut(plan, answers.add))
 
     def close(self) -> None:
         super().close()
-        for ref in [*self._db_actors, *self._readers, *self._compactors]:
-            ref.stop()
+        for db_actor in self._db_actors:
+            db_actor.stop()
+        for reader in self._readers:
+            reader.stop()
+        for compactor in self._compactors:
+            compactor.stop()
         for store in self._stores:
             store.close()
         self._scratch.close()

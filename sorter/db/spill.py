@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from ...actors import PooledRef
+from ...actors import PooledActor, PooledRef
 from ...store.batch import Batch
+from ..arrivals import Wake
 from ..cut import split
 from ..run import Run
 from .db import WRITE_BYTES, Write, Written
@@ -16,17 +16,17 @@ from .layout import Layout
 class Spill:
     """Called in the Intake's turns."""
 
-    def __init__(self, layout: Layout, db_actors: Sequence[PooledRef[Any]]) -> None:
+    def __init__(self, layout: Layout, db_actors: Sequence[PooledRef[Write]]) -> None:
         self._layout = layout
         self._db_actors = db_actors
 
-    def __call__(self, runs: list[Run]) -> Iterator[tuple[PooledRef[Any], Write]]:
+    def __call__(self, runs: list[Run], sender: PooledActor[Wake]) -> None:
         by_store: dict[int, list[Run]] = {}
         for run in runs:
             by_store.setdefault(run.tables[0].store, []).append(run)
         for store, its_runs in by_store.items():
             for part in split(its_runs, WRITE_BYTES):
-                yield self._db_actors[store], self._write(part)
+                sender.send(self._db_actors[store], self._write(part))
 
     def _write(self, runs: list[Run]) -> Write:
         # Here, and not in the DbActor: what has just been sorted is still in the processor's cache.

@@ -13,7 +13,7 @@ from ...actors import PooledRef
 from ...errors import StoreError
 from ...events import KvChange
 from ..admission import AdmissionControl, Part
-from ..arrivals import WAKE
+from ..arrivals import WAKE, Wake
 from ..merge import Read, RunsRead
 from ..run import Owners, Place, Run
 from ..tier import Tier
@@ -32,10 +32,12 @@ class Flush(Struct, frozen=True):
     runs: list[Run]
 
 
-class FileWriter(Part):
+class FileWriter(Part[Flush]):
     """Appends runs to files. Waits for nobody but the disk. Raises StoreError."""
 
-    def __init__(self, gate: AdmissionControl, tier: Tier, pool: BackEndPool, merger: PooledRef[Any]) -> None:
+    def __init__(
+        self, gate: AdmissionControl, tier: Tier, pool: BackEndPool, merger: PooledRef[Wake]
+    ) -> None:
         super().__init__(gate)
         self._tier = tier
         self._pool = pool
@@ -49,7 +51,7 @@ class FileWriter(Part):
             blocks.append(crc32(packed).to_bytes(4, "little") + packed)
         if blocks:
             self._write(message.runs, blocks)
-        self._merger.actor_inbox.offer(WAKE)  # it may wait for them; if it is full it looks anyway
+        self._merger.offer(WAKE)  # it may wait for them; if it is full it looks anyway
         self._gate.open_if_possible()
 
     def _write(self, runs: list[Run], blocks: list[bytes]) -> None:
@@ -70,7 +72,7 @@ class FileWriter(Part):
             self._file = None
 
 
-class FileReader(Part):
+class FileReader(Part[Read]):
     """Brings runs back from files. Raises StoreError."""
 
     def __init__(self, gate: AdmissionControl, tier: Tier, pool: BackEndPool) -> None:

@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import chain
 from threading import Lock
-from typing import Any, Final
+from typing import Final, assert_never
 
 from msgspec import Struct
 
 from ...actors import PooledRef
 from ...events import Ts
 from ..admission import AdmissionControl, Part
-from ..arrivals import WAKE, Arrivals
+from ..arrivals import WAKE, Arrivals, Wake
 from ..cut import cut_sorted, split
 from ..order import sort_owned
 from ..run import Run, join_runs, without_removed
@@ -66,7 +66,7 @@ class Barrier:
         return resolved
 
 
-class HeapSorter(Part):
+class HeapSorter(Part[Run | Broadcast | FlushNow]):
     """Collects runs and flushes them sorted: on a broadcast, or when they are large.
 
     A list that is sorted when it is flushed does what a heap does, 10 times cheaper in Python.
@@ -80,8 +80,8 @@ class HeapSorter(Part):
         tier: Tier,
         arrivals: Arrivals,
         pool: BackEndPool,
-        merger: PooledRef[Any],
-        writers: Sequence[PooledRef[Any]],
+        merger: PooledRef[Wake],
+        writers: Sequence[PooledRef[Flush]],
         heap_bytes: int,
         block: tuple[int, int],
     ) -> None:
@@ -114,6 +114,8 @@ class HeapSorter(Part):
                     self.send(self._merger, WAKE)
             case FlushNow():
                 self._flush()
+            case _:
+                assert_never(message)
 
     def _flush(self) -> None:
         runs, self._runs = self._runs, []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from ...actors import ActorSystem, PooledRef, Target
-from ...events import Ts
+from ...actors import ActorSystem, Failed, PooledRef, Target
+from ...events import Sorted, Ts
 from ...store.scratch import Scratch
 from ..admission import AdmissionControl
-from ..arrivals import Arrivals
+from ..arrivals import Arrivals, Wake
 from ..engine import Engine
 from ..intake import Intake
 from ..run import Run
@@ -18,7 +18,7 @@ from ..table import Table
 from ..tier import Tier
 from ..writer import Writer
 from .file import FileReader, FileWriter
-from .heap import HEAP_BYTES, Barrier, FlushNow, HeapSorter
+from .heap import HEAP_BYTES, Barrier, Broadcast, FlushNow, HeapSorter
 from .pool import BackEndPool
 
 HEAPS: Final = 4
@@ -43,8 +43,8 @@ class UnifiedSorter(Engine):
         self,
         options: SorterOptions,
         system: ActorSystem,
-        downstream: Target,
-        supervisor: PooledRef[Any] | None,
+        downstream: Target[Sorted],
+        supervisor: PooledRef[Failed] | None,
     ) -> None:
         assert options.directory is not None
         tier = Tier(options.memory_bytes)
@@ -57,7 +57,7 @@ class UnifiedSorter(Engine):
             self._scratch.close()
             raise
 
-    def _spawn_all(self, options: SorterOptions, tier: Tier, downstream: Target) -> None:
+    def _spawn_all(self, options: SorterOptions, tier: Tier, downstream: Target[Sorted]) -> None:
         pool, barrier = self._pool, Barrier(HEAPS)
         self._reader = self._spawn(FileReader, tier, pool)
         self._merger = self._spawn_merger(downstream, [self._reader])
@@ -78,7 +78,7 @@ class UnifiedSorter(Engine):
     def remove_table(self, table_id: int) -> None:
         super().remove_table(table_id)
         for heap in self._heaps:
-            heap.actor_inbox.offer(FlushNow())  # if it is full, it will flush soon
+            heap.offer(FlushNow())  # if it is full, it will flush soon
 
     def _memory_bytes(self) -> int:
         return super()._memory_bytes() + self._pool.heap_bytes
@@ -92,8 +92,11 @@ class UnifiedSorter(Engine):
 
     def close(self) -> None:
         super().close()
-        for ref in [*self._heaps, *self._file_writers, self._reader]:
-            ref.stop()
+        for heap in self._heaps:
+            heap.stop()
+        for writer in self._file_writers:
+            writer.stop()
+        self._reader.stop()
         self._pool.close()
         self._scratch.close()
 
@@ -107,8 +110,8 @@ class Dealer(Intake):
         writers: Mapping[int, Writer],
         tier: Tier,
         arrivals: Arrivals,
-        merger: PooledRef[Any],
-        heaps: Sequence[PooledRef[Any]],
+        merger: PooledRef[Wake],
+        heaps: Sequence[PooledRef[Run | Broadcast | FlushNow]],
         barrier: Barrier,
         pool: BackEndPool,
     ) -> None:

@@ -7,12 +7,13 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from ...errors import ConfigError
+from ...store.temporary import temporary_directory
 
 LEAST_VERSION: Final = 17
 
@@ -70,8 +71,9 @@ def _check(java: Path) -> None:
 
 def _wrapped(java: Path) -> Path:
     """Return a home whose `java` drops the unknown module option; it lives as long as this process."""
-    home = Path(tempfile.mkdtemp(prefix="tidemill-java-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    stack = ExitStack()
+    atexit.register(stack.close)
+    home = stack.enter_context(temporary_directory("java"))
     wrapper = home / "bin" / "java"
     wrapper.parent.mkdir()
     wrapper.write_text(_WRAPPER.format(unknown=_UNKNOWN_MODULE, java=java))

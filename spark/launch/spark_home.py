@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 import pyspark
 from pyspark import SparkContext
+
+from ...store.temporary import temporary_directory
 
 VARIABLE: Final = "SPARK_HOME"
 _ZIPPED: Final = "python"
@@ -54,8 +54,9 @@ def _applies(master: str) -> bool:
 
 def _linked(package: Path) -> Path:
     """Return a folder with links to the package without its zip files; removed at the end of this process."""
-    home = Path(tempfile.mkdtemp(prefix="tidemill-spark-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    stack = ExitStack()
+    atexit.register(stack.close)
+    home = stack.enter_context(temporary_directory("spark"))
     for entry in package.iterdir():
         if entry.name != _ZIPPED:
             (home / entry.name).symlink_to(entry)

@@ -8,10 +8,10 @@ from typing import Final
 from sqlalchemy import URL
 
 from ...codec.checkpoint import encode_checkpoint
+from ...dialects.address import parsed
+from ...dialects.mysql.mysql import MySqlTarget
+from ...dialects.options import MySqlOptions
 from ...errors import ConfigError, Retryable
-from ...sink.sql.address import parsed
-from ...sink.sql.mysql import MySqlTarget
-from ...sink.sql.options import MySqlOptions
 from ...sink.sql.sql import SqlSink
 from .options import NAME
 from .place import Overtaken, Place

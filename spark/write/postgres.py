@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlalchemy import URL
 
 from ...codec.checkpoint import encode_checkpoint
-from ...sink.sql.address import parsed
-from ...sink.sql.options import PostgresOptions
-from ...sink.sql.postgres import PostgresTarget
+from ...dialects.address import parsed
+from ...dialects.options import PostgresOptions
+from ...dialects.postgres.postgres import PostgresTarget
 from ...sink.sql.sql import SqlSink
 from .options import NAME
 from .place import Overtaken, Place

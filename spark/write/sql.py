@@ -13,15 +13,14 @@ from typing import Final, Protocol
 from sqlalchemy import URL
 
 from ...codec.checkpoint import encode_checkpoint
-from ...errors import ConfigError, SinkError
+from ...dialects.address import parsed
+from ...dialects.options import RowOptions, SqliteOptions
+from ...dialects.sqlite.sqlite import SqliteTarget
+from ...dialects.target import Target
+from ...errors import ConfigError, NotReproducible, SinkError
 from ...events import Batch, Ddl
-from ...sink import NotReproducible
 from ...sink.safe_mode import CONFIGURED
-from ...sink.sql.address import parsed
-from ...sink.sql.options import RowOptions, SqliteOptions
 from ...sink.sql.sql import SqlSink
-from ...sink.sql.sqlite import SqliteTarget
-from ...sink.sql.target import Target
 from .options import NAME
 from .place import Overtaken, Place
 

@@ -503,7 +503,7 @@ def test_a_reader_of_a_stream_never_sleeps_on_items() -> None:
             while len(got) < 3:
                 got.extend(await anext(stream))
 
-        all_of(explorer, lambda: loop.run(read()), lambda: [stream.try_put(n) for n in range(3)])
+        all_of(explorer, lambda: loop.run(read()), lambda: [stream.offer(n) for n in range(3)])
         assert got == [0, 1, 2]
 
     explore(scenario)

@@ -33,7 +33,7 @@ def test_backpressure_reaches_through_a_chain_to_the_one_outside(seeded: SeededS
     for _ in range(3):
         ref = seeded.spawn(Forwarder, ref, capacity=1)
     accepted = 0
-    while ref.actor_inbox.offer(accepted):
+    while ref.offer(accepted):
         accepted += 1
         seeded.run()
     # one in the stream, and for each of four actors one in its outbox and one in its mailbox

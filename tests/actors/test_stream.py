@@ -47,7 +47,7 @@ async def test_items_come_in_order_whatever_the_sizes(
 
 async def test_a_batch_is_all_that_waits_up_to_max_batch() -> None:
     stream: Stream[int] = Stream(8, max_batch=3)
-    assert [stream.try_put(n) for n in range(9)] == [True] * 8 + [False]
+    assert [stream.offer(n) for n in range(9)] == [True] * 8 + [False]
     assert [await anext(stream) for _ in range(3)] == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
@@ -75,7 +75,7 @@ async def test_nobody_overtakes_a_sender_that_waits_for_the_low_water_mark() -> 
     for _ in range(8):
         got += await anext(stream)
         seeded.run()
-        stream.try_put("pushing")
+        stream.offer("pushing")
     assert got.count("waiting") == 6
     stream.close()
     seeded.stop()
@@ -96,16 +96,16 @@ async def test_many_items_wake_the_loop_once() -> None:
 
     loop.call_soon_threadsafe = counting  # type: ignore[method-assign]
     for n in range(50):
-        stream.try_put(n)
+        stream.offer(n)
     assert await reader == list(range(50))
     assert wakes == 1
 
 
 async def test_after_finish_the_reader_gets_what_was_accepted_and_then_the_end() -> None:
     stream: Stream[int] = Stream()
-    stream.try_put(1)
+    stream.offer(1)
     stream.finish()
-    assert not stream.try_put(2)
+    assert not stream.offer(2)
     assert await collect(stream) == [1]
 
 
@@ -119,7 +119,7 @@ async def test_finish_wakes_a_reader_that_sleeps() -> None:
 
 async def test_an_error_reaches_the_reader_behind_the_items() -> None:
     stream: Stream[int] = Stream()
-    stream.try_put(1)
+    stream.offer(1)
     stream.finish(OSError("source gone"))
     stream.finish(ValueError("too late"))
     assert await anext(stream) == [1]
@@ -145,11 +145,11 @@ async def test_a_cancelled_read_has_taken_nothing() -> None:
     stream: Stream[int] = Stream()
     reader = asyncio.ensure_future(anext(stream))
     await asyncio.sleep(0)
-    stream.try_put(1)
+    stream.offer(1)
     reader.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reader
-    stream.try_put(2)
+    stream.offer(2)
     assert await anext(stream) == [1, 2]
 
 
@@ -159,7 +159,7 @@ async def test_a_second_reader_is_refused() -> None:
     await asyncio.sleep(0)
     with pytest.raises(RuntimeError, match="the stream mine has a reader already"):
         await anext(stream)
-    stream.try_put(1)
+    stream.offer(1)
     assert await reader == [1]
 
 

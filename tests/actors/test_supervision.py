@@ -68,7 +68,7 @@ def test_a_report_to_a_stopped_supervisor_is_logged(
 def test_reports_get_through_to_a_supervisor_whose_mailbox_is_full(seeded: SeededSystem) -> None:
     stream: Stream[Any] = Stream(1)
     boss = seeded.spawn(Forwarder, stream, capacity=1)
-    while boss.actor_inbox.offer("filler"):
+    while boss.offer("filler"):
         seeded.run()
     for _ in range(3):
         seeded.spawn(Recorder, [], supervisor=boss).tell("boom")

@@ -135,6 +135,14 @@ def test_a_ddl_job_that_no_pump_sent(place, tidb):
     )
 
 
+def test_ddl_jobs_that_no_pump_gets(place, tidb):
+    place.continues()
+    for number, what in enumerate(("cache", "nocache"), 4):
+        tidb.execute(f"alter table shop.item {what}")
+        place.insert(number)
+        place.continues()
+
+
 def passed(running, tidb: Tidb) -> None:
     """Wait until everything up to now is in the copy."""
     ts = tidb.tso()

@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from tidemill.compare import Difference, chunks, diff, mysql_reader, open_diff
 from tidemill.compare.pace import Stopped
 from tidemill.compare.report import line_of
+from tidemill.dialects.mysql import text as mysql_text
+from tidemill.dialects.mysql.modes import STRICT
+from tidemill.dialects.postgres import text as postgres_text
+from tidemill.dialects.sqlite.types import compile_encode
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import feed_options, open_sinks
-from tidemill.sink.sql import mysql_text, postgres_text
-from tidemill.sink.sql.mysql_modes import STRICT
-from tidemill.sink.sql.sqlite_types import compile_encode
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import eventually, feed_ended, joined

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tidemill.dialects.options import MySqlOptions
 from tidemill.errors import CheckpointError, ConfigError, SinkError
 from tidemill.sink.dm.layout import COLUMNS
-from tidemill.sink.sql.options import MySqlOptions
 from tidemill.testing.feed_run import run_to_end
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client

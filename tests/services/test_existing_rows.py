@@ -18,10 +18,10 @@ import pymysql
 import pytest
 from msgspec.structs import replace
 
-from tidemill.errors import SinkError
+from tidemill.errors import NotReproducible, SinkError
 from tidemill.events import AddColumn, Batch, ChangeColumn, Checkpoint, Column, CreateTable, Ddl
 from tidemill.puller.puller import Connected
-from tidemill.sink import NotReproducible, Sink, open_sink
+from tidemill.sink import Sink, open_sink
 from tidemill.testing import cases
 from tidemill.testing.changes import MemoryStore
 from tidemill.testing.compare import quoted

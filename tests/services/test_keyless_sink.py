@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemill.dialects.groups import cut_groups
+from tidemill.dialects.net import net_of
 from tidemill.errors import SinkError
 from tidemill.events import Column, Table, runs_of
-from tidemill.sink.sql.groups import cut_groups
-from tidemill.sink.sql.net import net_of
 from tidemill.testing.changes import LOOSE, batch, delete, insert, transaction, update
 
 from ..sink.conformance import feed
@@ -130,3 +130,26 @@ def test_the_sum_of_changes_is_the_changes_one_by_one(start, data):
     first = Counter((n,) for n in start)
     assert gone <= first
     assert first - gone + come == +have
+
+
+KINDS = Table(
+    "shop",
+    "kinds",
+    (
+        Column("n", "int"),
+        Column("kind", "enum", members=("it's", "a\\b", ""), charset="utf8mb4", collation="utf8mb4_bin"),
+        Column("path", "varchar", length=20, charset="latin1", collation="latin1_swedish_ci"),
+    ),
+)
+
+
+@pytest.mark.parametrize("server", ["mariadb", "mysql97"])
+def test_a_temporary_table_has_the_columns_of_the_target(request, server):
+    """Whatever their members are, and if the target computes or checks what the source doesn't."""
+    name = "database" if server == "mariadb" else "mysql_database"
+    place = MariaDbPlace(request.getfixturevalue(server), request.getfixturevalue(name))
+    rows = [(n, kind, "c:\\new") for n in range(8) for kind in ("it's", "a\\b", None)]
+    loaded(place, KINDS, rows=rows)
+    place.query("ALTER TABLE kinds MODIFY path VARCHAR(30) CHARACTER SET utf8mb4 NOT NULL DEFAULT 'x'")
+    feed(place.sink(), [transaction(30, *[delete(KINDS, *one) for one in rows[:20]])], max_rows=BATCH)
+    assert Counter(place.rows(KINDS)) == Counter(rows[20:])

@@ -8,11 +8,11 @@ import pytest
 from pymysql.constants import CLIENT
 from sqlalchemy import make_url
 
+from tidemill.dialects.mysql import plan as mysql_plan
+from tidemill.dialects.mysql.connection import Connection
+from tidemill.dialects.mysql.session import MySqlSession
 from tidemill.errors import SinkError
 from tidemill.events import Column, Table
-from tidemill.sink.sql import mysql_plan
-from tidemill.sink.sql.mysql_connection import Connection
-from tidemill.sink.sql.mysql_session import MySqlSession
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import ORDERS, insert, transaction
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tidemill.dialects.address import parsed
+from tidemill.dialects.mysql.mysql import MySqlTarget
 from tidemill.events import Column, Table
-from tidemill.sink.sql.address import parsed
-from tidemill.sink.sql.mysql import MySqlTarget
 from tidemill.testing.mariadb import MariaDb
 
 ID = Column("id", "int", nullable=False)

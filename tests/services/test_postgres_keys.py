@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.dialects.address import parsed
+from tidemill.dialects.applied import Applied
+from tidemill.dialects.options import PostgresOptions
+from tidemill.dialects.postgres.postgres import PostgresTarget
+from tidemill.dialects.worker import Advance, Start
 from tidemill.errors import Retryable
-from tidemill.sink.sql.address import parsed
-from tidemill.sink.sql.options import PostgresOptions
-from tidemill.sink.sql.parallel.applied import Applied
-from tidemill.sink.sql.parallel.target import Advance, Start
-from tidemill.sink.sql.postgres import PostgresTarget
 from tidemill.testing.conflicts import ITEMS, LINES, NOTES, POSTGRES_COPY
 
 

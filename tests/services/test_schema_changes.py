@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tidemill.errors import NotReproducible
 from tidemill.events import (
     AddColumn,
     Batch,
@@ -30,7 +31,7 @@ from tidemill.events import (
     TruncateTable,
 )
 from tidemill.puller.mysql.tables import FoundTable, read_table
-from tidemill.sink import NotReproducible, Sink, open_sink
+from tidemill.sink import Sink, open_sink
 from tidemill.testing import cases
 from tidemill.testing.changes import MemoryStore, create
 from tidemill.testing.mariadb import MariaDb
@@ -363,7 +364,7 @@ def crashes(copy: Any, ddl: Ddl, nth: int, monkeypatch: pytest.MonkeyPatch) -> b
             raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("tidemill.sink.sql.mysql_changes.reach", reach)
+        patched.setattr("tidemill.dialects.mysql.changes.reach", reach)
         patched.setattr("tidemill.sink.sql.sql.reach", reach)
         sink = copy.sink()
         sink.open()

@@ -11,11 +11,11 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
+from tidemill.codec.text import datetime_text, time_text
+from tidemill.dialects.mysql.session import MySqlSession
 from tidemill.errors import CheckpointError, Retryable, SinkError
 from tidemill.events import AddColumn, Chunk, Column, DropColumn, RenameTables, Table, Transaction
 from tidemill.sink import Delivery, DeliveryOptions, open_sink
-from tidemill.sink.sql.mysql_session import MySqlSession
-from tidemill.sink.text import datetime_text, time_text
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     LOOSE,
@@ -533,7 +533,7 @@ def test_feeds_of_one_database_rename_tables_at_the_same_time(place, monkeypatch
             raise Lost
 
     with monkeypatch.context() as patched:
-        patched.setattr("tidemill.sink.sql.mysql_changes.reach", dies)
+        patched.setattr("tidemill.dialects.mysql.changes.reach", dies)
         with pytest.raises(Lost):
             feed(place.sink(), [change])
     feed(other.sink(), [renamed(30, (("shop", "pairs"), ("shop", "orders")))])

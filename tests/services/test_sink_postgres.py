@@ -11,6 +11,7 @@ from ipaddress import ip_address
 import pytest
 from msgspec.structs import replace
 
+from tidemill.dialects.postgres.types import DATES, TEXTS
 from tidemill.errors import CheckpointError, Retryable, SinkError
 from tidemill.events import (
     AddColumn,
@@ -26,7 +27,6 @@ from tidemill.events import (
 from tidemill.sink import Delivery, DeliveryOptions, open_sink
 from tidemill.sink.kind import SinkContext
 from tidemill.sink.registry import given_sink, survey_sink
-from tidemill.sink.sql.postgres_types import DATES, TEXTS
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     LOOSE,

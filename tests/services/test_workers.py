@@ -12,13 +12,13 @@ import pytest
 from pymysql.err import OperationalError
 from sqlalchemy import make_url
 
+from tidemill.dialects.mysql.mysql import MySqlTarget
+from tidemill.dialects.mysql.session import MySqlSession
+from tidemill.dialects.options import MySqlOptions, PostgresOptions
+from tidemill.dialects.statement import Statement
 from tidemill.errors import ConfigError, Retryable, SinkError
 from tidemill.events import RowChange, Transaction
 from tidemill.sink import Delivery, DeliveryOptions
-from tidemill.sink.sql.mysql import MySqlTarget
-from tidemill.sink.sql.mysql_session import MySqlSession
-from tidemill.sink.sql.options import MySqlOptions, PostgresOptions
-from tidemill.sink.sql.statement import Statement
 from tidemill.testing import conflicts
 from tidemill.testing.changes import LOOSE, ORDERS, delete, insert, transaction, update
 from tidemill.testing.child import Child

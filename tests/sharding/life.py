@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
+from tidemill.dialects.sqlite.sqlite import SqliteTarget
 from tidemill.engine.checkpoint import lowest
 from tidemill.errors import Retryable
 from tidemill.events import Ddl, Item, TablePosition
@@ -20,7 +21,6 @@ from tidemill.sharding import Routes, ShardStage, Unlock, plan_unlock, sharding_
 from tidemill.sink import Delivery, DeliveryOptions
 from tidemill.sink.delivery import ReplayRequired
 from tidemill.sink.sql.sql import SqlSink
-from tidemill.sink.sql.sqlite import SqliteTarget
 
 from .history import ROUTE, SOURCES
 from .protocol import STATES, state_of
@@ -88,7 +88,7 @@ class Life:
         self._kill_at, self._kill_in = "", 0
         self._time = 0.0
         own = ("stage", "held_shards", "resolution")
-        for module in ("sink.sql.sql", "sink.sql.sqlite", *(f"sharding.{name}" for name in own)):
+        for module in ("sink.sql.sql", "dialects.sqlite.sqlite", *(f"sharding.{name}" for name in own)):
             monkeypatch.setattr(f"tidemill.{module}.reach", self._reach)
 
     def _reach(self, point: str) -> None:

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from tidemill.errors import SinkError
+from tidemill.errors import NotReproducible, SinkError
 from tidemill.events import (
     REST,
     STALE,
@@ -27,7 +27,6 @@ from tidemill.events import (
     RowChange,
     Table,
 )
-from tidemill.sink import NotReproducible
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     LOOSE,
@@ -152,8 +151,8 @@ class SqlConformance(Conformance):
                 raise Killed
 
         with monkeypatch.context() as patched, suppress(Killed):
-            for module in ("sql", "mysql_changes"):
-                patched.setattr(f"tidemill.sink.sql.{module}.reach", dies)
+            for module in ("sink.sql.sql", "dialects.mysql.changes"):
+                patched.setattr(f"tidemill.{module}.reach", dies)
             feed(place.sink(), items)
         feed(place.sink(), items)
         assert place.rows(ORDERS) == [(1, "fresh")]

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
+from tidemill.dialects.sqlite.types import from_sqlite
 from tidemill.events import Item, Table
 from tidemill.sink import open_sink
-from tidemill.sink.sql.sqlite_types import from_sqlite
 from tidemill.testing.changes import MemoryStore
 
 from .conformance import Conformance, apply

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.codec.mysql.definition import parse_column
+from tidemill.dialects.conversion import keeps_text, keeps_values
+from tidemill.dialects.mysql.modes import converting
+from tidemill.dialects.renames import Rename, in_order
 from tidemill.events import Column
-from tidemill.sink.sql.conversion import keeps_text, keeps_values
-from tidemill.sink.sql.mysql_modes import converting
-from tidemill.sink.sql.renames import Rename, in_order
 
 LATIN, UTF8, UTF8MB4 = ("CHARACTER SET " + name for name in ("latin1", "utf8mb3", "utf8mb4"))
 

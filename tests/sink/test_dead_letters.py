@@ -11,11 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.codec.exact_json import decode_values, encode_values
+from tidemill.dialects.sqlite.sqlite import SqliteTarget
 from tidemill.engine.sentences import letters_sentence
 from tidemill.errors import SinkError
 from tidemill.events import AddColumn, Column, RenameTables, TruncateTable
 from tidemill.sink import Delivery, DeliveryOptions
-from tidemill.sink.sql.sqlite import SqliteTarget
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.cases import title
 from tidemill.testing.changes import LOOSE, ORDERS, alter, create, insert, transaction, update

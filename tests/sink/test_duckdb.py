@@ -11,6 +11,7 @@ import duckdb
 import pytest
 from msgspec.structs import replace
 
+from tidemill.dialects.sqlite.types import from_sqlite
 from tidemill.errors import ConfigError, Retryable, SinkError
 from tidemill.events import (
     AddColumn,
@@ -23,7 +24,6 @@ from tidemill.events import (
     TruncateTable,
 )
 from tidemill.sink import open_sink
-from tidemill.sink.sql.sqlite_types import from_sqlite
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     LOOSE,
@@ -238,13 +238,13 @@ def test_a_file_is_needed_and_its_directory_must_be_there(tmp_path):
 
 def test_without_the_package_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    monkeypatch.delitem(sys.modules, "tidemill.sink.sql.duckdb", raising=False)
+    monkeypatch.delitem(sys.modules, "tidemill.dialects.duckdb.duckdb", raising=False)
     with pytest.raises(ConfigError, match=r"DuckDB needs: pip install 'tidemill\[duckdb\]'"):
         open_sink("copy", f"duckdb:///{tmp_path}/copy.duckdb", feed="f", store=MemoryStore())
 
 
 def test_a_transaction_too_large_to_search_says_so_and_writes_nothing(place, monkeypatch):
-    monkeypatch.setattr("tidemill.sink.sql.duckdb_session.MAX_KEPT_BYTES", 50)
+    monkeypatch.setattr("tidemill.dialects.duckdb.session.MAX_KEPT_BYTES", 50)
     loaded(place, ORDERS, rows=[(1, "a")])
     changes = [insert(ORDERS, n, "x" * 50) for n in (2, 3, 1)]
     with pytest.raises(SinkError, match="nothing of it was written"):

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tidemill.dialects.groups import cut_groups
 from tidemill.events import Column, runs_of
-from tidemill.sink.sql.groups import cut_groups
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, delete, insert, update
 
 

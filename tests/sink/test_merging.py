@@ -14,11 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from tidemill.dialects.keys import Key, KeyPart, TableKeys
+from tidemill.dialects.sqlite.sqlite import SqliteTarget
 from tidemill.events import Chunk, Column, Row, RowChange, Table, runs_of
 from tidemill.sink import open_sink
 from tidemill.sink.sql.merging import Merger
-from tidemill.sink.sql.parallel.keys import Key, KeyPart, TableKeys
-from tidemill.sink.sql.sqlite import SqliteTarget
 from tidemill.testing.cases import Case, load, title
 from tidemill.testing.changes import MemoryStore, create, delete, insert, transaction, update
 

@@ -6,10 +6,10 @@ import pytest
 from pymysql.connections import MAX_PACKET_LEN
 from pymysql.constants import COMMAND
 
+from tidemill.dialects.mysql.connection import Connection
+from tidemill.dialects.mysql.large import LARGE, LargeValues
+from tidemill.dialects.mysql.text import compile_set, compile_values
 from tidemill.events import Column, Table
-from tidemill.sink.sql.mysql_connection import Connection
-from tidemill.sink.sql.mysql_large import LARGE, LargeValues
-from tidemill.sink.sql.mysql_text import compile_set, compile_values
 
 TABLE = Table("shop", "t", (Column("b", "blob", length=4), Column("c", "text", length=4, nullable=True)))
 LONG = "it's ünïcode 🜁 " * (LARGE // 10)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tidemill.dialects.mysql.text import compile_where
 from tidemill.events import Column, Table
-from tidemill.sink.sql.mysql_text import compile_where
 
 DOCUMENTS = Table("shop", "documents", (Column("d", "json"),))
 PRINTED = "CAST(CONVERT(`d` USING utf8mb4) AS BINARY)<=>"

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.dialects.options import MARK_SCHEMA, MARK_TABLE
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import AddColumn, Column, CreateTable, Ddl, Item, Table
-from tidemill.sink.omissions import MARK_SCHEMA, MARK_TABLE, OmissionOptions, OmissionStage
+from tidemill.sink.omissions import OmissionOptions, OmissionStage
 from tidemill.testing.cases import load, title
 from tidemill.testing.changes import ORDERS, insert, transaction, update
 

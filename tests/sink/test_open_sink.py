@@ -76,7 +76,7 @@ def test_what_is_wrong_is_said_with_what_is_accepted(target, options, message):
 
 def test_without_the_driver_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymysql", None)
-    monkeypatch.delitem(sys.modules, "tidemill.sink.sql.mysql", raising=False)
+    monkeypatch.delitem(sys.modules, "tidemill.dialects.mysql.mysql", raising=False)
     with pytest.raises(ConfigError, match=r"^sink copy: MySQL needs: pip install 'tidemill\[mysql\]'$"):
         opened("mysql://db/")
 

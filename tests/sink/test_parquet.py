@@ -15,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.actors import ManualClock
+from tidemill.codec.text import datetime_text, time_text
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import (
     ChangeColumn,
@@ -31,7 +32,6 @@ from tidemill.events import (
 from tidemill.sink import Delivery, DeliveryOptions, open_sink
 from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
 from tidemill.sink.files.parquet_journal import Segment
-from tidemill.sink.text import datetime_text, time_text
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     ORDERS,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tidemill.events import Column, Table
-from tidemill.sink.per_table import PerTable
+from tidemill.events.per_table import PerTable
 
 
 def table(number: int) -> Table:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tidemill.dialects.keys import Key, KeyPart, TableKeys
 from tidemill.events import Column, RowChange, Table, runs_of
-from tidemill.sink.sql.parallel.keys import Key, KeyPart, RowKeys, TableKeys
+from tidemill.sink.sql.parallel.keys import RowKeys
 from tidemill.testing.changes import delete, insert, update
 
 USERS = Table(

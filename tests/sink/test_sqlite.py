@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from tidemill.dialects.sqlite.sqlite import SqliteTarget
 from tidemill.errors import CheckpointError, Retryable, SinkError
 from tidemill.events import AddColumn, ChangeColumn, ChangeKey, Column, DropColumn, Table, Transaction
 from tidemill.sink import Delivery, open_sink
-from tidemill.sink.sql.sqlite import SqliteTarget
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     LOOSE,
@@ -255,7 +255,7 @@ def test_a_table_that_is_created_again_keeps_its_indexes_and_triggers(place):
 
 
 def test_a_database_that_another_writes_to_is_waited_for(place, monkeypatch):
-    monkeypatch.setattr("tidemill.sink.sql.sqlite._BUSY_SECONDS", 0.0)
+    monkeypatch.setattr("tidemill.dialects.sqlite.sqlite._BUSY_SECONDS", 0.0)
     loaded(place, ORDERS)
     sink = place.sink()
     work = Delivery(sink, sink.open(), "src")

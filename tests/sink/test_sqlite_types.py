@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tidemill.dialects.sqlite.types import compile_encode, declared_type, from_sqlite
 from tidemill.events import Column
-from tidemill.sink.sql.sqlite_types import compile_encode, declared_type, from_sqlite
 from tidemill.testing.column_kinds import EVERY
 
 CASES = [pytest.param(column, values, id=column.name) for column, values in EVERY]

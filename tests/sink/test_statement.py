@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.sink.sql.statement import Statement, joined, packets
+from tidemill.dialects.statement import Statement, joined, packets
 
 
 def test_parts_share_statements_up_to_their_size() -> None:

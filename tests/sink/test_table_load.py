@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.chain import Element, StageContext
-from tidemill.errors import Retryable, SinkError
+from tidemill.errors import NotReproducible, Retryable, SinkError
 from tidemill.events import (
     CREATED,
     PENDING,
@@ -33,7 +33,7 @@ from tidemill.events import (
     Transaction,
     TruncateTable,
 )
-from tidemill.sink import Delivery, LoadRequired, NotReproducible
+from tidemill.sink import Delivery, LoadRequired
 from tidemill.sink.reached import Reached
 from tidemill.sink.resume_filter import ResumeFilter
 from tidemill.testing.cases import Case, load, title

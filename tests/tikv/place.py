@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tidemill.codec.tidb import meta
+from tidemill.codec.tidb.datum import Flag
+from tidemill.codec.tidb.job import Job, encode_job
+from tidemill.codec.tidb.job_entry import JOB_COLUMN, JOB_TABLE_ID
 from tidemill.codec.tidb.key import record_key
+from tidemill.codec.tidb.old_row import join_row
 from tidemill.codec.tidb.table_info import TableInfo, encode_table_info
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.testing.feeds import Place
@@ -63,6 +67,11 @@ class TidbPlace(Place):
         database = self.server.schema.database(self.schema)
         key = meta.hash_key(meta.database_field(database.id), meta.table_field(self.info(table).id))
         return self.write(key, info if isinstance(info, bytes) else encode_table_info(info))
+
+    def write_job(self, job: Job) -> int:
+        """Write a job's row into the table of running jobs; return the commit ts."""
+        row = join_row({JOB_COLUMN: (Flag.COMPACT_BYTES, encode_job(job))})
+        return self.write(record_key(JOB_TABLE_ID, job.id), row)
 
     def configure(self, *, source: str | Sequence[str] = "", **more: Any) -> None:
         super().configure(source=source if isinstance(source, str) else "\n".join(source), **more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from tidemill.codec.tidb.action import Action
 from tidemill.codec.tidb.column_type import ColumnFlag
 from tidemill.codec.tidb.datum import Flag
-from tidemill.codec.tidb.job import DONE, Job, encode_job
+from tidemill.codec.tidb.job import DONE, Job, make_args, make_outcome
 from tidemill.codec.tidb.job_entry import JOB_COLUMN, JOB_TABLE_ID
 from tidemill.codec.tidb.key import record_key
 from tidemill.codec.tidb.old_row import join_row
@@ -306,12 +307,39 @@ def test_a_job_that_can_not_be_read(place):
 # --- statements ------------------------------------------------------------------------------------
 
 
+def test_a_database_that_comes_back(place):
+    """A feed of other databases goes on; one of this database stops."""
+    place.continues()
+    database = place.server.schema.database("shop")
+    for job_id, name in ((4711, "depot"), (4712, "shop")):
+        info = replace(database, id=4000, name=name)
+        table = {"TableInfo": json.loads(encode_table_info(replace(place.info(), id=4001)))}
+        job = Job(
+            id=job_id,
+            type=Action.RECOVER_SCHEMA,
+            schema_id=4000,
+            state=DONE,
+            query=f"flashback database lost to {name}",
+            raw_args=make_args([{"id": 4000, "RecoverTabsInfo": [table]}, 1]),
+            outcome=make_outcome(583, db=info),
+        )
+        place.write_job(job)
+        place.insert(4 if name == "depot" else 5)
+        if name == "depot":
+            place.continues()
+    assert re.search(
+        r"schema shop: DDL job 4712 at ts \d+ can't be followed \(FLASHBACK DATABASE: rows come back without"
+        r" events\): flashback database lost to shop; to go on,",
+        place.run().sentence,
+    )
+    place.begins_again()
+
+
 def test_a_statement_that_is_not_followed(place):
     place.continues()
     place.insert(4)
     statement = "flashback cluster to timestamp '2026-01-01'"
-    job = Job(id=4711, type=Action.FLASHBACK_CLUSTER, state=DONE, query=statement)
-    place.write(record_key(JOB_TABLE_ID, 4711), join_row({JOB_COLUMN: (Flag.COMPACT_BYTES, encode_job(job))}))
+    place.write_job(Job(id=4711, type=Action.FLASHBACK_CLUSTER, state=DONE, query=statement))
     for _ in range(2):
         sentence = place.run().sentence
         assert re.search(

@@ -51,7 +51,7 @@ class CsvReader(PooledActor):
         self._number = 0  # of the next line in its transaction
 
     def on_start(self) -> None:
-        self.actor_inbox.post("read")
+        self.post("read")
 
     def on_receive(self, _message: Any) -> None:
         changes, resolved = [], 0
@@ -69,7 +69,7 @@ class CsvReader(PooledActor):
                 resolved, self._number = found.ts, 0
         if changes:
             self.send(self._writer, Changes(changes, resolved))
-            self.actor_inbox.post("read")
+            self.post("read")
         else:
             self.after(self._poll_seconds, "read")
 

@@ -6,17 +6,16 @@ Pumps call a drainer, and TiDB-Binlog's tools send it HTTP requests, at the one 
 from __future__ import annotations
 
 import asyncio
-import shutil
 import ssl
-import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from grpc import GenericRpcHandler, aio
 
 from ....errors import ConfigError
+from ....store.temporary import temporary_directory
 from ...grpc.security import Security
 from .http import Routes, serve
 
@@ -48,6 +47,7 @@ class Port:
         self._server: asyncio.Server | None = None
         self._grpc: aio.Server | None = None
         self._directory: Path | None = None
+        self._stack = ExitStack()
 
     @property
     def address(self) -> str:
@@ -57,7 +57,7 @@ class Port:
 
     async def start(self) -> None:
         """Listen. Raises ConfigError if the address can't be used."""
-        self._directory = Path(tempfile.mkdtemp(prefix="tidemill-"))
+        self._directory = self._stack.enter_context(temporary_directory("port"))
         try:
             self._server = await asyncio.start_server(self._accept, self._host, self._port, ssl=self._tls)
         except OSError as error:
@@ -81,8 +81,7 @@ class Port:
         grpc_server, self._grpc = self._grpc, None
         if grpc_server is not None:
             await grpc_server.stop(None)
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+        self._stack.close()
 
     @property
     def _socket(self) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from threading import Lock
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, assert_never, cast
 
 from msgspec import Struct
 
@@ -24,18 +24,18 @@ REST: Final = 10
 """Length of the pause after a round, as a multiple of the round's length."""
 
 
-class Pending(Struct, frozen=True):
-    """From a region worker, once before each Tick: it has received resolved ts."""
-
-    worker: PooledRef[Any]
-
-
 class Tick(Struct, frozen=True):
     """To a pending region worker: process the resolved ts received, and answer with Noted."""
 
 
+class Pending(Struct, frozen=True):
+    """From a region worker, once before each Tick: it has received resolved ts."""
+
+    worker: PooledRef[Tick]
+
+
 class Noted(Struct, frozen=True):
-    worker: PooledRef[Any]
+    worker: PooledRef[Tick]
 
 
 class Moved(Struct, frozen=True):
@@ -72,7 +72,7 @@ class DirtySet:
     """
 
     def __init__(self) -> None:
-        self.reader: PooledRef[Advancer] | None = None
+        self.reader: PooledRef[Pending | Noted | Moved] | None = None
         self._lock = Lock()
         self._moved: set[Subscription] = set()
 
@@ -81,7 +81,7 @@ class DirtySet:
             first = not self._moved
             self._moved |= moved
         if first and moved and self.reader is not None:
-            self.reader.actor_inbox.post(Moved())
+            self.reader.post(Moved())
 
     def take(self) -> set[Subscription]:
         with self._lock:
@@ -89,7 +89,7 @@ class DirtySet:
         return moved
 
 
-class Advancer(PooledActor):
+class Advancer(PooledActor[Message]):
     """Advances the resolved ts of all tables of a feed, in rounds that bound the cost for 100,000 tables.
 
     A round asks the region workers to process the resolved ts they received, sends each SpanPuller the
@@ -105,8 +105,8 @@ class Advancer(PooledActor):
         self._dirty = dirty
         self._advance = advance
         self._options = options
-        self._pending: dict[PooledRef[Any], None] = {}
-        self._asked: dict[PooledRef[Any], None] = {}
+        self._pending: dict[PooledRef[Tick], None] = {}
+        self._asked: dict[PooledRef[Tick], None] = {}
         self._round = 0
         self._busy = False
         self._left: Iterator[Subscription] = iter(())
@@ -138,6 +138,8 @@ class Advancer(PooledActor):
                 self._step()
             case _Rest():
                 self._rest()
+            case _:
+                assert_never(message)
 
     def _wake(self) -> None:
         if not self._busy:
@@ -150,13 +152,13 @@ class Advancer(PooledActor):
         self._moved = False
         self._asked, self._pending = self._pending, {}
         for worker in self._asked:
-            worker.actor_inbox.post(Tick())
+            worker.post(Tick())
         if self._asked:
             self.after(LATE_SECONDS, _Late(self._round))
         else:
             self._tell()
 
-    def _noted(self, worker: PooledRef[Any]) -> None:
+    def _noted(self, worker: PooledRef[Tick]) -> None:
         if self._asked.pop(worker, self) is None and not self._asked:
             self._tell()
 
@@ -179,15 +181,15 @@ class Advancer(PooledActor):
             if self._passes(subscription, resolved):
                 continue
             # Not send(): one delayed table must not delay the others. It is advanced in the next round.
-            if not subscription.ref.actor_inbox.offer(Pulled([], resolved)):
+            if not subscription.ref.offer(Pulled([], resolved)):
                 self._full[subscription] = None
         if told == STEP_SUBSCRIPTIONS:
-            self.actor_inbox.post(_Step())
+            self.post(_Step())
             return
         advanced, self._advanced = self._advanced, {}
         if advanced and self._advance is not None:
             self._advance(advanced)
-        self.actor_inbox.post(_Rest())
+        self.post(_Rest())
 
     def _passes(self, subscription: Subscription, resolved: list[tuple[int, Span, Ts]]) -> bool:
         """Advance an idle SpanPuller directly; False if it isn't idle, or `advance` isn't used for it."""

@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
-from ....actors import ActorSystem, Clock, PooledRef
+from ....actors import ActorSystem, Clock, Failed, PooledRef
 from ....errors import Retryable
 from ....events import Ts
 from ...grpc.channel import Channels
@@ -55,7 +55,7 @@ class EventFeed:
         cluster_id: int,
         random: Random,
         on_error: Callable[[BaseException], None],
-        supervisor: PooledRef[Any] | None = None,
+        supervisor: PooledRef[Failed] | None = None,
         advance: Advance | None = None,
         name: str = "feed",
     ) -> None:
@@ -94,7 +94,7 @@ class EventFeed:
             supervisor=supervisor,
         )
 
-    def subscribe(self, span: Span, checkpoint_ts: Ts, ref: PooledRef[Any]) -> int:
+    def subscribe(self, span: Span, checkpoint_ts: Ts, ref: PooledRef[Pulled]) -> int:
         """Send the changes of `span` above `checkpoint_ts` to a SpanPuller; return the subscription's id."""
         subscription = Subscription(span, checkpoint_ts, ref, self.clock.now())
         self.subscriptions[subscription.id] = subscription
@@ -159,7 +159,7 @@ class EventFeed:
         # The frontier is told of the region first. Sent beyond the mailbox's bound, but it is one message per
         # region.
         layout = Pulled([], [(request.id, request.span, request.checkpoint_ts)])
-        request.subscription.ref.actor_inbox.post(layout)
+        request.subscription.ref.post(layout)
         try:
             context = await self.cache.rpc_context(region)
         except Retryable:

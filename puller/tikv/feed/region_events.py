@@ -37,7 +37,7 @@ class _Output:
 class RegionEvents:
     """Processes events in an actor's turn; `flush` sends the results, one message per subscription."""
 
-    def __init__(self, actor: PooledActor, reports: Reports, dirty: DirtySet) -> None:
+    def __init__(self, actor: PooledActor[Any], reports: Reports, dirty: DirtySet) -> None:
         self._actor = actor
         self._dirty = dirty
         self._reports = reports

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain, islice, repeat
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -22,7 +22,7 @@ from .region_events import Payload, RegionEvents, forget, forget_all
 from .reports import Lost, Reports
 from .request import Request
 from .request_group import RequestGroup
-from .shard_worker import Arrive, Barrier, ShardWorker, Shared, spread
+from .shard_worker import Arrive, Barrier, ShardMessage, ShardWorker, Shared, spread
 from .store_stream import StoreStream
 
 STEP_REGIONS: Final = 2048
@@ -45,7 +45,10 @@ class Counts:
         """Number of times it began to share its work with its shard workers."""
 
 
-class RegionWorker(PooledActor):
+WorkerMessage: TypeAlias = Received | Registered | Ended | Forget | Tick | _Step
+
+
+class RegionWorker(PooledActor[WorkerMessage | None]):
     """Parses a store's messages and sends each subscription its changes (TiCDC puller document).
 
     Resolved ts are only noted on arrival, at C speed for whole batches, and processed when the Advancer asks:
@@ -72,12 +75,12 @@ class RegionWorker(PooledActor):
         self._events = RegionEvents(self, reports, dirty)
         self._quotas = [spill.quota() for _ in range(options.shard_workers)]
         self._streams: dict[StoreStream, None] = {}
-        self._shard_workers: list[PooledRef[ShardWorker]] = []
+        self._shard_workers: list[PooledRef[ShardMessage]] = []
         self._barrier = Barrier(f"{self.name}: its shard workers")
         self.sharing = False
         """True while the shard workers process the events."""
         self._counts = counts
-        self._todo: deque[Any] = deque()
+        self._todo: deque[WorkerMessage] = deque()
         self._announced = False
         """True if the Advancer was told that resolved ts are pending."""
         self._looked = self.clock.now()
@@ -85,7 +88,7 @@ class RegionWorker(PooledActor):
         self._weight = 1
         self._steps: Iterator[tuple[RequestGroup, tuple[int, Ts]]] = iter(())
 
-    def on_receive(self, message: Any) -> None:
+    def on_receive(self, message: WorkerMessage | None) -> None:
         """None resumes the work that was postponed while output was on its way: nothing is processed before
         it."""
         todo = self._todo
@@ -97,7 +100,7 @@ class RegionWorker(PooledActor):
             if self.actor_inbox.outbox is not None:
                 break
         if todo:
-            self.actor_inbox.post(None)
+            self.post(None)
 
     def on_stop(self) -> None:
         self._release()
@@ -111,7 +114,7 @@ class RegionWorker(PooledActor):
         for quota in self._quotas:
             quota.close()
 
-    def _handle(self, message: Any) -> None:
+    def _handle(self, message: WorkerMessage) -> None:
         match message:
             case Received():
                 self._receive(message)
@@ -130,6 +133,8 @@ class RegionWorker(PooledActor):
                 self._look()
             case _Step():
                 self._step()
+            case _:
+                assert_never(message)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -241,7 +246,7 @@ class RegionWorker(PooledActor):
                 for number, quota in enumerate(self._quotas)
             ]
 
-    def _take_over(self, message: Any) -> None:
+    def _take_over(self, message: WorkerMessage) -> None:
         """Wait for the shard workers, then process the message."""
         self.sharing = False
         self._barrier.shut(len(self._shard_workers))
@@ -260,7 +265,7 @@ class RegionWorker(PooledActor):
     def _announce(self) -> None:
         if not self._announced and self._dirty.reader is not None:
             self._announced = True
-            self._dirty.reader.actor_inbox.post(Pending(self.actor_ref))
+            self._dirty.reader.post(Pending(self.actor_ref))
 
     def _look(self) -> None:
         self._announced = False
@@ -289,6 +294,6 @@ class RegionWorker(PooledActor):
         else:
             self._events.advance(pairs, self._weight)
         if taken == STEP_REGIONS:
-            self.actor_inbox.post(_Step())
+            self.post(_Step())
         elif self._dirty.reader is not None:
-            self._dirty.reader.actor_inbox.post(Noted(self.actor_ref))
+            self._dirty.reader.post(Noted(self.actor_ref))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ....actors import PooledRef
 from ....events import Ts
@@ -14,6 +14,7 @@ from .range_lock import RangeLock
 
 if TYPE_CHECKING:
     from ..match.matcher import Matcher
+    from .span_puller import Pulled
     from .store_stream import StoreStream
 
 subscription_ids: Final = count(1)
@@ -24,7 +25,7 @@ class Subscription:
 
     __slots__ = ("id", "lock", "ref", "since", "span", "start_ts", "stopped")
 
-    def __init__(self, span: Span, checkpoint_ts: Ts, ref: PooledRef[Any], since: float) -> None:
+    def __init__(self, span: Span, checkpoint_ts: Ts, ref: PooledRef[Pulled], since: float) -> None:
         self.id = next(subscription_ids)
         self.span = span
         self.start_ts = checkpoint_ts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -75,7 +75,7 @@ class Arrive(Struct, frozen=True):
 ShardMessage: TypeAlias = Shared | Advance | Arrive
 
 
-class ShardWorker(PooledActor):
+class ShardWorker(PooledActor[ShardMessage]):
     """Processes the events of every eighth region of a store, in their order."""
 
     def __init__(self, reports: Reports, dirty: DirtySet, quota: Quota, barrier: Barrier) -> None:
@@ -96,6 +96,8 @@ class ShardWorker(PooledActor):
                 self._events.advance(resolved, messages)
             case Arrive(barrier):
                 barrier.arrive()
+            case _:
+                assert_never(message)
         self._events.flush()
 
     def on_failure(self, *_exc_info: Any) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
-from ....actors import PooledActor, Target
+from ....actors import PooledActor, PooledRef, Target
 from ....events import Changes, KvChange, Ts
 from ...frontier import Frontier
 from ..span import Span
@@ -53,6 +53,9 @@ class SpanProgress:
         "table_id",
     )
 
+    ref: PooledRef[Pulled]
+    """The SpanPuller's actor, set before anything else uses the progress."""
+
     def __init__(self, ts: Ts, now: float, table_id: int = 0) -> None:
         self.table_id = table_id
         self.regions = 0
@@ -65,25 +68,23 @@ class SpanProgress:
         """Resolved ts of the last region that advanced, and of the table."""
         self.fallen_back = 0
         """Changes dropped because their commit ts is at or below the table's resolved ts."""
-        self.ref: Any = None
-        """The SpanPuller's actor reference."""
         self.subscriptions: tuple[int, ...] = ()
         """Its subscription ids, once known; written by the loop's thread."""
         self.since = now
         """Time at which the table's resolved ts last advanced, by the clock's `now()`."""
 
 
-class SpanPuller(PooledActor):
+class SpanPuller(PooledActor[Pulled]):
     """Sends the changes of a table's regions to `output` as Changes, with the resolved ts of the whole table
     whenever it advances (TiCDC puller document). Kept small: a feed has 100,000."""
 
     __slots__ = ("_frontier", "_output", "progress")
 
     def __init__(
-        self, spans: Sequence[Span], checkpoint_ts: Ts, output: Target, progress: SpanProgress
+        self, spans: Sequence[Span], checkpoint_ts: Ts, output: Target[Changes], progress: SpanProgress
     ) -> None:
         """Everything of `spans` at or below `checkpoint_ts` has been processed already."""
-        self._output = output.actor_inbox
+        self._output: Target[Changes] = output.actor_inbox  # takes no ref's memory
         self.progress = progress
         self._frontier = Frontier(spans, checkpoint_ts)
 

@@ -13,7 +13,7 @@ from ..kv.region_cache import RegionCache
 from ..pd.version import check
 from .error_table import Action
 from .messages import Forget
-from .region_worker import Counts
+from .region_worker import Counts, WorkerMessage
 from .request import Request
 from .store_stream import StoreStream
 
@@ -43,7 +43,7 @@ class Store:
     To be used in the loop's thread only.
     """
 
-    def __init__(self, store_id: int, feed: Feed, worker: PooledRef[Any], counts: Counts) -> None:
+    def __init__(self, store_id: int, feed: Feed, worker: PooledRef[WorkerMessage], counts: Counts) -> None:
         self.id = store_id
         self.worker = worker
         self.counts = counts
@@ -73,7 +73,7 @@ class Store:
         stream = request.stream
         if stream is None or not request.request_id:
             return
-        self.worker.actor_inbox.post(Forget(stream, request))
+        self.worker.post(Forget(stream, request))
         stream.deregister(request)
 
     def done(self, request: Request, by_store: bool) -> None:

@@ -41,7 +41,10 @@ class Owner(Protocol):
     """The owner of a stream: a store. Called in the loop's thread."""
 
     id: int
-    worker: PooledRef[Any]
+
+    @property
+    def worker(self) -> PooledRef[Registered | Received | Forget | Ended]: ...
+
     multiplexing: bool
     channels: Channels
     clock: Clock
@@ -204,7 +207,7 @@ class StoreStream:
         await self.owner.worker.atell(Registered(self, request))
         self._in_hand = None
         if request.stopped:
-            self.owner.worker.actor_inbox.post(Forget(self, request))
+            self.owner.worker.post(Forget(self, request))
             return None
         return self._message(request)
 

@@ -10,11 +10,11 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from ....dialects.groups import cut_groups
+from ....dialects.target import StatementRejected, Target, describe_row
 from ....errors import Retryable, SinkError, TidemillError
 from ....events import runs_of
 from ...dead_letters import DeadLetter, Retried
-from ..groups import cut_groups
-from ..target import StatementRejected, Target, describe_row
 from .letter import Letter
 from .rows import LetterRows, Version
 
@@ -23,6 +23,10 @@ BOX_SECONDS: Final = 30.0
 ALTERED: Final = (
     "the table was altered after this change: correct the row by hand and drop the letter, or load the table "
     "again by tidemill snapshot"
+)
+INCOMPLETE: Final = (
+    "the letter lacks values that the target couldn't store: raise the target's limit and load the table "
+    "again by tidemill snapshot, or correct the row by hand and drop the letter"
 )
 _ATTEMPTS: Final = 5
 """Maximum number of attempts at a SQL transaction that meets another one."""
@@ -120,6 +124,8 @@ class LetterBox:
         """Apply one letter; return the reason if it is rejected."""
         if letter.altered:
             return ALTERED
+        if letter.incomplete:
+            return INCOMPLETE
         try:
             self._target.apply(cut_groups(runs_of([letter.change]), 1))
         except Exception as error:

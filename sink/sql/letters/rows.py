@@ -3,48 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from ....codec.exact_json import decode_values, encode_values
+from ....dialects.own_tables import OwnTables
 from ....errors import CheckpointError
 from ....events import Row, Table
 from .keys import Head
-from .letter import Letter
+from .letter import Letter, within
 
 LETTERS_TABLE: Final = "tidemill_dead_letters"
 VERSIONS_TABLE: Final = "tidemill_dead_letters_version"
 """One row per feed, which who changes its letters locks."""
+_ALTERED: Final = 1
+_INCOMPLETE: Final = 2
+"""Bits of the column `altered`."""
 
 _COLUMNS: Final = "id,tbl,op,before_row,after_row,ts,position,reason,statement,time,definition,altered"
-
-
-class OwnTables(Protocol):
-    """Tables of a feed beside its checkpoint, in the connection of a target."""
-
-    home: str
-    """Text before a table's name in statements: a quoted schema with a point, or nothing."""
-    name_type: str
-    """Type of a column for names that are compared to the byte and may be in a key."""
-    text_type: str
-    """Type of a column for texts of any length."""
-    table_options: str
-    """Text after a table's columns in CREATE TABLE."""
-    for_update: str
-    """Text after a SELECT that locks the rows it finds, and reads their last committed values."""
-    unix_time: str
-    """Expression of the server's time, in whole seconds since 1970."""
-
-    def has(self, table: str) -> bool:
-        """Return True if there is a table of that name."""
-
-    def create(self, table: str, columns: str) -> None:
-        """Create a table unless it is there, in an open transaction; other processes may do the same."""
-
-    def query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
-        """Run a statement, in which each ? stands for a value; return its rows."""
 
 
 class Version(NamedTuple):
@@ -121,7 +99,9 @@ class LetterRows:
 
     def add(self, letters: Iterable[Letter]) -> None:
         marks = ",".join("?" * (len(_COLUMNS.split(",")) + 1))
-        for one in letters:
+        most = self._tables.max_row_bytes
+        for letter in letters:
+            one = letter if most is None else within(letter, most)
             self._query(
                 f"INSERT INTO {self._letters} (feed,{_COLUMNS}) VALUES ({marks})",
                 self._feed,
@@ -136,7 +116,7 @@ class LetterRows:
                 one.statement,
                 one.time,
                 msgspec.json.encode(one.table).decode(),
-                int(one.altered),
+                _ALTERED * one.altered | _INCOMPLETE * one.incomplete,
             )
 
     def delete(self, ids: Collection[int]) -> None:
@@ -153,7 +133,9 @@ class LetterRows:
         """Note that the letters' table is another one now."""
         if ids:
             self._query(
-                f"UPDATE {self._letters} SET altered=1 WHERE feed=? AND id IN ({_listed(ids)})", self._feed
+                f"UPDATE {self._letters} SET altered=altered|{_ALTERED} "
+                f"WHERE feed=? AND id IN ({_listed(ids)})",
+                self._feed,
             )
 
     def _query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
@@ -173,7 +155,8 @@ class LetterRows:
                 reason=reason,
                 statement=statement,
                 time=time,
-                altered=bool(altered),
+                altered=bool(altered & _ALTERED),
+                incomplete=bool(altered & _INCOMPLETE),
             )
         except ValueError as error:
             raise CheckpointError(f"{self._letters}: dead letter {number} is damaged: {error}") from error

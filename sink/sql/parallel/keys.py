@@ -3,46 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from ....dialects.keys import Key, KeyPart, TableKeys
 from ....events import Row, Run, Table
 from .folding import fold_of
 
 Hashes: TypeAlias = Callable[[Iterable[Row]], list[int | None]]
-
-
-class KeyPart(NamedTuple):
-    """A column of a key."""
-
-    column: int
-    """Its index in the table of the source."""
-    prefix: int = 0
-    """Number of characters or bytes that count; 0: all."""
-    collation: str | None = None
-    """Collation of a text in the target; None for other types, and for bytes."""
-
-
-class Key(NamedTuple):
-    """Columns whose values must be unique in a table of the target, or that a foreign key refers to."""
-
-    name: str
-    """Table and columns in the target; a foreign key has that of the columns it refers to."""
-    parts: tuple[KeyPart, ...]
-
-
-class TableKeys(NamedTuple):
-    """Keys of one table in the target."""
-
-    name: str
-    """Name of the table in the target."""
-    unique: tuple[Key, ...] = ()
-    """Empty if rows have no identity, or one that isn't known: then all changes of the table conflict."""
-    references: tuple[Key, ...] = ()
-    """Foreign keys: the rows they refer to must not change meanwhile."""
-    shared: tuple[str, ...] = ()
-    """Tables that aren't changed as a whole meanwhile: as those in `taken`, or without unique keys."""
-    taken: tuple[str, ...] = ()
-    """Tables of which no row may change meanwhile."""
 
 
 class RowKeys:

@@ -7,6 +7,8 @@ from threading import Condition
 from typing import Final
 
 from ....codec.checkpoint import encode_checkpoint
+from ....dialects.applied import Applied
+from ....dialects.worker import Advance, Start, WorkerTarget
 from ....errors import Retryable, SinkError
 from ....events import Checkpoint, Wait
 from ...safe_mode import SafeMode
@@ -15,10 +17,8 @@ from ..after_start import AfterStart
 from ..apply import Applier, RowRejected
 from ..letters.rows import LetterRows
 from ..letters.writer import LetterWriter
-from .applied import Applied
 from .batch_size import BatchSize
 from .causality import Causality
-from .target import Advance, Start, WorkerTarget
 from .unit import Unit
 from .worker import Task, Worker
 

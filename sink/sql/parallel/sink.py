@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NoReturn
 
+from ....dialects.worker import WorkerTarget
 from ....errors import SinkError, TidemillError
 from ....events import Batch, Checkpoint, Table, Transaction, Wait
 from ...sink import WorkersProgress
@@ -12,7 +13,6 @@ from ..letters.writer import LetterWriter
 from ..sql import SqlSink
 from .keys import RowKeys
 from .pool import Pool
-from .target import WorkerTarget
 from .unit import Unit, units_of
 
 PORTION_ROWS: Final = 1_000

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
 
+from ....dialects.applied import Applied
+from ....dialects.worker import Start, WorkerTarget
 from ....failpoint import reach
 from ..apply import Applier, Part, RowRejected
 from ..letters.writer import LetterWriter
-from .applied import Applied
-from .target import Start, WorkerTarget
 from .unit import Unit
 
 if TYPE_CHECKING:

@@ -46,8 +46,15 @@ def test_jobs(version, seed, history):
 def test_a_recovered_table_that_cannot_be_read_is_refused(args, history):
     tidb = Tidb()
     history.apply(tidb.create_database("shop"), 1)
-    job = tidb._job(Action.RECOVER_SCHEMA, "shop", "flashback database shop", args=args)
+    database = tidb.databases["shop"]
+    job = tidb._job(Action.RECOVER_SCHEMA, "shop", "flashback database shop", db=database, args=args)
     with pytest.raises(
         SourceError, match=r"DDL job \d+ \(flashback schema\): its recovered tables can't be read"
     ):
+        history.apply(job, 2)
+
+
+def test_a_recovered_database_without_its_info_is_refused(history):
+    job = decode_job(b'{"id":7,"type":63,"query":"flashback database shop","binlog":{"SchemaVersion":3}}')
+    with pytest.raises(SourceError, match=r"DDL job 7 \(flashback schema\): its database can't be read"):
         history.apply(job, 2)

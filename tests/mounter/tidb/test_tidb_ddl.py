@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tidemill.codec.tidb.action import Action as JobType
-from tidemill.codec.tidb.job import DONE, Job
+from tidemill.codec.tidb.job import DONE, Job, decode_job
+from tidemill.codec.tidb.table_info import TableInfo, encode_table_info
 from tidemill.errors import SourceError
 from tidemill.events import (
     PUT,
@@ -49,6 +51,65 @@ def history(tmp_path):
     store = Store(tmp_path / "store")
     yield SchemaHistory(store, 0)
     store.close()
+
+
+FLASHBACKS = ("v8.1", "v8.5", "v8.5, many tables", "v9")
+
+
+def flashback_database(form: str, table: TableInfo, name: str) -> Job:
+    """Return the job of FLASHBACK DATABASE as TiDB stores it: without a name, the infos in its arguments.
+
+    With many tables TiDB looks for them when the job runs.
+    """
+    database = {
+        "id": 61,
+        "db_name": {"O": name, "L": name},
+        "charset": "utf8mb4",
+        "collate": "utf8mb4_bin",
+        "state": 5,
+        "policy_ref_info": None,
+    }
+    listed = {
+        "SchemaID": 61,
+        "TableInfo": json.loads(encode_table_info(table)),
+        "DropJobID": 65,
+        "SnapshotTS": 470607511840096256,
+        "AutoIDs": {"RowID": 1, "IncrementID": 0, "RandomID": 0},
+        "OldSchemaName": "shop",
+        "OldTableName": table.name,
+    }
+    schema = database | {"DropJobID": 65, "SnapshotTS": 470607511840096256}
+    schema["OldSchemaName"] = {"O": "shop", "L": "shop"}
+    if form == "v8.1":
+        schema["RecoverTabsInfo"] = [listed]
+    else:
+        schema["LoadTablesOnExecute"] = form == "v8.5, many tables"
+        schema["RecoverTableInfos"] = None if schema["LoadTablesOnExecute"] else [listed]
+    args = {"recover_info": schema, "check_flag": 1} if form == "v9" else [schema, 1]
+    text = {
+        "id": 66,
+        "type": 63,
+        "schema_id": 61,
+        "table_id": 0,
+        "schema_name": "",
+        "table_name": "",
+        "state": 4,
+        "err": None,
+        "raw_args": args,
+        "schema_state": 5,
+        "query": f"flashback database shop to {name}",
+        "binlog": {
+            "SchemaVersion": 583,
+            "DBInfo": database,
+            "TableInfo": None,
+            "FinishedTS": 0,
+            "MultipleTableInfos": None,
+        },
+        "version": 2 if form == "v9" else 1,
+        "reorg_meta": None,
+        "multi_schema_info": None,
+    }
+    return decode_job(json.dumps(text).encode())
 
 
 def told(ddl: Ddl) -> str:
@@ -234,13 +295,23 @@ def test_what_takes_back_all_rows_is_refused(history):
     history.apply(job, 7)
     (ddl,) = read_ddl(job, change_of(job, 7), history, TableFilter(["shop.*"]), "tidb")
     assert ddl.refusal.startswith("the cluster: DDL job 5 at ts 7 can't be followed (FLASHBACK CLUSTER")
-    job = Job(
-        id=6, type=JobType.RECOVER_SCHEMA, state=DONE, schema_name="shop", query="flashback database shop"
-    )
+
+
+@pytest.mark.parametrize("form", FLASHBACKS)
+def test_a_database_that_comes_back_is_refused(form, history):
+    """Under its new name, which only the database's info has; other feeds know its tables from then on."""
+    tidb = Tidb()
+    history.apply(tidb.create_database("shop"), 1)
+    history.apply(tidb.create_table("shop", "a"), 2)
+    history.apply(tidb.drop_database("shop"), 3)
+    job = flashback_database(form, tidb.dropped["shop", "a"], "found")
     history.apply(job, 8)
-    (ddl,) = read_ddl(job, change_of(job, 8), history, TableFilter(["shop.*"]), "tidb")
-    assert ddl.refusal.startswith("schema shop: DDL job 6 at ts 8 can't be followed (FLASHBACK DATABASE")
-    assert read_ddl(job, change_of(job, 8), history, TableFilter(["depot.*"]), "tidb") == []
+    (ddl,) = read_ddl(job, change_of(job, 8), history, TableFilter(["found.*"]), "tidb")
+    assert ddl.refusal.startswith("schema found: DDL job 66 at ts 8 can't be followed (FLASHBACK DATABASE")
+    assert ddl.refusal.count("flashback database shop to found") == 1
+    assert read_ddl(job, change_of(job, 8), history, TableFilter(["shop.*"]), "tidb") == []
+    listed = form != "v8.5, many tables"
+    assert [table.name for table in history.tables(8)] == ["found.a"] * listed
 
 
 def test_a_long_statement_is_cut_in_a_refusal(history):

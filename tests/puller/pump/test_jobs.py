@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
 from tidemill.actors import SystemClock
-from tidemill.codec.tidb.job import SYNCED, Job, encode_job
-from tidemill.errors import Retryable
+from tidemill.codec.tidb.action import Action
+from tidemill.codec.tidb.job import SYNCED, Job, Outcome, encode_job
+from tidemill.errors import Retryable, SourceError
 from tidemill.puller.pump.jobs import ERRORS, Jobs
 
 JOB = Job(id=7, type=5, state=SYNCED)
@@ -49,3 +50,41 @@ def test_ten_failed_reads_in_a_row_give_a_job_up():
 
 def test_fewer_failed_reads_in_a_row_do_not():
     assert wait_for(*([NO_ANSWER] * (ERRORS - 1) + [None]) * 2, encode_job(JOB)) == JOB
+
+
+class Finished:
+    """A history of these jobs."""
+
+    def __init__(self, *jobs: Job) -> None:
+        self._jobs = jobs
+
+    async def tso(self) -> int:
+        return 1
+
+    async def scan(self, _start: bytes, _end: bytes, _ts: int) -> AsyncIterator[tuple[bytes, bytes]]:
+        for job in self._jobs:
+            yield b"", encode_job(job)
+
+
+def check(*jobs: Job) -> None:
+    history = Finished(*jobs)
+    asyncio.run(Jobs(history, history, SystemClock(), 0).check(0, 9, {}, 0))
+
+
+def statement(action: Action) -> Job:
+    return Job(id=7, type=action, state=SYNCED, schema_name="shop", outcome=Outcome(schema_version=3))
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        Action.UPDATE_TIFLASH_REPLICA_STATUS,
+        Action.ALTER_TABLE_ALTER_PARTITION,
+        Action.ALTER_CACHE_TABLE,
+        Action.ALTER_NO_CACHE_TABLE,
+    ],
+)
+def test_jobs_that_tidb_logs_nowhere_are_not_missed(action):
+    check(statement(action))
+    with pytest.raises(SourceError, match=r"no pump has sent the DDL job 7 \(schema version 3\): add column"):
+        check(statement(action), statement(Action.ADD_COLUMN))

@@ -288,7 +288,7 @@ def test_a_full_subscription_stops_the_worker(make):
     told = 0
     for commit in range(10, 40):
         event = cdcpb.ChangeDataEvent(events=[rows(1, row(COMMITTED, 1, commit - 1, commit))])
-        told += worker.ref.actor_inbox.offer(Received(worker.stream, event.SerializeToString()))
+        told += worker.ref.offer(Received(worker.stream, event.SerializeToString()))
         worker.run()
     assert told == 6  # one in the mailbox, one in the outbox, four before the worker
     process.schedule()

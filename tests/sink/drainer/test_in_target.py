@@ -6,13 +6,13 @@ import json
 
 import pytest
 
+from tidemill.dialects.options import MySqlOptions
 from tidemill.errors import CheckpointError, ConfigError, SinkError
 from tidemill.events import Batch, Checkpoint
 from tidemill.sink import open_sink
 from tidemill.sink.drainer.layout import NoCheckpointItem
 from tidemill.sink.drainer.store import open_checkpoint
 from tidemill.sink.registry import given_sink
-from tidemill.sink.sql.options import MySqlOptions
 from tidemill.spark.write.mysql import open_mysql
 from tidemill.testing.changes import ORDERS, MemoryStore, create, insert, transaction
 

@@ -1,0 +1,1 @@
+"""Databases: sessions, types, tables, and the statements that change and define them."""

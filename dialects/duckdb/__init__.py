@@ -1,0 +1,1 @@
+"""DuckDB as a database to write, define and read."""

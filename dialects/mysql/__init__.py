@@ -1,0 +1,1 @@
+"""MySQL and MariaDB as a database to write, define and read."""

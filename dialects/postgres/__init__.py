@@ -1,0 +1,1 @@
+"""PostgreSQL as a database to write, define and read."""

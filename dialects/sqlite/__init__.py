@@ -1,0 +1,1 @@
+"""SQLite as a database to write, define and read."""

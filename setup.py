@@ -1,0 +1,29 @@
+"""The packages below this folder, and the native module. Everything else is in pyproject.toml."""
+
+from pathlib import Path
+
+from setuptools import Extension, find_packages, setup
+from setuptools.command.build_py import build_py
+
+NATIVE = "codec/native/source"
+
+
+class Modules(build_py):
+    def find_package_modules(self, package, package_dir):
+        """Leave this file out, which lies in the root package's folder."""
+        return [found for found in super().find_package_modules(package, package_dir) if found[1] != "setup"]
+
+
+setup(
+    cmdclass={"build_py": Modules},
+    packages=["tidemill", *(f"tidemill.{name}" for name in find_packages(exclude=["tests*"]))],
+    package_dir={"tidemill": "."},
+    ext_modules=[
+        Extension(
+            "tidemill.codec.native._native",
+            sources=sorted(map(str, Path(NATIVE).glob("*.c"))),
+            depends=sorted(map(str, Path(NATIVE).glob("*.h"))),
+            optional=True,  # without a C compiler the decoders in Python do the work
+        )
+    ],
+)
