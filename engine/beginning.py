@@ -19,7 +19,7 @@ class Beginning(Struct, frozen=True):
     source: str
     """Identity of the source in new checkpoints."""
     checkpoints: dict[str, Checkpoint | None]
-    """What each sink's target has, by its name; None: nothing."""
+    """Checkpoint of each sink's target, by the sink's name; None for a new target."""
     start: Checkpoint | None
     """Checkpoint from which the source serves all of them; None: with a first snapshot."""
 

@@ -1,4 +1,4 @@
-"""What a feed of a MariaDB or MySQL server knew at its checkpoints: files of its state, and what they say."""
+"""State of a feed of a MariaDB or MySQL server: names of its files, and choices made by what they say."""
 
 from __future__ import annotations
 

@@ -11,9 +11,11 @@ from ..errors import TidemillError
 from ..events import Checkpoint
 from ..mounter import Catalog, History
 from ..puller.mysql.options import MysqlOptions
+from ..puller.mysql.position import Position
 from ..puller.mysql.probe import probe
 from ..puller.mysql.pull import Pull
 from ..puller.mysql.requirements import Survey
+from ..puller.mysql.stream import try_position
 from .kind import SourceContext
 from .mysql_state import catalog_name, choose_columns, known_tables, name_of, reloading
 from .source import no_table_matches
@@ -59,9 +61,10 @@ def survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Find
             if unmatched := context.tables.unmatched(seen):
                 yield Finding("error", no_table_matches(unmatched))
     yield from found.findings
-    if found.server and not any(finding.level == "error" for finding in found.findings):
+    start = (context.start and context.start.position) or options.position
+    if start and found.server and not any(finding.level == "error" for finding in found.findings):
         try:
-            pull.try_start()
+            try_position(options, Position.parse(start))
         except TidemillError as error:
             yield Finding("error", str(error))
 

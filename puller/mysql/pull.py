@@ -27,7 +27,7 @@ from ...events import (
     progress_of,
 )
 from ..lane import ALONE, Lane, LoadBarrier
-from ..puller import Connected, PullerStatistics, SnapshotReport, State
+from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, State
 from .binlog import BinlogDecoder
 from .connection import Server, Unavailable
 from .load import Loader
@@ -36,10 +36,11 @@ from .options import MysqlOptions
 from .position import CommitClock, Position
 from .probe import probe
 from .reader import BinlogReader
+from .replication import ReplicationWatch
 from .requirements import Survey, survey
 from .snapshot import Snapshot
 from .stop_signal import StopSignal
-from .stream import POLL_SECONDS, Dump, own_server_id
+from .stream import POLL_SECONDS, own_server_id
 from .table_loads import TableLoads
 from .tables import Follows, SourceTable
 from .transactions import Transactions
@@ -47,7 +48,7 @@ from .xa_recover import XaStart
 
 log = logging.getLogger("tidemill.puller")
 
-Step: TypeAlias = Changes | Connected | SnapshotReport | None
+Step: TypeAlias = Changes | Connected | Retrying | SnapshotReport | None
 """None if nothing was received for a moment."""
 Steps: TypeAlias = Generator[Step, None, None]
 
@@ -102,6 +103,7 @@ class Pull:
             if start.position:
                 self._start_at(Position.parse(start.position))
         self._xa_start = XaStart()
+        self._replication = ReplicationWatch()
         self._checked = False
         self._surveyed: list[SourceTable] = []
         self._is_new = start is None
@@ -165,17 +167,6 @@ class Pull:
             has_catalog=self._knows is not None,
             knows=self._is_known,
         )
-
-    def try_start(self) -> None:
-        """Check that the server sends its log from the start, if that is a position. Raises as `steps`."""
-        position = self._options.position
-        decoder = self._decoder
-        if decoder is None and not position:
-            return
-        at = Position.parse(position) if decoder is None else decoder.position
-        with closing(Dump(self._options, at)) as dump:
-            while not dump.read():  # the server refuses at once, or sends the name of the log's file
-                pass
 
     def _check(self) -> None:
         found = self.survey()
@@ -377,6 +368,9 @@ class Pull:
                 self._bytes = before + reader.bytes
                 if decoder.caught_up:
                     decoder.idle(self._now() + skew - IDLE_MARGIN_SECONDS)
+                    if self._replication.look(self._options, self._now()):
+                        halted = self._replication.report(self._options, self._lane.source)
+                        yield halted or self._connected(server, True)
                 changes = decoder.take()
                 if changes is not None:
                     failpoint.reach("binlog.batch_read")

@@ -20,6 +20,7 @@ from .definitions import read_tables
 from .generated import unlogged_columns
 from .options import MysqlOptions
 from .prepared import prepared_names
+from .replication import stopped_replication
 from .tables import Follows, FoundTable, SourceTable, find_tables, quoted
 from .xa_recover import PREPARED_SECONDS, described
 
@@ -143,6 +144,8 @@ def survey_session(
     if mariadb:
         findings += unlogged_columns(version, [one.table for one in tables])
     findings += unlogged_cascades(session, options, followed)
+    if halted := stopped_replication(session):
+        findings.append(Finding("warning", f"{options.address}: {halted}"))
     if is_new and not options.position:
         findings += _prepared(session, mariadb=mariadb)
     findings += without_key(table.table for table in tables)

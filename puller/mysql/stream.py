@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import replace
 from itertools import count
 from struct import Struct
 from typing import Final
@@ -183,6 +184,15 @@ class Dump:
             "Load all tables again (tidemill resume FEED --resnapshot '*'), or begin with empty targets; if "
             "the position was purged, have the server keep binlogs longer (binlog_expire_logs_seconds)"
         )
+
+
+def try_position(options: MysqlOptions, position: Position) -> None:
+    """Check that the server sends its log from a position. Raises Retryable or SourceError."""
+    numbered = replace(options, server_id=options.server_id or own_server_id())
+    begin = position if position.prepared is None else Position(*position.prepared)
+    with closing(Dump(numbered, begin)) as dump:
+        while not dump.read():  # the server refuses at once, or sends the name of the log's file
+            pass
 
 
 class Result:
