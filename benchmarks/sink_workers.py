@@ -63,7 +63,7 @@ def run(
             seconds = waits.deliver(waits.changes(inserts[:small], 1), 1)
             _add(theirs, f"backlog_small{end}", small, seconds)
             _add(ours, f"updates{end}", len(rows), one.deliver(one.changes(updates, _LARGE), 1))
-            with patch("tidemill.dialects.mysql.mysql.has_only_key", return_value=False):
+            with patch("tidemill.dialects.mysql.apply.has_only_key", return_value=False):
                 _add(theirs, f"updates{end}", len(rows), many.deliver(many.changes(updates, _LARGE), 1))
             _add(ours, f"load{end}", len(rows), plain.deliver(loads(rows), 1))
             seconds = _insert(server, f"insert_{number}{end}", table, rows, plain.name)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..dialects.read import Key, Summing
 from ..events import Checkpoint, Row, Table
-from .side import Key, Source, Summing
+from .side import Source
 
 
 class ByTable:

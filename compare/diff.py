@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from .. import config
 from ..actors import Clock, SystemClock
-from ..engine.options import FeedOptions, SinkOptions, feed_options, sink_context, source_context
+from ..dialects.read import Key, Reader, Settled
+from ..engine.options import FeedOptions, SinkOptions, feed_options, source_context
 from ..engine.status import StatusFile
 from ..errors import CheckpointError, ConfigError
 from ..events import WHOLE, Checkpoint, Row, Table, progress_of
@@ -18,10 +19,10 @@ from ..routing import TableFilter
 from .chunks import Chunks
 from .finding import Difference, Finding, Named, TableResult
 from .merged import MergedSources
-from .opening import opener
+from .opening import open_source, open_target
 from .pace import Pace, Stopped, Wait
 from .settle import Settling
-from .side import Key, Settled, Source, Target
+from .side import Source
 from .spool import Spool
 
 _CANDIDATES: Final = 1_000
@@ -80,12 +81,9 @@ class Diff:
 
     def __enter__(self) -> Self:
         """Connect to both sides. Raises TidemillError."""
-        source_kind, sink = self._options.source_kind, self._sink
-        open_source = opener(source_kind.on_diff, f"source.url: a {source_kind.name} source")
-        open_target = opener(sink.given.kind.on_diff, f"sink {sink.name}: {sink.given.kind.name}")
-        context = source_context(self._options, SystemClock())
-        self.target: Target = open_target(
-            sink.given.target, sink.given.options, sink_context(self._options, sink.name)
+        options, sink, kind = self._options, self._sink, self._options.source_kind
+        self.target: Reader = open_target(
+            sink.given, options.name, f"sink {sink.name}: {sink.given.kind.name}"
         )
         try:
             at = self.target.checkpoint()
@@ -93,14 +91,16 @@ class Diff:
                 raise CheckpointError(
                     f"{self.target.identity}: there is no checkpoint of feed {self._options.name!r}: run it"
                 )
-            self.source: Source = open_source(self._options.source, context)
+            context = source_context(options, SystemClock())
+            whom = f"source.url: a {kind.name} source"
+            self.source: Source = open_source(kind, options.source, context, whom)
             if self._options.routes:
                 self.source = MergedSources(self.source, self._options.merging, self._options.name)
         except BaseException:
             self.target.close()
             raise
         self._at = at
-        self.target.meet(self.source)
+        self.target.meet(self.source.summing)
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -228,7 +228,7 @@ class Diff:
     ) -> Iterator[Settled]:
         """Yield differences; `waiting` has the candidates that aren't settled."""
         source.view(at, table.full_name)
-        ordered = table.key and source.is_ordered(table) and self.target.sorts_as(table, source)
+        ordered = table.key and source.is_ordered(table) and self.target.sorts_as(table, source.summing)
         way: Chunks | Spool = (Chunks if ordered else Spool)(source, self.target, table, self._pace)
         since = self._pace.now()
         for keys in way.candidates():

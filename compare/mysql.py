@@ -1,57 +1,35 @@
-"""MySQL and MariaDB as source and as target of a comparison."""
+"""MySQL and MariaDB as the source of a comparison."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from math import copysign
-from typing import Any, Final
+from contextlib import suppress
 
 from msgspec.structs import replace
 
-from ..dialects.address import parsed
-from ..dialects.mysql.fit import Fit
-from ..dialects.mysql.home import Home
-from ..dialects.mysql.modes import STRICT
-from ..dialects.mysql.session import UTC, MySqlSession
-from ..dialects.mysql.tables import Tables
+from ..codec.mysql.tokens import qualified as quoted
+from ..dialects.mysql.client import Session, Unavailable, connect, disconnect, identify, query, translated
+from ..dialects.mysql.key_range import has_ranges
+from ..dialects.mysql.server_rows import SESSION, ServerRows
 from ..dialects.mysql.text import name
-from ..dialects.options import MySqlOptions as TargetOptions
-from ..dialects.target import CHECKPOINT_TABLE, OWN_SCHEMA, difference
-from ..events import Checkpoint, Row, Table, TableName
-from ..puller.mysql.connection import Session, Unavailable, connect, disconnect, identify, query, translated
+from ..dialects.read import Key, Range
+from ..events import Checkpoint, Row, Table
 from ..puller.mysql.failover import gtids_at
-from ..puller.mysql.key_range import has_ranges
 from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.position import Position
 from ..puller.mysql.snapshot import current_end
-from ..puller.mysql.tables import SourceTable, find_tables, quoted, read_table
+from ..puller.mysql.tables import SourceTable, find_tables, read_table
 from ..routing import TableFilter
-from ..sink.kind import SinkContext
 from ..sources.kind import SourceContext
-from .mysql_reader import SESSION, MySqlReader
-from .mysql_repair import Repair
-from .side import Key, Range, Settled, Source, Target
-from .target_checkpoint import TargetCheckpoint, explained
-from .union import UnionSums
-
-_TEXTS: Final = frozenset({"char", "varchar", "text"})
-_SAME_EVERYWHERE: Final = ("_bin", "_general_ci", "latin1_swedish_ci")
-"""Endings of collations that MariaDB and MySQL define in the same way."""
-_VENDORS_OWN: Final = frozenset({"uuid", "inet4", "inet6"})
+from .side import Source
 
 
-def open_source(options: MysqlOptions, context: SourceContext) -> Source:
+def open_mysql(options: MysqlOptions, context: SourceContext) -> Source:
     *others, last = options.servers
     for server in others:
         with suppress(Unavailable):
             return MySqlSource(server, context.tables)
     return MySqlSource(last, context.tables)
-
-
-def open_target(url: str, options: TargetOptions, context: SinkContext) -> Target:
-    return MySqlTarget(url, options, context.feed)
 
 
 class MySqlSource:
@@ -69,7 +47,7 @@ class MySqlSource:
             self._server = identify(self._log)
         self.identity = self._server.source
         self._tables: dict[str, SourceTable] = {}
-        self.summing = self._reader = MySqlReader(self._session, options, self._qualified)
+        self.summing = self._reader = ServerRows(self._session, options, self._qualified)
         self._gtids: tuple[str, str] = "", ""
 
     def close(self) -> None:
@@ -83,18 +61,18 @@ class MySqlSource:
     def _qualified(table: Table) -> str:
         return quoted(table.schema, table.name)
 
-    def reader_of(self, table: Table, extracted: Mapping[str, str]) -> MySqlReader:
+    def reader_of(self, table: Table, extracted: Mapping[str, str]) -> ServerRows:
         """Return a reader of one table, whatever the name it is asked by, with more columns, each of one text
         for all rows."""
         if not extracted:
-            return MySqlReader(self._session, self._options, lambda _: self._qualified(table))
+            return ServerRows(self._session, self._options, lambda _: self._qualified(table))
         values = [
             f"CONVERT(x'{value.encode().hex()}' USING utf8mb4) COLLATE utf8mb4_bin AS {name(column)}"
             for column, value in extracted.items()
         ]
         columns = ", ".join([*(name(column.name) for column in table.columns), *values])
         derived = f"(SELECT {columns} FROM {self._qualified(table)}) AS shard"
-        return MySqlReader(self._session, self._options, lambda _: derived)
+        return ServerRows(self._session, self._options, lambda _: derived)
 
     def tables(self) -> list[Table]:
         with translated(self._options):
@@ -140,198 +118,3 @@ class MySqlSource:
 
     def every(self, table: Table) -> Iterator[list[Row]]:
         return self._reader.every(table)
-
-
-class MySqlTarget:
-    """The stored form of a row is the source's, except for a negative zero, which is text, and for documents
-    of another source, which are printed in one way."""
-
-    def __init__(self, url: str, options: TargetOptions, feed: str) -> None:
-        address = parsed(url)
-        schema = options.schema or address.database
-        self._schema = schema
-        server = MysqlOptions(
-            host="127.0.0.1" if address.host in (None, "localhost") else address.host,
-            port=address.port or 3306,
-        )
-        self.identity = f"mysql://{server.address}/{schema or ''}"
-        self._session = MySqlSession(address, self.identity)
-        with explained(self._session):
-            self._session.connect()
-            connection = self._session.cursor().connection
-        self._fit = Fit(self._session, options.collations)
-        self._tables = Tables(self._session, schema, self._fit)
-        self._home = Home(self._session, schema or OWN_SCHEMA, feed)
-        self._checkpoint = TargetCheckpoint(self.identity, feed, self._load_checkpoint, self._run)
-        self.summing = self._reader = MySqlReader(connection, server, self._qualified)
-        self._source: Source | None = None
-        self._repair = Repair(self._qualified)
-
-    def close(self) -> None:
-        self._session.close()
-
-    def _qualified(self, table: Table) -> str:
-        return self._tables.qualified((table.schema, table.name))
-
-    def meet(self, source: Source) -> None:
-        self._source = source
-
-    # --- the checkpoint
-
-    def _run(self, statement: str) -> int:
-        with explained(self._session):
-            return self._session.execute(statement)
-
-    def _load_checkpoint(self) -> str | None:
-        schema = self._schema or OWN_SCHEMA
-        with explained(self._session):
-            there = self._reader.rows(
-                "SELECT 1 FROM information_schema.tables WHERE table_schema=%s AND table_name=%s",
-                schema,
-                CHECKPOINT_TABLE,
-            )
-            return self._home.load_checkpoint() if there else None
-
-    def checkpoint(self) -> Checkpoint | None:
-        return self._checkpoint.load()
-
-    def reading(self) -> AbstractContextManager[Checkpoint]:
-        return self._checkpoint.reading("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-
-    # --- tables
-
-    def names(self) -> list[TableName]:
-        """Return the tables if each is in its own schema; else the source's schema isn't known."""
-        if self._schema:
-            return []
-        rows = self._reader.rows(
-            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
-        )
-        return [(schema, table) for schema, table in rows if schema != OWN_SCHEMA]
-
-    def differs(self, table: Table) -> str | None:
-        have = self._tables.columns((table.schema, table.name))
-        if have is None:
-            return None
-        wanted = dict(zip([c.name for c in table.columns], self._tables.types(table.columns), strict=True))
-        named = {column: have.get(column, type_) for column, type_ in wanted.items()}
-        return difference(have, named)
-
-    def common(self, table: Table) -> list[str]:
-        have = {column.lower() for column in self._tables.columns((table.schema, table.name)) or {}}
-        return [column.name for column in table.columns if column.name.lower() in have]
-
-    def sorts_as(self, table: Table, source: Source) -> bool:
-        there = source.summing
-        if not isinstance(there, (MySqlReader, UnionSums)) or there.is_mariadb is None:
-            return all(table.columns[i].kind not in _TEXTS | _VENDORS_OWN for i in table.key)
-        collations = self._collations(table)
-        for column in (table.columns[i] for i in table.key):
-            if column.kind in _VENDORS_OWN and there.is_mariadb != self._reader.is_mariadb:
-                return False
-            if column.kind in _TEXTS:
-                if collations.get(column.name.lower()) != column.collation or column.collation is None:
-                    return False
-                if there.is_mariadb != self._reader.is_mariadb and not column.collation.endswith(
-                    _SAME_EVERYWHERE
-                ):
-                    return False
-        return True
-
-    def _collations(self, table: Table) -> dict[str, str]:
-        return dict(
-            self._reader.rows(
-                "SELECT LOWER(column_name), collation_name FROM information_schema.columns "
-                "WHERE table_schema = %s AND table_name = %s",
-                self._tables.schema_of((table.schema, table.name)),
-                table.name,
-            )
-        )
-
-    # --- rows
-
-    def stored(self, table: Table, rows: Sequence[Row]) -> list[Row]:
-        change: list[tuple[int, Any]] = []
-        if not self._reader.is_mariadb:  # MariaDB has no negative zero
-            change += [(i, _zero) for i, one in enumerate(table.columns) if one.kind in ("float", "double")]
-        if self._prints_documents:
-            change += [(i, _printed) for i, column in enumerate(table.columns) if column.kind == "json"]
-        if not change:
-            return list(rows)
-        made = []
-        for row in rows:
-            values = list(row)
-            for i, convert in change:
-                values[i] = convert(values[i])
-            made.append(tuple(values))
-        return made
-
-    @property
-    def _prints_documents(self) -> bool:
-        """True if the server prints documents in another way than the source."""
-        return self._source is not None and self._source.summing is None and not self._reader.is_mariadb
-
-    def source_keys(self, table: Table, keys: Sequence[Key]) -> list[Key]:  # noqa: ARG002
-        return [tuple([-0.0 if part == "-0.0" else part for part in key]) for key in keys]
-
-    def between(self, table: Table, within: Range, limit: int) -> Iterator[list[Row]]:
-        after, upto = (None if key is None else self.source_keys(table, [key])[0] for key in within)
-        for rows in self._reader.between(table, Range(after, upto), limit):
-            yield self.stored(table, rows)
-
-    def rows_of(self, table: Table, keys: Sequence[Key]) -> list[Row]:
-        return self.stored(table, self._reader.rows_of(table, self.source_keys(table, keys)))
-
-    def every(self, table: Table) -> Iterator[list[Row]]:
-        for rows in self._reader.every(table):
-            yield self.stored(table, rows)
-
-    # --- repair
-
-    def begin_script(self) -> list[str]:
-        return [
-            f"SET NAMES utf8mb4, time_zone='{UTC}', foreign_key_checks=0, "
-            f"sql_mode='{STRICT},NO_BACKSLASH_ESCAPES'"
-        ]
-
-    def repair(self, table: Table, found: Settled) -> list[str]:
-        return self._repair.statements(self._typed(table), found, native_json=not self._reader.is_mariadb)
-
-    def apply(self, table: Table, found: Settled) -> bool:
-        with explained(self._session):
-            self._session.execute("START TRANSACTION")
-            try:
-                if self._locked(table, found.key) != found.target:
-                    return False
-                for statement in self.repair(table, found):
-                    if not self._session.execute(statement):
-                        return False
-                self._session.execute("COMMIT")
-            finally:
-                self._session.execute("ROLLBACK")
-        return True
-
-    def _typed(self, table: Table) -> Table:
-        """Return the table with the types of its columns here."""
-        return replace(table, columns=tuple(map(self._fit.typed, table.columns)))
-
-    def _locked(self, table: Table, key: Key) -> Any:
-        """Return the row with this key, or the number of such rows, locked."""
-        if not table.key:
-            where = self._repair.where(self._typed(table), key, native_json=not self._reader.is_mariadb)
-            rows = self._reader.rows(
-                f"SELECT COUNT(*) FROM {self._qualified(table)} WHERE {where} FOR UPDATE"
-            )
-            return rows[0][0]
-        found = self._reader.rows_of(table, self.source_keys(table, [key]), "FOR UPDATE")
-        rows = [row for row in self.stored(table, found) if tuple([row[i] for i in table.key]) == key]
-        return rows[0] if rows else None
-
-
-def _zero(value: Any) -> Any:
-    """Return a negative zero as text: it equals another zero."""
-    return "-0.0" if value is not None and value == 0 and copysign(1, value) < 0 else value
-
-
-def _printed(document: str | None) -> str | None:
-    return None if document is None else json.dumps(json.loads(document), sort_keys=True, ensure_ascii=False)

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from ..dialects.read import Key, Reader, Settled
 from ..events import Checkpoint, Row, Table
 from .pace import Pace
-from .side import Key, Settled, Source, Target
+from .side import Source
 
 ROUNDS: Final = 3
 """Number of rounds in which a difference must be the same."""
@@ -31,7 +32,7 @@ class Settling:
     def __init__(
         self,
         source: Source,
-        target: Target,
+        target: Reader,
         table: Table,
         pace: Pace,
         is_running: Callable[[], bool],

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import TypeAlias
 
+from ..dialects.read import Summing
 from ..errors import ConfigError
 from ..events import Table
-from ..sources.kind import SourceContext
+from ..sources.kind import SourceContext, SourceKind, SourceOptions
 from ..sources.own_tables import OwnTables
 from ..sources.positions import decode_positions, encode_positions
 from ..sources.several_options import SeveralOptions
 from .by_table import ByTable
-from .opening import opener
-from .side import Source, Summing
+from .side import Source
+
+OpenSource: TypeAlias = Callable[[SourceKind, SourceOptions, SourceContext, str], Source]
 
 
-def open_source(options: SeveralOptions, context: SourceContext) -> Source:
+def open_several(options: SeveralOptions, context: SourceContext, open_one: OpenSource) -> Source:
+    """Return all sources, each opened by `open_one`."""
     owners: dict[tuple[str, str], str] = {}
     members: dict[str, Source] = {}
     with ExitStack() as opened:
         for one in options.sources:
             tables = OwnTables(one.patterns, one.name, owners, context.routes)
-            open_one = opener(one.kind.on_diff, f"source {one.name}: a {one.kind.name} source")
-            members[one.name] = open_one(one.options, replace(context, tables=tables))
+            whom = f"source {one.name}: a {one.kind.name} source"
+            members[one.name] = open_one(one.kind, one.options, replace(context, tables=tables), whom)
             opened.callback(members[one.name].close)
         opened.pop_all()
     return SeveralSources(members)

@@ -13,9 +13,10 @@ from contextlib import closing
 from hashlib import blake2b
 from typing import Final
 
+from ..dialects.read import Key, Reader
 from ..events import Row, Table
 from .pace import Pace
-from .side import Key, Source, Target
+from .side import Source
 
 BATCH: Final = 5_000
 """Maximum number of differing hashes whose rows are in memory at once."""
@@ -25,7 +26,7 @@ _COUNT: Final = "INSERT INTO hashes VALUES (?, ?) ON CONFLICT DO UPDATE SET coun
 class Spool:
     """Compares one table. `rows` counts the source's rows that were compared."""
 
-    def __init__(self, source: Source, target: Target, table: Table, pace: Pace) -> None:
+    def __init__(self, source: Source, target: Reader, table: Table, pace: Pace) -> None:
         self._source = source
         self._target = target
         self._table = table

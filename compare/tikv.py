@@ -10,6 +10,7 @@ from ..codec.tidb.column_type import ColumnFlag
 from ..codec.tidb.key import encode_int, record_key, record_prefix, record_span
 from ..codec.tidb.table import to_table
 from ..codec.tidb.table_info import TableInfo, holds_rows, partition_ids
+from ..dialects.read import Key, Summing
 from ..events import PUT, Checkpoint, KvChange, Row, Table, Ts, parse_ts
 from ..mounter import RowReader, TableAt
 from ..puller.tikv.client import TikvClient
@@ -19,13 +20,13 @@ from ..puller.tikv.pd.safe_point import SafePoint
 from ..puller.tikv.schema import TableNames, read_schema
 from ..routing import TableFilter
 from ..sources.kind import SourceContext
-from .side import Key, Source, Summing
+from .side import Source
 
 _PAGE_ROWS = 5_000
 _PAGE_BYTES = 4 << 20
 
 
-def open_source(options: TikvOptions, context: SourceContext) -> Source:
+def open_tikv(options: TikvOptions, context: SourceContext) -> Source:
     return TikvSource(options, context.tables, context.feed)
 
 

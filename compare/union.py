@@ -8,17 +8,18 @@ from heapq import merge
 from operator import xor
 from typing import NamedTuple
 
+from ..dialects.mysql.key_range import is_ordered
+from ..dialects.mysql.server_rows import ServerRows
+from ..dialects.read import Checksum, Key, Range, Summing
 from ..errors import ConfigError
 from ..events import Checkpoint, OrderedKey, Row, Table, key_order
-from ..puller.mysql.key_range import is_ordered
-from .mysql_reader import MySqlReader
-from .side import Checksum, Key, Range, Source, Summing
+from .side import Source
 
 
 class Part(NamedTuple):
     """One of the tables, with the columns of all."""
 
-    reader: MySqlReader
+    reader: ServerRows
     rows_estimated: int
 
 

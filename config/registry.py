@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -28,7 +28,16 @@ class Registry(Generic[K]):
     The packages are imported at the first scheme that isn't built in, or when all kinds are listed.
     """
 
-    def __init__(self, group: str, kind: type[K], built_in: Sequence[K]) -> None:
+    def __init__(
+        self,
+        group: str,
+        kind: type[K],
+        built_in: Sequence[K],
+        more: Callable[[], Iterable[K]] = tuple,
+    ) -> None:
+        """`more` returns kinds that packages add in another way; called when the packages are imported."""
+        self.built_in = tuple(built_in)
+        self._more = more
         self._group = group
         self._kind = kind
         self._kinds = list(built_in)
@@ -62,6 +71,8 @@ class Registry(Generic[K]):
         from importlib.metadata import entry_points  # the import is slow, and most feeds don't need it
 
         self._has_packages = True
+        known = {kind.name for kind in self._kinds}
+        self._kinds += [kind for kind in self._more() if kind.name not in known]
         for entry in entry_points(group=self._group):
             if problem := self._load(entry):
                 name = entry.dist.name if entry.dist is not None else "a package"

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, Self
 
 from ..events import Ts
 from .applied import Applied, AppliedStore
-from .target import Target
+from .database import Database
 
 
 class Advance(NamedTuple):
@@ -28,7 +28,7 @@ class Start(NamedTuple):
     advance: Advance | None = None
 
 
-class WorkerTarget(Target, Protocol):
+class WorkerDatabase(Database, Protocol):
     """A connection of one worker. Used by the worker's thread only, except for `interrupt`."""
 
     @property
@@ -36,7 +36,7 @@ class WorkerTarget(Target, Protocol):
         """The records of the feed."""
 
     def another(self) -> Self:
-        """Return a target for another connection to the same database, not connected."""
+        """Return a database object for another connection to the same database, not connected."""
 
     def connect_worker(self) -> None:
         """Connect, where the tables of the feed exist already; locks are waited for a few seconds."""

@@ -10,9 +10,9 @@ from msgspec import structs
 
 from ..actors import Clock
 from ..config import Finding
+from ..config.survey import Begins
 from ..errors import TidemillError
 from ..events import REST, Checkpoint
-from ..sink.survey import Begins
 from ..sources.kind import SourceContext
 from ..sources.source import Source, SourceInfo
 from .beginning import adopted, beginning

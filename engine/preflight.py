@@ -9,11 +9,11 @@ from itertools import chain
 from ..actors import SystemClock
 from ..codec.native.library import description
 from ..config import Finding
+from ..config.survey import Begins
 from ..errors import SinkError, TidemillError
 from ..events import Table
 from ..routing import ROWS_KEY, WHERE_KEY, difference
 from ..sink.registry import misfits, open_given, survey_sink
-from ..sink.survey import Begins
 from ..sources.registry import survey_kind
 from .admission import admission
 from .duplicates import reject_duplicates

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..config import Finding
+from ..dialects.dialect import Dialect
 from ..events import Table
 from .dead_letters import DeadLetters
 from .sink import CheckpointStore, Sink
@@ -29,9 +30,9 @@ class SinkContext:
 class ByRows:
     """Writing by Spark: tasks apply rows through a sink that several attempts of a task may share."""
 
-    opener: str
-    """ "module:function", imported in the tasks; called with the URL, the options, the task's
-    `spark.write.place.Place` and the driver's host name, and returns a Sink."""
+    open: Callable[[str, Any, Any, str], Sink] | None = None
+    """Called in the tasks with the URL, the options, the task's `spark.write.place.Place` and the driver's
+    host name; returns the sink, not opened yet. None for a kind with a dialect, which Spark can share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +87,8 @@ class SinkKind:
     misfits: Callable[[Any, Table], Iterator[Finding]] | None = None
     """Yield findings about a table of the source that the target can't hold, for the sink's options, without
     connecting; None if every table fits."""
-    on_diff: str = ""
-    """ "module:function", called by `tidemill diff` with the URL, the options and a SinkContext; returns a
-    `compare.side.Target`. Empty if its rows can't be compared."""
+    dialect: Dialect | None = None
+    """The database that is written; None for another kind of target, whose rows can't be compared."""
     revisions: Callable[[Any, Any, str], Any] | None = None
     """Return a `sharding.revisions.Revisions` in the target, by which feeds that write into the same tables
     coordinate, not connected yet; from the URL, the options and the feed's name. None if there is none."""

@@ -9,12 +9,12 @@ from itertools import compress
 from typing import Final, Protocol, TypeAlias
 
 from ..config import Finding
+from ..config.survey import begins
 from ..errors import SinkError, TidemillError
 from ..events import Batch, Checkpoint, Item, Transaction, Ts
 from .kind import NotOnSpark, SinkContext, SinkKind
 from .resume_filter import advance
 from .sink import CheckpointStore
-from .survey import begins
 
 _MAX_PENDING: Final = 100_000
 

@@ -16,14 +16,14 @@ from .kafka.kinds import KAFKA
 from .kind import SinkContext, SinkKind
 from .python import PYTHON, Receiver
 from .sink import CheckpointStore, Sink
-from .sql.kinds import DUCKDB, MYSQL, POSTGRES, SQLITE
+from .sql.kinds import BUILT_IN, all_kinds
 from .storage.kinds import BUCKET, DIRECTORY
 
 GROUP: Final = "tidemill.sinks"
 """Group of the entry points by which installed packages add kinds of sinks."""
 
 SINKS: Final = config.Registry(
-    GROUP, SinkKind, (SQLITE, MYSQL, POSTGRES, DUCKDB, KAFKA, LINES, PARQUET, BUCKET, DIRECTORY, PYTHON)
+    GROUP, SinkKind, (*BUILT_IN, KAFKA, LINES, PARQUET, BUCKET, DIRECTORY, PYTHON), all_kinds
 )
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]*)(?:\+([A-Za-z0-9._-]*))?:")

@@ -99,9 +99,9 @@ class SourceKind:
     survey: Callable[[Any, SourceContext], Iterator[Finding]]
     """Yield findings: can the source be followed, and which tables match? Changes nothing; raises
     TidemillError if it can't continue."""
-    on_diff: str = ""
-    """ "module:function", called by `tidemill diff` with the options and a SourceContext; returns a
-    `compare.side.Source`. Empty if its rows can't be compared."""
+    side: Callable[[Any, SourceContext], Any] | None = None
+    """Called by `tidemill diff`, for a kind that a package adds; returns a `compare.side.Source`. None if its
+    rows can't be compared, or if `compare` knows how."""
     extra: str = ""
     """The extra of tidemill that installs its packages; empty if none is needed."""
     url_only: frozenset[str] = frozenset()

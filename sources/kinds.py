@@ -106,7 +106,6 @@ MYSQL: Final = SourceKind(
     routable=True,
     combines=True,
     renews=True,
-    on_diff="tidemill.compare.mysql:open_source",
 )
 
 TIKV: Final = SourceKind(
@@ -118,7 +117,6 @@ TIKV: Final = SourceKind(
     open=_open_tikv,
     survey=_survey_tikv,
     url_only=frozenset({"pd"}),
-    on_diff="tidemill.compare.tikv:open_source",
 )
 
 PUMP: Final = SourceKind(

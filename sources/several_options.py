@@ -153,6 +153,5 @@ SEVERAL: Final = SourceKind(
     survey=_survey,
     ddl_policies=True,
     routable=True,
-    on_diff="tidemill.compare.several:open_source",
 )
 """The kind of a feed with several `[[source]]` sections. No URL names it."""

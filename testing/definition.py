@@ -8,7 +8,7 @@ from typing import Any
 import pymysql
 from pymysql.err import ProgrammingError
 
-from ..puller.mysql.connection import show_create_table
+from ..dialects.mysql.client import show_create_table
 
 NOT_COPIED = re.compile(
     r" (ENGINE|AUTO_INCREMENT)=\w+| GENERATED ALWAYS AS \(.*?\) (VIRTUAL|STORED)"

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pymysql
 
-from ..puller.mysql.connection import Connection
+from ..dialects.mysql.client import Connection
 from .progress import RetryDelay, Stalled, ended
 
 PASSWORD: Final = "tidemill"

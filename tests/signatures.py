@@ -27,10 +27,12 @@ def declaration(name: str, public: Any) -> str:
 def _class(public: type) -> Iterator[str]:
     bases = [base.__name__ for base in public.__bases__ if issubclass(base, Exception)]
     yield f"class {public.__name__}" + (f"({', '.join(bases)})" if bases else "")
-    for name, annotation in inspect.get_annotations(public).items():
+    bases_of_options = [base for base in reversed(public.__mro__[1:]) if dataclasses.is_dataclass(base)]
+    classes = [*bases_of_options, public]
+    for name, annotation in (pair for one in classes for pair in inspect.get_annotations(one).items()):
         if not name.startswith("_"):
             yield f"    {name}: {_plain(annotation)}{_default(public, name)}"
-    for name, member in public.__dict__.items():
+    for name, member in (pair for one in classes for pair in vars(one).items()):
         if isinstance(member, property) and not name.startswith("_"):
             yield f"    {name}: {_plain(member.fget.__annotations__['return'])}  # read-only"
         elif inspect.isfunction(member) and not name.startswith("_"):

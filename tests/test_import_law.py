@@ -14,7 +14,7 @@ LEAVES = {
     "actors": {"lazy"},
     "store": {"errors", "failpoint"},
     "codec": {"events", "errors"},
-    "config": {"errors"},
+    "config": {"errors", "events"},
     "dialects": {"codec", "config", "events", "errors", "failpoint"},
     "chain": {"events"},
     "timeline": {"errors"},

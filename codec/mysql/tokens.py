@@ -195,6 +195,11 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def qualified(*names: str) -> str:
+    """Return names quoted for SQL, such as `shop`.`order`."""
+    return ".".join(map(quoted, names))
+
+
 def literal(value: str) -> str:
     """Return a string literal that a session without special sql_mode reads as `value`."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"

@@ -25,9 +25,9 @@ from ...events import (
     TruncateTable,
 )
 from ..conversion import keeps_text, keeps_values
+from ..database import StatementRejected, cant_compute, effective
 from ..renames import Rename, in_order
 from ..sqlite.changes import described
-from ..target import StatementRejected, cant_compute, effective
 from .session import DuckDbSession
 from .tables import Declared, Tables, quoted
 from .types import Encoder, is_text

@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...events import Row, RowChange, Table
+from ..database import MISSING, Comparison, StatementRejected
 from ..groups import Group
-from ..target import MISSING, Comparison, StatementRejected
 from .session import STAGED, DuckDbSession
 from .tables import quoted
 from .types import Encoder

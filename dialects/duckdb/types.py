@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...codec.text import datetime_text
 from ...events import Column, Kind, Row
-from ..target import StatementRejected
+from ..database import StatementRejected
 
 DATES: Final = {"date", "datetime", "timestamp"}
 """Kinds with values that DuckDB lacks, such as 0000-00-00."""

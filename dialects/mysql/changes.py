@@ -31,8 +31,8 @@ from ...events import (
 )
 from ...failpoint import reach
 from ..conversion import keeps_values
+from ..database import cant_compute, effective
 from ..renames import Rename, in_order
-from ..target import cant_compute, effective
 from . import text as text
 from .computed import unknown_to_server
 from .conversion import unknown_to_mariadb

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ...events import Ddl, TableName
 from ..applied import APPLIED_TABLE
-from ..target import CHECKPOINT_TABLE
+from ..database import CHECKPOINT_TABLE
 from . import text as text
 from .applied import APPLIED_COLUMNS, AppliedRows
 from .session import MySqlSession, quoted
@@ -75,8 +75,9 @@ class Home:
                     f"CREATE TABLE IF NOT EXISTS {self.name}.{table} ({columns}) ENGINE=InnoDB"
                 )
 
-    def load_checkpoint(self) -> str | None:
-        rows = self._session.rows(f"SELECT checkpoint FROM {self.checkpoints} WHERE feed={self._feed}")
+    def load_checkpoint(self, *, locked: bool = False) -> str | None:
+        lock = " FOR UPDATE" if locked else ""
+        rows = self._session.rows(f"SELECT checkpoint FROM {self.checkpoints} WHERE feed={self._feed}{lock}")
         return rows[0][0] if rows else None
 
     def save_checkpoint(self, previous_ts: int | None, ts: int, content: str) -> bool:

@@ -15,10 +15,10 @@ from typing import Final
 import pymysql
 
 from ...events import Row, Table
+from ..database import MISSING, StatementRejected
 from ..groups import Group
 from ..net import net_of
 from ..statement import Statement, joined
-from ..target import MISSING, StatementRejected
 from . import text as text
 from .enum import InvalidMembers
 from .session import MySqlSession, quoted

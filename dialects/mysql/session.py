@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from ...errors import Retryable, SinkError
-from ..target import StatementRejected
+from ..database import StatementRejected
 from . import text as text
 from . import tidb
 from .connection import Connection, Outcome, use_own_connections

@@ -8,9 +8,9 @@ from ...codec.mysql.column_defaults import NotComputable, default_for_existing_r
 from ...errors import NotReproducible, SinkError
 from ...events import Action, AddColumn, ChangeColumn, ChangeKey, Column, Ddl, DropColumn
 from ..conversion import keeps_text, keeps_values
+from ..database import cant_compute
 from ..renames import Rename, in_order
 from ..sqlite.changes import described
-from ..target import cant_compute
 from .refusals import reason_of_refusal
 from .session import PostgresSession
 from .tables import Found, Tables

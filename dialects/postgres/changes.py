@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from ...events import Ddl, DropTable, RenameTables, Table, TableName, TruncateTable
+from ..database import effective
 from ..renames import Rename, in_order
-from ..target import effective
 from .alteration import Alteration, declaration
 from .session import PostgresSession
 from .tables import Tables

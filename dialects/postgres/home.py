@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..applied import APPLIED_TABLE
-from ..target import CHECKPOINT_TABLE
+from ..database import CHECKPOINT_TABLE
 from .applied import APPLIED_COLUMNS, AppliedRows
 from .session import PostgresSession
 from .tables import CREATION_LOCK, Tables
@@ -41,8 +41,9 @@ class Home:
         there = "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = %s"
         return bool(self._session.rows(there, self._schema, table))
 
-    def load_checkpoint(self, lock: str = "") -> str | None:
-        query = f"SELECT checkpoint FROM {self.checkpoints} WHERE feed = %s {lock}"
+    def load_checkpoint(self, *, locked: bool = False) -> str | None:
+        lock = " FOR UPDATE" if locked else ""
+        query = f"SELECT checkpoint FROM {self.checkpoints} WHERE feed = %s{lock}"
         rows = self._session.rows(query, self._feed)
         return rows[0][0] if rows else None
 

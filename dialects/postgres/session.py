@@ -13,8 +13,8 @@ import psycopg
 from sqlalchemy import URL
 
 from ...errors import InvariantViolated, Retryable, SinkError
+from ..database import MISSING, StatementRejected
 from ..statement import ANY, Statement
-from ..target import MISSING, StatementRejected
 
 LEAST_VERSION: Final = 14
 """The oldest server whose rows have hash values, by which rows without a key are found."""

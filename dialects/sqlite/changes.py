@@ -24,8 +24,8 @@ from ...events import (
     TruncateTable,
 )
 from ..conversion import keeps_text
+from ..database import cant_compute, effective
 from ..renames import Rename, in_order
-from ..target import cant_compute, effective
 from .table import (
     Declaration,
     Declared,

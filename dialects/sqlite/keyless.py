@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ...events import Row, RowChange, Table
-from ..target import MISSING, StatementRejected
+from ..database import MISSING, StatementRejected
 from .types import compile_encode, declared_type
 
 FEWEST: Final = 4

@@ -17,6 +17,7 @@ from struct import error as struct_error
 from msgspec.structs import replace
 
 from ...codec.mysql.entry import DDL, ROWS, encode_statement
+from ...dialects.mysql.zone import ServerZone
 from ...errors import SourceError
 from ...events import Changes, Ts, compose_ts
 from .compression import ROWS_COMPRESSED, events_of_payload, uncompress_rows
@@ -49,7 +50,6 @@ from .prepared import Prepared, read_prepare
 from .query import DDL_VERBS, LoggedStatement, verb
 from .table_ids import UNWANTED, TableIds
 from .transactions import Transactions
-from .zone import ServerZone
 
 _IGNORABLE = 0x80
 _u16 = Struct("<H").unpack_from

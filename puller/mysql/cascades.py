@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ...config import Finding
-from .connection import Session, query
+from ...dialects.mysql.client import Session, query
 from .options import MysqlOptions
 from .tables import FoundTable
 

@@ -10,16 +10,17 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...codec.mysql.tokens import qualified as quoted
+from ...dialects.mysql.client import Session, Unavailable, connect, disconnect, is_mariadb, query, translated
+from ...dialects.mysql.key_range import chunk_query, is_key_of, is_ordered, last_key
+from ...dialects.mysql.result import Result, cut
 from ...errors import Retryable
 from ...events import OrderedKey, TableProgress
-from .connection import Session, Unavailable, connect, disconnect, is_mariadb, query, translated
-from .key_range import chunk_query, is_key_of, is_ordered, last_key
 from .log_watch import LogWatch, Mark
 from .options import MysqlOptions
 from .position import Position
 from .snapshot import BEGIN, begin_view, current_end, prepare
-from .stream import Result, cut
-from .tables import FoundTable, SourceTable, is_unchanged, quoted, read_table
+from .tables import FoundTable, SourceTable, is_unchanged, read_table
 
 _WAIT: Final = "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)"
 _STOP_SECONDS: Final = 2.0

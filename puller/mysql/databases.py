@@ -6,7 +6,7 @@ from typing import Final
 
 from ...codec.mysql.collation import Charset
 from ...codec.mysql.entry import Definitions
-from .connection import Session, query
+from ...dialects.mysql.client import Session, query
 
 _DATABASES: Final = """
 SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA

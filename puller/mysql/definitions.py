@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
+from ...dialects.mysql.client import Session, is_mariadb, query
 from ...errors import SourceError
-from .connection import Session, is_mariadb, query
 from .tables import Description, FoundTable, SourceTable, read_table, table_of
 
 FEW: Final = 10

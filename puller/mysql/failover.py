@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...dialects.mysql.client import Session, Unavailable, is_mariadb, query
 from ...errors import CheckpointError
-from .connection import Session, Unavailable, is_mariadb, query
 from .gtid import parse_gtids
 from .options import MysqlOptions
 from .position import Position

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...codec.mysql.result_rows import ResultRowsDecoder
+from ...codec.mysql.tokens import qualified as quoted
+from ...dialects.mysql.key_range import chunk_query, is_ordered
+from ...dialects.mysql.result import Result
 from ...events import OrderedKey, Table, key_order
-from .key_range import chunk_query, is_ordered
 from .options import MysqlOptions
 from .snapshot import Snapshot
-from .stream import Result
-from .tables import Follows, quoted
+from .tables import Follows
 
 CHUNK_KEYS: Final = 20_000
 """Maximum number of keys of one table that are in memory."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ... import failpoint
 from ...codec.mysql.entry import DDL, RESULT_ROWS, Definitions, GoneTable, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
+from ...dialects.mysql.key_range import is_key_of, is_ordered, last_key
 from ...errors import Retryable
 from ...events import (
     CREATED,
@@ -23,7 +24,6 @@ from ...events import (
     progress_of,
 )
 from ..puller import SnapshotReport
-from .key_range import is_key_of, is_ordered, last_key
 from .snapshot import Snapshot
 from .tables import SourceTable
 from .transactions import Transactions

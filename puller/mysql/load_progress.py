@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...codec.mysql.tokens import qualified as quoted
+from ...dialects.mysql.client import Session, connect, disconnect, is_mariadb, query, translated
+from ...dialects.mysql.key_range import above, up_to
 from ...events import REST, WHOLE, OrderedKey, SnapshotProgress, Table, progress_of
 from ..puller import SnapshotReport
-from .connection import Session, connect, disconnect, is_mariadb, query, translated
-from .key_range import above, up_to
 from .options import MysqlOptions
-from .tables import Follows, FoundTable, SourceTable, estimated_rows, quoted, read_table
+from .tables import Follows, FoundTable, SourceTable, estimated_rows, read_table
 
 
 class LoadProgress:

@@ -7,25 +7,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from ...dialects.mysql.server import ServerOptions
 from ...errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MysqlOptions:
+class MysqlOptions(ServerOptions):
     """A MariaDB or MySQL server to follow."""
 
-    host: str = "127.0.0.1"
-    port: Annotated[int, Meta(ge=1, le=65535)] = 3306
-    user: str = "root"
-    password: str = ""
-    ssl_ca: str | None = None
-    """File of the certificate authority that must have signed the server's certificate. Without it, TLS is
-    used if the server offers it, and nothing is verified."""
-    ssl_cert: str | None = None
-    """File of the client certificate, if the server requires one; with `ssl_key`."""
-    ssl_key: str | None = None
-    ssl_verify_identity: bool = False
-    """Verify that the server's certificate is for `host`."""
     server_id: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
     """Server id of this replica; two replicas with the same id disconnect each other. 0 derives one from the
     process id and host name that is unlikely to collide."""
@@ -56,8 +45,6 @@ class MysqlOptions:
     heartbeat_seconds: Annotated[float, Meta(ge=0.01)] = 1.0
     """Interval of an idle server's heartbeats; after three missed heartbeats the connection is considered
     lost."""
-    timeout_seconds: Annotated[float, Meta(ge=1)] = 30.0
-    """Timeout for connecting and for the answer to a statement."""
     retry_first_seconds: Annotated[float, Meta(ge=0.01)] = 0.2
     """Pause before the first reconnection attempt; doubled for each further one, up to
     `retry_longest_seconds`."""
@@ -84,10 +71,6 @@ class MysqlOptions:
     def copies_generated(self) -> bool:
         """True if generated columns are copied."""
         return self.generated_columns == "copy"
-
-    @property
-    def address(self) -> str:
-        return f"{self.host}:{self.port}"
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 import pymysql
 from pymysql.constants import ER
 
+from ...dialects.mysql.client import Session, is_mariadb, query
 from ...errors import SourceError
 from ...events import KvChange
-from .connection import Session, is_mariadb, query
 from .position import Place
 
 COMMIT: Final = "XA COMMIT "

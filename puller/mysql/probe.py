@@ -7,8 +7,8 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...dialects.mysql.client import Server, Unavailable, connect, disconnect, identify, translated
 from .cascades import logs_cascades
-from .connection import Server, Unavailable, connect, disconnect, identify, translated
 from .failover import written_gtids
 from .options import MysqlOptions
 from .position import Position

@@ -14,6 +14,8 @@ from ... import failpoint
 from ...codec.mysql.entry import DDL, GoneTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.schema import is_user_schema
+from ...dialects.mysql.client import Server, Unavailable
+from ...dialects.mysql.result import POLL_SECONDS
 from ...errors import CheckpointError, SourceError
 from ...events import (
     PENDING,
@@ -29,7 +31,6 @@ from ...events import (
 from ..lane import ALONE, Lane, LoadBarrier
 from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, State
 from .binlog import BinlogDecoder
-from .connection import Server, Unavailable
 from .load import Loader
 from .load_progress import LoadProgress, open_progress
 from .options import MysqlOptions
@@ -40,7 +41,7 @@ from .replication import ReplicationWatch
 from .requirements import Survey, survey
 from .snapshot import Snapshot
 from .stop_signal import StopSignal
-from .stream import POLL_SECONDS, own_server_id
+from .stream import own_server_id
 from .table_loads import TableLoads
 from .tables import Follows, SourceTable
 from .transactions import Transactions

@@ -12,8 +12,8 @@ from pymysql.charset import charset_by_id
 from ...codec.mysql.collation import Charset, collation
 from ...codec.mysql.entry import Query
 from ...codec.mysql.tokens import NotUnderstood, Tokens
+from ...dialects.mysql.zone import ServerZone, offset_of
 from .compression import uncompress
-from .zone import ServerZone, offset_of
 
 DDL_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET"})
 """SET is the first word of a SET STATEMENT that can't be parsed; the mounter decides if it is refused."""

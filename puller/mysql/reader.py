@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ...dialects.mysql.client import Server
+from ...dialects.mysql.result import POLL_SECONDS
 from .binlog import BinlogDecoder
-from .connection import Server
 from .options import MysqlOptions
 from .stop_signal import StopSignal
-from .stream import POLL_SECONDS, Dump
+from .stream import Dump
 
 
 class BinlogReader:

@@ -8,9 +8,9 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import DictCursor
 
+from ...dialects.mysql.client import Session, connect, disconnect, is_mariadb, translated
 from ...errors import TidemillError
 from ..puller import Retrying
-from .connection import Session, connect, disconnect, is_mariadb, translated
 from .options import MysqlOptions
 
 LOOK_SECONDS: Final = 10.0

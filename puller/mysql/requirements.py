@@ -11,17 +11,26 @@ import pymysql
 from msgspec import Struct
 
 from ...codec.mysql.known import UNTOLD_KINDS
+from ...codec.mysql.tokens import qualified as quoted
 from ...config import Finding
+from ...dialects.mysql.client import (
+    Session,
+    connect,
+    disconnect,
+    is_mariadb,
+    query,
+    translated,
+    version_numbers,
+)
 from ...errors import SourceError, TidemillError
 from ...events import Table
 from .cascades import unlogged_cascades
-from .connection import Session, connect, disconnect, is_mariadb, query, translated, version_numbers
 from .definitions import read_tables
 from .generated import unlogged_columns
 from .options import MysqlOptions
 from .prepared import prepared_names
 from .replication import stopped_replication
-from .tables import Follows, FoundTable, SourceTable, find_tables, quoted
+from .tables import Follows, FoundTable, SourceTable, find_tables
 from .xa_recover import PREPARED_SECONDS, described
 
 _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})

@@ -16,9 +16,8 @@ import pymysql
 from msgspec.structs import replace
 
 from ...codec.mysql.result_rows import SESSION
-from ...errors import Retryable, SourceError
-from ...events import OrderedKey, Table
-from .connection import (
+from ...codec.mysql.tokens import qualified as quoted
+from ...dialects.mysql.client import (
     Server,
     Session,
     connect,
@@ -29,16 +28,18 @@ from .connection import (
     translated,
     version_numbers,
 )
+from ...dialects.mysql.key_range import chunk_query
+from ...dialects.mysql.result import Result
+from ...errors import Retryable, SourceError
+from ...events import OrderedKey, Table
 from .databases import read_databases
 from .definitions import read_tables
 from .failover import check_reached, gtids_at
-from .key_range import chunk_query
 from .load_progress import rows_up_to
 from .options import MysqlOptions
 from .position import Position
 from .prepared import prepared_names
-from .stream import Result
-from .tables import Follows, FoundTable, SourceTable, find_tables, is_unchanged, quoted
+from .tables import Follows, FoundTable, SourceTable, find_tables, is_unchanged
 
 _LOCK_SECONDS: Final = 10
 BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"

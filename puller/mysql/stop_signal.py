@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .connection import Session
-from .stream import cut
+from ...dialects.mysql.client import Session
+from ...dialects.mysql.result import cut
 
 
 class StopSignal:

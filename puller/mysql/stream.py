@@ -1,15 +1,14 @@
-"""Long answers, read directly from the socket.
+"""The binlog's events, read directly from the socket.
 
-The only module that uses internals of mysql-replication and pymysql. The libraries connect, log in, negotiate
-checksums and heartbeats and send the command; the bytes of the answer are read here in large chunks. pymysql
-buffers none of them: a server sends nothing between its answer to one command and the next command.
+The only module that uses internals of mysql-replication, which connects, logs in, negotiates checksums and
+heartbeats and sends the command.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from itertools import count
 from struct import Struct
@@ -18,37 +17,29 @@ from zlib import crc32
 
 import pymysql
 from pymysql.constants import ER
-from pymysql.constants.COMMAND import (
-    COM_BINLOG_DUMP_GTID,
-    COM_STMT_CLOSE,
-    COM_STMT_EXECUTE,
-    COM_STMT_PREPARE,
-)
+from pymysql.constants.COMMAND import COM_BINLOG_DUMP_GTID
 
-from ...codec.mysql.result_rows import check_types
+from ...dialects.mysql.client import (
+    Session,
+    Unavailable,
+    connect,
+    disconnect,
+    identify,
+    query,
+    translated,
+    translation,
+)
+from ...dialects.mysql.packets import PacketCutter
+from ...dialects.mysql.result import POLL_SECONDS, error_of, receive, taken_over
 from ...errors import SourceError, TidemillError
-from ...events import Table
-from .connection import Session, Unavailable, connect, disconnect, identify, query, translated, translation
 from .failover import check_reached, gtids_at
 from .gtid import MySqlGtids
 from .options import MysqlOptions
-from .packets import PacketCutter, RowCutter
 from .position import Position
-
-READ_BYTES: Final = 256 * 1024
-POLL_SECONDS: Final = 0.2
-"""Maximum wait of a read, so that the reader can do other work."""
 
 _ERROR: Final = 0xFF
 _DUMP_AFTER: Final = Struct("<HIIQI")
 """Flags, the reader's server id, length of a file's name, offset, length of the set of GTIDs."""
-_PREPARED: Final = Struct("<BIHH")
-"""Status 0, the statement's number, its columns and parameters."""
-_EXECUTE: Final = Struct("<IBI")
-"""The statement's number, no cursor, one iteration."""
-_uint32: Final = Struct("<I")
-_AFTER_TYPE: Final = 5
-"""Bytes of a column definition after the type: flags, decimals and two unused ones."""
 _THROUGH_GTID: Final = 4
 _FILE_START: Final = 4
 _calls = count()
@@ -92,7 +83,7 @@ class Dump:
         try:
             with translated(options):
                 self._start()
-            self._socket = _taken_over(self.session)
+            self._socket = taken_over(self.session)
         except BaseException:
             self.close()
             raise
@@ -149,7 +140,7 @@ class Dump:
             raise self._ended()
         if self._socket.gettimeout() != wait_seconds:
             self._socket.settimeout(wait_seconds)
-        data = _receive(self._socket, self._options)
+        data = receive(self._socket, self._options)
         if not data:
             self._silent_seconds += wait_seconds
             if self._silent_seconds > 3 * self._options.heartbeat_seconds + 1:
@@ -169,7 +160,7 @@ class Dump:
     def _ended(self) -> TidemillError:
         if self._end[0] != _ERROR:
             return Unavailable(f"{self._options.address}: the server ended the stream")
-        error = _error(self._end)
+        error = error_of(self._end)
         if error.args[0] != ER.MASTER_FATAL_ERROR_READING_BINLOG:
             return translation(self._options, error)
         try:
@@ -193,106 +184,6 @@ def try_position(options: MysqlOptions, position: Position) -> None:
     with closing(Dump(numbered, begin)) as dump:
         while not dump.read():  # the server refuses at once, or sends the name of the log's file
             pass
-
-
-class Result:
-    """The rows of a large query in the binary protocol, uncopied, as they are received.
-
-    Its session can be used again when `done`.
-    """
-
-    def __init__(self, session: Session, options: MysqlOptions, table: Table, sql: str) -> None:
-        """`sql` selects the columns of `table`, as `codec.mysql.result_rows` reads them. Raises Retryable or
-        SourceError."""
-        self._options = options
-        self._session = session
-        self._table = table
-        self._cutter = RowCutter()
-        self._is_checked = False
-        with translated(options):
-            self._statement = _prepared(session, sql)
-            session._execute_command(COM_STMT_EXECUTE, _EXECUTE.pack(self._statement, 0, 1))
-            self._socket = _taken_over(session)
-
-    @property
-    def done(self) -> bool:
-        return self._cutter.done
-
-    @property
-    def rows(self) -> int:
-        """Number of rows received."""
-        return self._cutter.rows
-
-    @property
-    def last_row(self) -> bytes:
-        """The last row received."""
-        return self._cutter.last_row
-
-    def read(self) -> bytes:
-        """Return whole row packets; empty after POLL_SECONDS of silence. Raises Retryable or SourceError."""
-        packets = self._cutter.feed(_receive(self._socket, self._options))
-        if self._cutter.is_described and not self._is_checked:
-            check_types(self._table, list(map(_type_of, self._cutter.head[1:])))
-            self._is_checked = True
-        if self._cutter.done:
-            with translated(self._options):
-                if self._cutter.error:
-                    raise _error(self._cutter.error)
-                self._session._execute_command(COM_STMT_CLOSE, _uint32.pack(self._statement))
-        return packets
-
-
-def _prepared(session: Session, sql: str) -> int:
-    """Prepare a statement without parameters; return its number. Raises pymysql's errors."""
-    session._execute_command(COM_STMT_PREPARE, sql)
-    statement: int
-    _, statement, columns, _ = _PREPARED.unpack_from(session._read_packet().get_all_data())
-    for _ in range(columns + 1):  # each column, and the packet that ends their list
-        session._read_packet()
-    return statement
-
-
-def _type_of(definition: bytes) -> int:
-    """Return the type of a column: it is followed by 5 bytes at the definition's end."""
-    return definition[-_AFTER_TYPE - 1]
-
-
-def cut(session: Session) -> None:
-    """Have what another thread waits for in this session fail at once, with Unavailable."""
-    if (stream := session._sock) is not None:
-        with suppress(OSError):
-            socket.socket.shutdown(stream, socket.SHUT_RDWR)  # TLS's own would touch that thread's state
-
-
-def _taken_over(session: Session) -> socket.socket:
-    stream: socket.socket = session._sock
-    stream.settimeout(POLL_SECONDS)
-    session._current_timeout = POLL_SECONDS  # pymysql restores its own timeout when it reads
-    for name, value in ("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3):
-        if hasattr(socket, name):
-            stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return stream
-
-
-def _receive(stream: socket.socket, options: MysqlOptions) -> bytes:
-    """Return the bytes received; empty after POLL_SECONDS of silence. Raises Retryable if the connection is
-    closed."""
-    try:
-        data = stream.recv(READ_BYTES)
-    except TimeoutError:
-        return b""
-    except OSError as error:
-        raise Unavailable(f"{options.address}: connection lost: {error}") from error
-    if not data:
-        raise Unavailable(f"{options.address}: the server closed the connection")
-    return data
-
-
-def _error(payload: bytes) -> pymysql.err.Error:
-    try:
-        pymysql.err.raise_mysql_exception(payload)
-    except pymysql.err.Error as error:
-        return error
 
 
 def _binlogs(session: Session) -> str:

@@ -22,11 +22,11 @@ from ...codec.mysql.schema import (
     table_from_information_schema,
 )
 from ...codec.mysql.tokens import NotUnderstood, Tokens
-from ...codec.mysql.tokens import quoted as quoted_name
+from ...codec.mysql.tokens import qualified as quoted
 from ...codec.mysql.versioned import HIDDEN, period_of
+from ...dialects.mysql.client import Session, is_mariadb, query, show_create_table
 from ...errors import SourceError
 from ...events import Details, Table
-from .connection import Session, is_mariadb, query, show_create_table
 
 Follows: TypeAlias = Callable[[str, str], bool]
 """True if a table, by schema and name, is followed."""
@@ -242,8 +242,3 @@ def _with_binary_defaults(table: Table, statement: str, *, is_mariadb: bool) -> 
     exact = {name: f"x'{written[name].hex().upper()}'" for name in cut}
     columns = [replace(column, default=exact.get(column.name, column.default)) for column in table.columns]
     return replace(table, columns=tuple(columns))
-
-
-def quoted(*names: str) -> str:
-    """Return names quoted for SQL, such as `shop`.`order`."""
-    return ".".join(map(quoted_name, names))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...dialects.mysql.client import connect, disconnect, query, translated
 from ...errors import Retryable, SourceError
-from .connection import connect, disconnect, query, translated
 from .options import MysqlOptions
 from .position import Place
 from .prepared import prepared_names

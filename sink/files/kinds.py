@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...actors import SystemClock
 from ...config import Finding
+from ...config.survey import begins, writable_directory, writable_file
 from ...errors import ConfigError
 from ..kind import ByFiles, NotOnSpark, SinkContext, SinkKind
 from ..sink import Sink
-from ..survey import begins, writable_directory, writable_file
 from .options import LinesOptions, ParquetOptions
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ...actors import SystemClock
 from ...config import Finding
+from ...config.survey import begins
 from ..kind import SinkContext
-from ..survey import begins
 from .address import Address
 from .client import Client
 from .home import Home

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Final
 
-from ...dialects.target import Target
+from ...dialects.database import Database
 from ...errors import SinkError
 from ...events import Table, Ts, compose_ts, physical_ms
 from ..safe_mode import AFTER_START, SafeMode
@@ -42,7 +42,7 @@ class AfterStart:
             self._until = max(self._until, compose_ts(now_ms))
             self._count()
 
-    def look(self, target: Target, tables: Iterable[Table]) -> None:
+    def look(self, target: Database, tables: Iterable[Table]) -> None:
         """Look at tables that are about to be changed.
 
         Raises SinkError for one that isn't rolled back and has no key to find its rows again.
@@ -51,10 +51,11 @@ class AfterStart:
             name = table.full_name
             if name in self._kept:
                 continue
-            kept = target.keeps_rows(table)
+            kept = target.tables.keeps_rows(table)
             if not kept and not table.key:
+                name_here = target.tables.name_of(table.schema, table.name)
                 raise SinkError(
-                    f"{target.identity}: table {target.name_of(table.schema, table.name)} has no key, and "
+                    f"{target.identity}: table {name_here} has no key, and "
                     "its engine no transactions, so after a crash rows would be there twice: give it the "
                     "engine InnoDB"
                 )

@@ -6,8 +6,15 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from ...dialects.database import (
+    MISSING,
+    Database,
+    StatementRejected,
+    describe,
+    describe_differences,
+    shortened,
+)
 from ...dialects.groups import Group, cut_groups
-from ...dialects.target import MISSING, StatementRejected, Target, describe, describe_differences, shortened
 from ...errors import SinkError, TidemillError
 from ...events import RowChange, Run, Ts, runs_of
 from ..safe_mode import SafeMode
@@ -52,7 +59,7 @@ class Applier:
 
     def __init__(
         self,
-        target: Target,
+        target: Database,
         safe_mode: SafeMode,
         letters: LetterWriter | None = None,
         now: Callable[[], float] = float,
@@ -62,7 +69,7 @@ class Applier:
     ) -> None:
         """`letters` keeps rejected changes; without it one raises. `now` is in Unix seconds. With `merges`
         the changes of a row are applied as one."""
-        self._merger = Merger(target) if merges else None
+        self._merger = Merger(target.rows) if merges else None
         self._after_start = after_start
         self._target = target
         self._safe_mode = safe_mode
@@ -99,8 +106,8 @@ class Applier:
     def _groups(self, runs: Sequence[Run]) -> list[Group]:
         # In safe mode rows may be those after the changes already: an insert and its delete aren't nothing.
         if self._merger is not None and not self._safe_mode.is_active:
-            return self._merger.groups(runs, self._target.max_rows)
-        return cut_groups(runs, self._target.max_rows, self._target.is_linked)
+            return self._merger.groups(runs, self._target.rows.max_rows)
+        return cut_groups(runs, self._target.rows.max_rows, self._target.rows.is_linked)
 
     def _rolled_back(self, parts: Sequence[Part]) -> None:
         if self._after_start is not None:
@@ -108,9 +115,9 @@ class Applier:
 
     def _apply(self, groups: Sequence[Group]) -> None:
         if self._safe_mode.is_active:
-            self._target.apply_safely(groups)
+            self._target.rows.apply_safely(groups)
         else:
-            self._target.apply(groups)
+            self._target.rows.apply(groups)
 
     def _without_waiting(self, parts: Sequence[Part]) -> Sequence[Part]:
         """Return the parts without the changes that wait for letters of their rows; these become letters."""
@@ -147,7 +154,7 @@ class Applier:
             if not some:
                 continue
             try:
-                self._apply(cut_groups(_runs(some), self._target.max_rows, self._target.is_linked))
+                self._apply(cut_groups(_runs(some), self._target.rows.max_rows, self._target.rows.is_linked))
             except Exception as error:
                 rejected = self.explain(error, "writing")
                 if not isinstance(rejected, StatementRejected):
@@ -197,13 +204,13 @@ class Applier:
 
     def _statement(self, change: RowChange) -> str:
         (group,) = cut_groups(runs_of([change]), 1)
-        return self._target.statement(group, safely=self._safe_mode.is_active)
+        return self._target.rows.statement(group, safely=self._safe_mode.is_active)
 
     def _differences(self, change: RowChange) -> str:
         """Return the differences of the target's row; empty if it is the source's, or not there."""
         if change.before is None or not change.table.key:
             return ""
-        here = self._target.compare(change)
+        here = self._target.rows.compare(change)
         found = describe_differences(change, here) if here else ""
         return f"{found}; was the target changed by something else?" if found else ""
 

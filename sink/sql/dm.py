@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ...dialects.mysql.mysql import MySqlTarget
-from ...dialects.target import difference
+from ...dialects.database import difference
+from ...dialects.mysql.mysql import MySqlDatabase
 from ...events import Batch, Checkpoint, Ddl, Item, Table
 from .letters.writer import LetterWriter
 from .mysql_dm import DmHome
@@ -23,7 +23,7 @@ class DmSink(SqlSink):
     def __init__(
         self,
         name: str,
-        target: MySqlTarget,
+        target: MySqlDatabase,
         home: DmHome,
         letters: LetterWriter | None,
         now: Callable[[], float],
@@ -42,7 +42,7 @@ class DmSink(SqlSink):
     def check_adopted(self, table: Table) -> str:
         """Return how the target's copy differs from a table, as a phrase after "it"; empty if it doesn't."""
         try:
-            have, wanted = self._database.columns(table), self._database.wanted_columns(table)
+            have, wanted = self._database.tables.columns(table), self._database.tables.wanted_columns(table)
         except Exception as error:
             self._fail(error, f"looking for {table.full_name}")
         return "isn't there" if have is None else difference(have, wanted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...actors import Clock
-from ...dialects.mysql.mysql import MySqlTarget
+from ...dialects.mysql.mysql import MySqlDatabase
 from ...events import Batch, Checkpoint, Ddl
 from ..drainer.checkpoint import DrainerCheckpoint
 from ..drainer.safe_start import SafeStart
@@ -27,7 +27,7 @@ class DrainerSink(SqlSink):
     def __init__(
         self,
         name: str,
-        target: MySqlTarget,
+        target: MySqlDatabase,
         clock: Clock,
         letters: LetterWriter | None = None,
         **how: bool,
@@ -56,7 +56,7 @@ class DrainerFileSink(DrainerSink):
     def __init__(
         self,
         name: str,
-        target: MySqlTarget,
+        target: MySqlDatabase,
         clock: Clock,
         letters: LetterWriter | None = None,
         *,

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from ...dialects.database import Applier
 from ...dialects.groups import LINKED, Group, cut_groups
 from ...dialects.keys import Key, KeyPart, TableKeys
-from ...dialects.target import Target
 from ...events import Op, Row, RowChange, Run, Table
 from ...events.per_table import PerTable
 from .parallel.keys import RowKeys
@@ -29,7 +29,7 @@ class Merger:
     unmerged.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Applier) -> None:
         self._is_linked = target.is_linked
         self._keys = PerTable(target.keys_of)
         self._row_keys = PerTable(self._known_keys)

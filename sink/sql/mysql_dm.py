@@ -65,7 +65,7 @@ class DmHome(Home):
         self._session.create_schema(SCHEMA)
         self._session.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({COLUMNS})")
 
-    def load_checkpoint(self) -> str | None:
+    def load_checkpoint(self, *, locked: bool = False) -> str | None:  # noqa: ARG002
         """Raises CheckpointError for rows of DM that can't be continued."""
         own = super().load_checkpoint()
         safety = self._session.rows(

@@ -43,7 +43,7 @@ class DrainerHome(Home):
         self._session.create_schema(SCHEMA)
         self._session.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} ({COLUMNS})")
 
-    def load_checkpoint(self) -> str | None:
+    def load_checkpoint(self, *, locked: bool = False) -> str | None:  # noqa: ARG002
         """Raises CheckpointError for a damaged row, or if the cluster id is 0 and there isn't one row."""
         found = dict(self._session.rows(f"SELECT clusterID, checkPoint FROM {TABLE}"))
         if self._cluster_id == 0:
@@ -96,7 +96,7 @@ class FileHome(Home):
         super().__init__(session, schema, feed)
         self._file = file
 
-    def load_checkpoint(self) -> str | None:
+    def load_checkpoint(self, *, locked: bool = False) -> str | None:  # noqa: ARG002
         if not self._file.load():
             return None
         return encode_checkpoint(Checkpoint(self._file.ts, str(self._file.ts)))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final, TypeVar
 
-from ...dialects.target import StatementRejected, Target
+from ...dialects.database import Database, StatementRejected
 from ...errors import Retryable, TidemillError
 
 REVISIONS_TABLE: Final = "tidemill_coordination"
@@ -24,7 +24,7 @@ class SqlRevisions:
     A row stays when its time has passed, so that no revision of a key is used again.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Database) -> None:
         self._target = target
         self._tables = target.own_tables
         self._table = f"{target.own_tables.home}{REVISIONS_TABLE}"
@@ -89,7 +89,7 @@ class SqlRevisions:
         return list(self._tables.query(statement, *values))
 
     def _do(self, work: Callable[[], T]) -> T:
-        """Do a piece of work, again if it meets another SQL transaction. Raises as `Target` does."""
+        """Do a piece of work, again if it meets another SQL transaction. Raises as `Database` does."""
         with self._lock:
             for attempt in range(1, _ATTEMPTS + 1):
                 try:

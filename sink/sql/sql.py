@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...dialects.applied import Applied, AppliedStore, all_ts
-from ...dialects.target import CHECKPOINT_TABLE, Target, difference
+from ...dialects.database import CHECKPOINT_TABLE, Database, difference
 from ...errors import InvariantViolated, NotReproducible, SinkError
 from ...events import (
     AddColumn,
@@ -48,7 +48,7 @@ class SqlSink:
     def __init__(
         self,
         name: str,
-        target: Target,
+        target: Database,
         applied: AppliedStore | None = None,
         letters: LetterWriter | None = None,
         now: Callable[[], float] = float,
@@ -71,6 +71,7 @@ class SqlSink:
         self._records: list[Applied] = []  # in the store
         self.applied: set[Ts] = set()
         """Transactions after the checkpoint that the target has."""
+        self._stored: str | None = None  # text of the checkpoint in the target
         self._connected = False
         self._is_tidied = False  # True once no unfinished creation is left
         self._durable: Checkpoint | None = None
@@ -84,7 +85,7 @@ class SqlSink:
             self._database.connect()
             self._open_letters()
             self._records = [] if self._store is None else self._store.load()
-            text = self._database.load_checkpoint()
+            self._stored = text = self._load_checkpoint()
             self._durable = None if text is None else decode_checkpoint(text, where)[0]
         except Exception as error:
             self._fail(error, "connecting")
@@ -95,6 +96,9 @@ class SqlSink:
         self.applied = set() if self._durable is None else all_ts(self._records, self._durable.ts)
         self._connected = True
         return self._durable
+
+    def _load_checkpoint(self) -> str | None:
+        return self._database.load_checkpoint()
 
     def _open_letters(self) -> None:
         if self._letters is not None:
@@ -201,6 +205,7 @@ class SqlSink:
                 f"{self.target}: the checkpoint of feed {self._database.feed!r} was moved by somebody else; "
                 "is the same feed running twice?"
             )
+        self._stored = text
         if self._store is not None and self._records:
             kept = [] if previous is None else [one for one in self._records if one.last > reached.ts]
             self._store.forget([one.first for one in self._records if one not in kept])
@@ -237,7 +242,7 @@ class SqlSink:
         if not self._connected:
             self.open()
         try:
-            return self._database.columns(Table(schema, table, ())) is not None
+            return self._database.tables.columns(Table(schema, table, ())) is not None
         except Exception as error:
             self._fail(error, f"looking for {schema}.{table}")
 
@@ -255,17 +260,17 @@ class SqlSink:
     def _define(self, ddl: Ddl) -> None:
         if self._reached is not None:
             self._commit()
-        if not self._database.ddl_commits:
+        if not self._database.tables.ddl_commits:
             self._begin()
         elif self._writing:
             raise InvariantViolated(f"a DDL came after rows of its own transaction: {ddl.query}")
         if not self._is_tidied:
-            self._database.undo_creation()
+            self._database.tables.undo_creation()
             self._is_tidied = True
         if ddl.shared is None:
             self._change(ddl)
             return
-        with self._database.defining(ddl.schema, ddl.table):
+        with self._database.tables.defining(ddl.schema, ddl.table):
             self._change(ddl)
 
     def _change(self, ddl: Ddl) -> None:
@@ -284,7 +289,7 @@ class SqlSink:
                     self._release(*old)
                 for _, new in pairs:
                     self._claim(*new)
-        self._database.alter(ddl)
+        self._database.tables.alter(ddl)
 
     def _alter_letters(self, ddl: Ddl) -> None:
         """Drop the letters of rows that a schema change removes, and mark those of an altered table.
@@ -310,14 +315,14 @@ class SqlSink:
         if change is not None and letters.may_wait(name):
             self._begin()
             change(name)
-            if self._database.ddl_commits:
+            if self._database.tables.ddl_commits:
                 self._end()
 
     def _create_shared(self, ddl: Ddl, created: CreateTable) -> None:
         """Create a table, or note that other feeds write into the one that is there."""
-        is_known = created.exists or self._database.has_shared(ddl)
+        is_known = created.exists or self._database.tables.has_shared(ddl)
         self._create(created.table, replaces=False, details=None, is_shared=True, may_have_rows=is_known)
-        self._database.note_shared(ddl)
+        self._database.tables.note_shared(ddl)
 
     def _create(
         self,
@@ -330,13 +335,13 @@ class SqlSink:
     ) -> None:
         name = self._claim(table.schema, table.name)
         if replaces:
-            self._database.drop_table(table)
+            self._database.tables.drop_table(table)
             reach("sink.altered")
-        have, wanted = self._database.columns(table), self._database.wanted_columns(table)
+        have, wanted = self._database.tables.columns(table), self._database.tables.wanted_columns(table)
         if have is None:
-            self._database.create_table(table, details, is_shared=is_shared)
+            self._database.tables.create_table(table, details, is_shared=is_shared)
             reach("sink.altered")
-        elif not may_have_rows and not self._database.is_empty(table):
+        elif not may_have_rows and not self._database.tables.is_empty(table):
             raise SinkError(
                 f"{self.target}: {name} has rows already, and {table.full_name} is about to be loaded into "
                 "it: remove the table, or name another target"
@@ -349,19 +354,19 @@ class SqlSink:
 
     def _claim(self, schema: str, table: str) -> str:
         """Return the name of a table in the target. Raises SinkError if another table has it."""
-        name, full_name = self._database.name_of(schema, table), f"{schema}.{table}"
+        name, full_name = self._database.tables.name_of(schema, table), f"{schema}.{table}"
         other = self._sources.setdefault(self._key(name), full_name)
         if other != full_name:
             raise SinkError(f"{self.target}: {other} and {full_name} would both be called {name}")
         return name
 
     def _release(self, schema: str, table: str) -> None:
-        key = self._key(self._database.name_of(schema, table))
+        key = self._key(self._database.tables.name_of(schema, table))
         if self._sources.get(key) == f"{schema}.{table}":
             del self._sources[key]
 
     def _key(self, name: str) -> str:
-        return name.casefold() if self._database.folds_names else name
+        return name.casefold() if self._database.tables.folds_names else name
 
     # --- errors
 

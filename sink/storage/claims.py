@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ...config import Finding, build
+from ...config.survey import writable_directory
 from ...errors import ConfigError
 from ...events import Wait
 from ...failpoint import reach
 from ..encoding.options import EncodingOptions
-from ..survey import writable_directory
 from .address import BUCKET_EXAMPLE, DIRECTORY_EXAMPLE, BucketAddress, bucket_of, directory_of
 from .options import BucketAccess
 from .store import Store

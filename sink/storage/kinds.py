@@ -9,10 +9,10 @@ from uuid import uuid4
 from ...actors import SystemClock
 from ...codec.checkpoint import decode_checkpoint
 from ...config import Finding
+from ...config.survey import begins, writable_directory
 from ...errors import ConfigError
 from ..kind import NotOnSpark, SinkContext, SinkKind
 from ..sink import Sink
-from ..survey import begins, writable_directory
 from .address import BUCKET_EXAMPLE, DIRECTORY_EXAMPLE, bucket_of, directory_of
 from .options import BucketOptions, DirectoryOptions
 

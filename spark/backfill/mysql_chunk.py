@@ -5,14 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 
 from ...codec.mysql.result_rows import SESSION, select_expression
+from ...codec.mysql.tokens import qualified as quoted
+from ...dialects.mysql.client import Session, connect, disconnect, query, source_of, translated
+from ...dialects.mysql.result import Result
 from ...errors import SourceError
 from ...failpoint import reach
-from ...puller.mysql.connection import Session, connect, disconnect, query, source_of, translated
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.snapshot import BEGIN, begin, listed_end
-from ...puller.mysql.stream import Result
-from ...puller.mysql.tables import FoundTable, quoted, read_table
+from ...puller.mysql.tables import FoundTable, read_table
 from .chunk_file import ChunkWriter
 from .directory import READ, Directory
 from .errors import SchemaChanged

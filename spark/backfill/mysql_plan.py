@@ -9,10 +9,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...codec.mysql.schema import is_user_schema
+from ...dialects.mysql.client import Session, connect, disconnect, query, translated
+from ...dialects.mysql.key_range import has_integer_key
 from ...errors import ConfigError
 from ...events import compose_ts
-from ...puller.mysql.connection import Session, connect, disconnect, query, translated
-from ...puller.mysql.key_range import has_integer_key
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.probe import probe

@@ -10,9 +10,9 @@ from math import inf
 from typing import Any, Final, cast
 
 from ...codec.mysql.schema import is_user_schema
+from ...dialects.mysql.client import Session, connect, disconnect, query, source_of, translated
 from ...errors import CheckpointError, ConfigError, SourceError, TidemillError
 from ...events import Table, Ts, compose_ts, physical_ms
-from ...puller.mysql.connection import Session, connect, disconnect, query, source_of, translated
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.requirements import survey_session

@@ -7,9 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from ...codec.mysql.tokens import qualified as quoted
+from ...dialects.mysql.client import Session, is_mariadb, query
 from ...events import Table
-from ...puller.mysql.connection import Session, is_mariadb, query
-from ...puller.mysql.tables import quoted
 
 _PROBE_ROWS: Final = 1000
 """Number of keys stepped over to measure their density."""

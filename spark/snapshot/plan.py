@@ -9,9 +9,9 @@ from typing import Final
 
 from pyspark.sql.datasource import Filter
 
+from ...dialects.mysql.client import Session, is_mariadb
+from ...dialects.mysql.key_range import has_integer_key
 from ...errors import ConfigError
-from ...puller.mysql.connection import Session, is_mariadb
-from ...puller.mysql.key_range import has_integer_key
 from ...puller.mysql.tables import FoundTable, SourceTable, read_table
 from ...sources.source import no_table_matches
 from ..offsets.mysql import MysqlOffsets

@@ -12,14 +12,15 @@ from msgspec.structs import replace
 
 from ...codec.mysql.result_rows import SESSION, ResultRowsDecoder, select_expression
 from ...codec.mysql.run import ResultRun
+from ...codec.mysql.tokens import qualified as quoted
+from ...dialects.mysql.client import Session, connect, disconnect, query, source_of, translated
+from ...dialects.mysql.result import Result
 from ...errors import SourceError
 from ...events import RowChange, Run, Table
-from ...puller.mysql.connection import Session, connect, disconnect, query, source_of, translated
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.position import Position
 from ...puller.mysql.snapshot import BEGIN, begin_unlocked
-from ...puller.mysql.stream import Result
-from ...puller.mysql.tables import FoundTable, SourceTable, digest_of, quoted, read_table
+from ...puller.mysql.tables import FoundTable, SourceTable, digest_of, read_table
 from ..read.options import ReadOptions
 from ..read.pick import Pick
 from ..read.typed import TypedEncoder

@@ -8,15 +8,12 @@ rows. So attempts take turns, and neither makes the other fail.
 from __future__ import annotations
 
 import socket
-from typing import Final, Protocol
-
-from sqlalchemy import URL
+from typing import Any, Final
 
 from ...codec.checkpoint import encode_checkpoint
-from ...dialects.address import parsed
-from ...dialects.options import RowOptions, SqliteOptions
-from ...dialects.sqlite.sqlite import SqliteTarget
-from ...dialects.target import Target
+from ...dialects.database import Database
+from ...dialects.dialect import Dialect
+from ...dialects.options import MySqlOptions, RowOptions
 from ...errors import ConfigError, NotReproducible, SinkError
 from ...events import Batch, Ddl
 from ...sink.safe_mode import CONFIGURED
@@ -24,90 +21,74 @@ from ...sink.sql.sql import SqlSink
 from .options import NAME
 from .place import Overtaken, Place
 
-BUSY_SECONDS: Final = 30
-"""Timeout for the write lock of SQLite, which has one writer at a time."""
-
-
-class Shared(Target, Protocol):
-    """A target that several attempts at a task share."""
-
-    def alone(self) -> None:
-        """Prevent schema changes by other attempts until the next commit. Raises Retryable."""
-
-
-class SharedSqlite(SqliteTarget):
-    def __init__(self, place: Place, url: URL, options: SqliteOptions) -> None:
-        super().__init__(url, place.feed, options.table_name, options.verify)
-        self._place = place
-        self._start = encode_checkpoint(place.start)
-        self._known: str | None = None
-
-    def connect(self) -> None:
-        super().connect()
-        self._execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
-
-    def load_checkpoint(self) -> str | None:
-        if super().load_checkpoint() is None:
-            self._place.check_new(self.identity)
-            super().save_checkpoint(None, 0, self._start)
-        self._known = super().load_checkpoint()
-        return self._known
-
-    def begin(self) -> None:
-        super().begin()
-        if super().load_checkpoint() != self._known:
-            raise Overtaken(self.feed)
-
-    def save_checkpoint(self, previous_ts: int | None, ts: int, content: str) -> bool:
-        self._known = content
-        return super().save_checkpoint(previous_ts, ts, content)
-
-    def alone(self) -> None:
-        """Do nothing: in SQLite a schema change is part of the transaction."""
+BUSY_SECONDS: Final = 30.0
+"""Timeout of a statement that waits for another writer, after which the attempt starts again."""
 
 
 class SharedSqlSink(SqlSink):
-    """Applies each batch once, also if other attempts write it at the same time."""
+    """Applies each batch of one place once, also if other attempts write it at the same time."""
 
-    def __init__(self, name: str, target: Shared, options: RowOptions) -> None:
-        super().__init__(name, target, merges=options.merge)
+    def __init__(self, name: str, database: Database, options: RowOptions, place: Place) -> None:
+        super().__init__(name, database, merges=options.merge)
         if options.safe_mode:
             self.safe_mode.enter(CONFIGURED)
-        self._shared = target
+        self._place = place
+        self._begins_with = encode_checkpoint(place.start)
+
+    def _load_checkpoint(self) -> str | None:
+        """Store a checkpoint if there is none: its row is what attempts lock."""
+        database = self._database
+        if database.load_checkpoint() is None:
+            self._place.check_new(self.target)
+            database.save_checkpoint(None, 0, self._begins_with)
+        return super()._load_checkpoint()
+
+    def _begin(self) -> None:
+        if not self._writing:
+            super()._begin()
+            self._check_stored(locked=True)
+
+    def _check_stored(self, *, locked: bool) -> None:
+        if self._database.load_checkpoint(locked=locked) != self._stored:
+            raise Overtaken(self._database.feed)
 
     def write(self, batch: Batch) -> None:
-        if batch.items and isinstance(batch.items[0], Ddl):
-            self._alone()
         try:
-            super().write(batch)
+            if batch.items and isinstance(ddl := batch.items[0], Ddl) and self._database.tables.ddl_commits:
+                self._write_alone(batch, ddl)
+            else:
+                super().write(batch)
         except NotReproducible as error:
             raise SinkError(f"{error}: give the query an empty target and load everything again") from error
 
-    def _alone(self) -> None:
+    def _write_alone(self, batch: Batch, ddl: Ddl) -> None:
+        """Hold other attempts off by a lock of the table's name, as the change would release row locks."""
         if not self._connected:
             self.open()
         try:
-            if self._writing:  # commit the rows before the schema change
+            self._commit()  # the rows before the schema change
+            with self._database.tables.defining(ddl.schema, ddl.table):
+                self._check_stored(locked=False)
+                super().write(batch)
                 self._commit()
-            self._shared.alone()
         except Exception as error:
             self._fail(error, "waiting for another attempt")
 
 
-def reject_letters(options: RowOptions) -> None:
-    """Raise ConfigError for an option that attempts at a task can't share."""
+def open_shared(dialect: Dialect, url: str, options: Any, place: Place, host: str) -> SqlSink:
+    """Return the sink, not opened yet. Raises ConfigError, and SinkError for a file of another host."""
     if options.on_error != "stop":
         raise ConfigError(
             f'on_error = "{options.on_error}": Spark keeps no dead letters: use "stop", or the local engine'
         )
-
-
-def open_sqlite(url: str, options: SqliteOptions, place: Place, host: str) -> SqlSink:
-    """Return the sink, not opened yet. Raises SinkError if this host isn't the driver's."""
-    reject_letters(options)
-    if socket.gethostname() != host:
+    if isinstance(options, MySqlOptions):
+        if options.checkpoint != "tidemill":
+            raise ConfigError("checkpoint: Spark stores checkpoints of its own; remove the option")
+        if options.copy == "definition":
+            raise ConfigError("copy = 'definition' isn't supported on Spark: leave it out")
+    if dialect.traits.is_local and socket.gethostname() != host:
         raise SinkError(
             f"{url} is a file of the driver's host {host}, and this task runs on {socket.gethostname()}: "
-            "SQLite is for masters such as local[2]; name a server's database"
+            f"{dialect.name} is for masters such as local[2]; name a server's database"
         )
-    return SharedSqlSink(NAME, SharedSqlite(place, parsed(url), options), options)
+    return SharedSqlSink(NAME, dialect.connect(url, options, place.feed, BUSY_SECONDS), options, place)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import chain
-from pkgutil import resolve_name
 from threading import Event
 from typing import Final, TypeVar
 
@@ -20,6 +19,7 @@ from .files import Files, Made
 from .options import WriteOptions
 from .order import Ordered
 from .place import Place, Progress
+from .sql import open_shared
 
 AGAIN_SECONDS: Final = 0.2
 """Pause between attempts, unless the error names another."""
@@ -54,8 +54,11 @@ def _open(options: WriteOptions, place: Place) -> Sink:
     """
     way, given = options.way, options.given
     assert isinstance(way, ByRows)
-    sink: Sink = resolve_name(way.opener)(given.target, given.options, place, options.host)
-    return sink
+    assert isinstance(given.target, str)
+    if way.open is not None:
+        return way.open(given.target, given.options, place, options.host)
+    assert given.kind.dialect is not None
+    return open_shared(given.kind.dialect, given.target, given.options, place, options.host)
 
 
 def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: bool) -> Made:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tidemill.dialects.mysql.zone import ServerZone
 from tidemill.puller.mysql.query import LoggedStatement
-from tidemill.puller.mysql.zone import ServerZone
 
 from .recorded import Recorded
 

@@ -1,6 +1,6 @@
 """Connections without options for TLS share a context; others have their own."""
 
-from tidemill.puller.mysql.connection import Connection
+from tidemill.dialects.mysql.client import Connection
 
 
 def context_of(**options):

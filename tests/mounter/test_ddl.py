@@ -11,6 +11,7 @@ import pytest
 from tidemill.codec.mysql import tokens
 from tidemill.codec.mysql.collation import Charset
 from tidemill.codec.mysql.entry import Query
+from tidemill.dialects.mysql.zone import offset_of
 from tidemill.events import (
     Action,
     AddColumn,
@@ -27,7 +28,6 @@ from tidemill.events import (
 from tidemill.mounter.mysql.catalog import Catalog
 from tidemill.mounter.mysql.change import Change
 from tidemill.mounter.mysql.ddl import Statements
-from tidemill.puller.mysql.zone import offset_of
 from tidemill.routing import TableFilter
 from tidemill.testing import cases
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pymysql
 import pytest
 
+from tidemill.dialects.mysql.client import Unavailable, translated
 from tidemill.errors import SourceError
-from tidemill.puller.mysql.connection import Unavailable, translated
 from tidemill.puller.mysql.options import MysqlOptions
 
 OPTIONS = MysqlOptions(host="127.0.0.1", port=1)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.codec.native.library import native
-from tidemill.puller.mysql.packets import PacketCutter, RowCutter, whole_rows
+from tidemill.dialects.mysql.packets import PacketCutter, RowCutter, whole_rows
 
 LONGEST = 0xFFFFFF
 EOF = b"\xfe\x00\x00\x02\x00"

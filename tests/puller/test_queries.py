@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tidemill.dialects.mysql.key_range import chunk_query, has_integer_key
 from tidemill.events import Column, Table
-from tidemill.puller.mysql.key_range import chunk_query, has_integer_key
 
 COLUMNS = (
     Column("a", "int"),

@@ -7,10 +7,10 @@ from zoneinfo import available_timezones
 
 import pytest
 
+from tidemill.dialects.mysql.zone import ServerZone
 from tidemill.errors import SourceError
 from tidemill.puller.mysql.dml import changed_tables
 from tidemill.puller.mysql.query import LoggedStatement, verb
-from tidemill.puller.mysql.zone import ServerZone
 
 
 @pytest.mark.parametrize(

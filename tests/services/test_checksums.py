@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.compare.mysql_reader import SESSION, MySqlReader
-from tidemill.compare.side import Checksum, Range
+from tidemill.dialects.mysql.server_rows import SESSION, ServerRows
+from tidemill.dialects.read import Checksum, Range
 from tidemill.events import Column, Table
 from tidemill.puller.mysql.options import MysqlOptions
 
@@ -51,7 +51,7 @@ class Side:
         self.reading = reading
         reading.cursor().execute(SESSION)
         options = MysqlOptions(host=server.host, port=server.port)
-        self.reader = MySqlReader(reading, options, lambda table: f"{database}.{table.name}")
+        self.reader = ServerRows(reading, options, lambda table: f"{database}.{table.name}")
 
     def close(self):
         self.connection.close()

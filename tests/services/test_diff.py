@@ -12,9 +12,10 @@ from threading import Event, Thread
 import pytest
 from msgspec.structs import replace
 
-from tidemill.compare import Difference, chunks, diff, mysql_reader, open_diff
+from tidemill.compare import Difference, chunks, diff, open_diff
 from tidemill.compare.pace import Stopped
 from tidemill.compare.report import line_of
+from tidemill.dialects.mysql import server_rows as mysql_reader
 from tidemill.dialects.mysql import text as mysql_text
 from tidemill.dialects.mysql.modes import STRICT
 from tidemill.dialects.postgres import text as postgres_text

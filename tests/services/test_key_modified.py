@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
+from tidemill.dialects.mysql.client import connect, disconnect
+from tidemill.dialects.mysql.key_range import chunk_query, is_key_of, last_key
+from tidemill.dialects.mysql.result import Result
 from tidemill.events import OrderedKey, Table
-from tidemill.puller.mysql.connection import connect, disconnect
-from tidemill.puller.mysql.key_range import chunk_query, is_key_of, last_key
 from tidemill.puller.mysql.load_progress import rows_up_to
 from tidemill.puller.mysql.options import MysqlOptions
-from tidemill.puller.mysql.stream import Result
 from tidemill.puller.mysql.tables import FoundTable, read_table
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.private_server import PASSWORD

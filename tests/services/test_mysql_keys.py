@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tidemill.dialects.address import parsed
-from tidemill.dialects.mysql.mysql import MySqlTarget
+from tidemill.dialects.mysql.mysql import MySqlDatabase
+from tidemill.dialects.options import MySqlOptions
 from tidemill.events import Column, Table
 from tidemill.testing.mariadb import MariaDb
 
@@ -20,10 +21,10 @@ def test_each_of_two_foreign_keys_to_the_same_parent_key_is_a_reference(
             "CREATE TABLE `lines` (id INT PRIMARY KEY, item INT, gift INT, "
             "FOREIGN KEY (item) REFERENCES items (id), FOREIGN KEY (gift) REFERENCES items (id))"
         )
-    target = MySqlTarget(parsed(mariadb.url(database)), "test")
+    target = MySqlDatabase(parsed(mariadb.url(database)), "test", MySqlOptions())
     target.connect()
     try:
-        references = target.keys_of(LINES).references
+        references = target.rows.keys_of(LINES).references
     finally:
         target.close()
     parent = f"{database}.items (id)"

@@ -7,7 +7,7 @@ import pytest
 from tidemill.dialects.address import parsed
 from tidemill.dialects.applied import Applied
 from tidemill.dialects.options import PostgresOptions
-from tidemill.dialects.postgres.postgres import PostgresTarget
+from tidemill.dialects.postgres.postgres import PostgresDatabase
 from tidemill.dialects.worker import Advance, Start
 from tidemill.errors import Retryable
 from tidemill.testing.conflicts import ITEMS, LINES, NOTES, POSTGRES_COPY
@@ -15,7 +15,7 @@ from tidemill.testing.conflicts import ITEMS, LINES, NOTES, POSTGRES_COPY
 
 @pytest.fixture
 def target(postgresql, postgres_database):
-    made = PostgresTarget(parsed(postgresql.url(postgres_database)), "test", PostgresOptions())
+    made = PostgresDatabase(parsed(postgresql.url(postgres_database)), "test", PostgresOptions())
     made.connect()
     for statement in POSTGRES_COPY:
         made.session.execute(statement)
@@ -28,7 +28,7 @@ def columns_of(keys):
 
 
 def test_keys_are_primary_unique_and_foreign_ones(target):
-    items, lines = target.keys_of(ITEMS), target.keys_of(LINES)
+    items, lines = target.rows.keys_of(ITEMS), target.rows.keys_of(LINES)
     assert columns_of(items.unique) == {
         "shop.items (id)": [0],
         "shop.items (code)": [1],
@@ -38,7 +38,7 @@ def test_keys_are_primary_unique_and_foreign_ones(target):
     assert columns_of(lines.references) == {"shop.items (id)": [1]}
     assert items.shared == lines.shared == ("shop.items",)
     assert not items.references + items.taken + lines.taken
-    assert target.keys_of(NOTES).unique == ()
+    assert target.rows.keys_of(NOTES).unique == ()
 
 
 @pytest.mark.parametrize(
@@ -55,19 +55,19 @@ def test_keys_are_primary_unique_and_foreign_ones(target):
 )
 def test_a_table_with_a_unique_key_that_may_call_other_values_equal_is_one_key(target, definition):
     target.session.execute(definition)
-    assert target.keys_of(ITEMS).unique == ()
-    assert columns_of(target.keys_of(LINES).references) == {"shop.items (id)": [1]}
+    assert target.rows.keys_of(ITEMS).unique == ()
+    assert columns_of(target.rows.keys_of(LINES).references) == {"shop.items (id)": [1]}
 
 
 def test_an_index_that_is_not_unique_and_columns_that_are_only_included_are_no_keys(target):
     target.session.execute("CREATE INDEX ON shop.items (lower(code)); CREATE INDEX ON shop.items (n)")
     target.session.execute("CREATE UNIQUE INDEX ON shop.items (n, slot) INCLUDE (code)")
-    assert columns_of(target.keys_of(ITEMS).unique)["shop.items (n, slot)"] == [3, 2]
+    assert columns_of(target.rows.keys_of(ITEMS).unique)["shop.items (n, slot)"] == [3, 2]
 
 
 def test_a_foreign_key_whose_column_is_of_another_type_takes_the_whole_parent(target):
     target.session.execute("ALTER TABLE shop.lines ALTER item TYPE bigint")
-    lines = target.keys_of(LINES)
+    lines = target.rows.keys_of(LINES)
     assert (lines.references, lines.shared, lines.taken) == ((), (), ("shop.items",))
 
 

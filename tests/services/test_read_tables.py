@@ -8,9 +8,9 @@ from contextlib import closing
 from tidemill.actors import SystemClock
 from tidemill.codec.mysql.column_defaults import default_for_existing_rows
 from tidemill.codec.mysql.layout import Layouts
+from tidemill.dialects.mysql.client import Session, connect, disconnect
 from tidemill.errors import SourceError
 from tidemill.events import Changes
-from tidemill.puller.mysql.connection import Session, connect, disconnect
 from tidemill.puller.mysql.definitions import FEW, read_tables
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.pull import Pull

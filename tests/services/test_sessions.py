@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.puller.mysql.connection import connect, disconnect, query
+from tidemill.dialects.mysql.client import connect, disconnect, query
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.testing.feeds import Place
 from tidemill.testing.mariadb import PASSWORD, MariaDb

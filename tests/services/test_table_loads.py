@@ -14,9 +14,9 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.codec.mysql.entry import DDL, ChunkRows, decode_statement
+from tidemill.dialects.mysql.key_range import chunk_query, up_to
 from tidemill.events import Column, Item, OrderedKey, Table, Transaction, key_order, load_again
 from tidemill.puller.mysql.chunk_reader import _ChunkReader
-from tidemill.puller.mysql.key_range import chunk_query, up_to
 from tidemill.puller.mysql.position import Position
 from tidemill.puller.puller import SnapshotReport
 from tidemill.testing.mariadb_client import Client

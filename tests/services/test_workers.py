@@ -12,7 +12,7 @@ import pytest
 from pymysql.err import OperationalError
 from sqlalchemy import make_url
 
-from tidemill.dialects.mysql.mysql import MySqlTarget
+from tidemill.dialects.mysql.mysql import MySqlDatabase
 from tidemill.dialects.mysql.session import MySqlSession
 from tidemill.dialects.options import MySqlOptions, PostgresOptions
 from tidemill.dialects.statement import Statement
@@ -488,7 +488,7 @@ def test_connections_share_what_is_expensive_to_make(on_mariadb):
 def test_a_packet_is_rendered_while_the_server_works_on_the_one_before(on_mariadb):
     place = on_mariadb
     loaded(place, ORDERS, rows=[(1, "a"), (2, "b")])
-    target = MySqlTarget(make_url(place.server.url(place.database)), "other")
+    target = MySqlDatabase(make_url(place.server.url(place.database)), "other", MySqlOptions())
     with closing(target), place.server.connect(database=place.database) as other, other.cursor() as cursor:
         target.connect_worker()
         cursor.execute("START TRANSACTION")
@@ -502,7 +502,7 @@ def test_a_packet_is_rendered_while_the_server_works_on_the_one_before(on_mariad
 
         name = f"`{place.database}`.orders"
         target.begin()
-        target._send_all(statements())
+        target.rows._send_all(statements())
         target.commit()
     assert place.rows(ORDERS) == [(1, "z")]
 

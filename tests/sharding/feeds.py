@@ -27,7 +27,7 @@ OWN = tuple(f"shard.{name}" for name in ("joined", "reported", "taken", "passed"
 FEED_POINTS = (*POINTS, *OWN)
 _MODULES = (
     "sink.sql.sql",
-    "dialects.sqlite.sqlite",
+    "dialects.sqlite.apply",
     *(f"sharding.{name}" for name in ("stage", "held_shards", "resolution", "among_feeds")),
 )
 

@@ -11,9 +11,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from sqlalchemy import make_url
+from sqlalchemy import URL, make_url
 
-from tidemill.dialects.sqlite.sqlite import SqliteTarget
+from tidemill.dialects.options import SqliteOptions
+from tidemill.dialects.sqlite.sqlite import SqliteDatabase
 from tidemill.engine.checkpoint import lowest
 from tidemill.errors import Retryable
 from tidemill.events import Ddl, Item, TablePosition
@@ -38,15 +39,21 @@ POINTS = (
 )
 
 
-class QuickTarget(SqliteTarget):
+class QuickTarget(SqliteDatabase):
     """Not durable if the machine fails, which no test does."""
 
     is_altered = False
     """True while the open transaction contains a schema change."""
 
-    def alter(self, ddl: Ddl) -> None:
-        super().alter(ddl)
-        self.is_altered = True
+    def __init__(self, url: URL, feed: str) -> None:
+        super().__init__(url, feed, SqliteOptions())
+        alter = self.tables.alter
+
+        def altered(ddl: Ddl) -> None:
+            alter(ddl)
+            self.is_altered = True
+
+        self.tables.alter = altered  # type: ignore[method-assign]
 
     def begin(self) -> None:
         super().begin()
@@ -54,7 +61,7 @@ class QuickTarget(SqliteTarget):
 
     def connect(self) -> None:
         super().connect()
-        self._execute("PRAGMA synchronous=OFF")
+        self._session.execute("PRAGMA synchronous=OFF")
 
 
 class KilledError(BaseException):
@@ -88,7 +95,7 @@ class Life:
         self._kill_at, self._kill_in = "", 0
         self._time = 0.0
         own = ("stage", "held_shards", "resolution")
-        for module in ("sink.sql.sql", "dialects.sqlite.sqlite", *(f"sharding.{name}" for name in own)):
+        for module in ("sink.sql.sql", "dialects.sqlite.apply", *(f"sharding.{name}" for name in own)):
             monkeypatch.setattr(f"tidemill.{module}.reach", self._reach)
 
     def _reach(self, point: str) -> None:

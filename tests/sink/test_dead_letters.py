@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.codec.exact_json import decode_values, encode_values
-from tidemill.dialects.sqlite.sqlite import SqliteTarget
+from tidemill.dialects.sqlite.apply import SqliteApplier
 from tidemill.engine.sentences import letters_sentence
 from tidemill.errors import SinkError
 from tidemill.events import AddColumn, Column, RenameTables, TruncateTable
@@ -68,13 +68,13 @@ def test_dead_letters(case, place, rewrite):
 def attempts(monkeypatch):
     """The number of changes of each attempt to apply some."""
     sizes = []
-    plain = SqliteTarget.apply
+    plain = SqliteApplier.apply
 
     def counted(self, groups):
         sizes.append(sum(len(group.changes) for group in groups))
         plain(self, groups)
 
-    monkeypatch.setattr(SqliteTarget, "apply", counted)
+    monkeypatch.setattr(SqliteApplier, "apply", counted)
     return sizes
 
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from tidemill.dialects.keys import Key, KeyPart, TableKeys
-from tidemill.dialects.sqlite.sqlite import SqliteTarget
+from tidemill.dialects.sqlite.sqlite import SqliteDatabase
 from tidemill.events import Chunk, Column, Row, RowChange, Table, runs_of
 from tidemill.sink import open_sink
 from tidemill.sink.sql.merging import Merger
@@ -99,9 +99,9 @@ def play(tmp_path, monkeypatch, seed, **options):
     file = tmp_path / "copy.db"
     rows: dict[int, Row] = {}
     rollbacks = []
-    rolled_back = SqliteTarget.rollback_to_savepoint
+    rolled_back = SqliteDatabase.rollback_to_savepoint
     monkeypatch.setattr(
-        SqliteTarget, "rollback_to_savepoint", lambda self: (rollbacks.append(1), rolled_back(self))
+        SqliteDatabase, "rollback_to_savepoint", lambda self: (rollbacks.append(1), rolled_back(self))
     )
 
     def sink():

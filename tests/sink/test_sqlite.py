@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tidemill.dialects.sqlite.sqlite import SqliteTarget
+from tidemill.dialects.sqlite.session import SqliteSession
 from tidemill.errors import CheckpointError, Retryable, SinkError
 from tidemill.events import AddColumn, ChangeColumn, ChangeKey, Column, DropColumn, Table, Transaction
 from tidemill.sink import Delivery, open_sink
@@ -255,7 +255,7 @@ def test_a_table_that_is_created_again_keeps_its_indexes_and_triggers(place):
 
 
 def test_a_database_that_another_writes_to_is_waited_for(place, monkeypatch):
-    monkeypatch.setattr("tidemill.dialects.sqlite.sqlite._BUSY_SECONDS", 0.0)
+    monkeypatch.setattr("tidemill.dialects.sqlite.session._BUSY_SECONDS", 0.0)
     loaded(place, ORDERS)
     sink = place.sink()
     work = Delivery(sink, sink.open(), "src")
@@ -274,14 +274,14 @@ def test_a_database_that_another_writes_to_is_waited_for(place, monkeypatch):
 def test_a_first_start_waits_for_another_one_of_the_same_file(place, monkeypatch):
     with closing(sqlite3.connect(place.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        execute = SqliteTarget._execute
+        execute = SqliteSession.execute
 
         def executed(target, statement, *values):
             if statement == "BEGIN EXCLUSIVE":
                 other.execute("COMMIT")
             return execute(target, statement, *values)
 
-        monkeypatch.setattr(SqliteTarget, "_execute", executed)
+        monkeypatch.setattr(SqliteSession, "execute", executed)
         sink = place.sink()
         sink.open()
         sink.close()
@@ -315,8 +315,8 @@ def test_a_full_disk_is_an_error_that_says_so(place):
     loaded(place, ORDERS)
     sink = place.sink()
     sink.open()
-    (pages,) = sink._database._execute("PRAGMA page_count").fetchone()
-    sink._database._execute(f"PRAGMA max_page_count={pages + 2}")
+    (pages,) = sink._database._session.execute("PRAGMA page_count").fetchone()
+    sink._database._session.execute(f"PRAGMA max_page_count={pages + 2}")
     with pytest.raises(SinkError, match="database or disk is full: make room, then start again"):
         sink.write(batch(transaction(30, *[insert(ORDERS, n, "x" * 40) for n in range(1000)])))
     assert place.rows(ORDERS) == []
@@ -386,7 +386,7 @@ def steps(place, *changes):
         nonlocal count
         count += 1_000
 
-    sink._database._connection.set_progress_handler(counted, 1_000)
+    sink._database._session.connection.set_progress_handler(counted, 1_000)
     sink.write(batch(transaction(30, *changes)))
     sink.flush()
     sink.close()

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from tidemill.config import Finding
+from tidemill.config.survey import begins, writable_file
 from tidemill.errors import ConfigError
 from tidemill.sink.kind import NotOnSpark, SinkContext, SinkKind
 from tidemill.sink.sink import Sink
-from tidemill.sink.survey import begins, writable_file
 from tidemill.sources.kind import SourceContext, SourceKind
 from tidemill.sources.source import Source
 

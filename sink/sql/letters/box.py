@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from ....dialects.database import Database, StatementRejected, describe_row
 from ....dialects.groups import cut_groups
-from ....dialects.target import StatementRejected, Target, describe_row
 from ....errors import Retryable, SinkError, TidemillError
 from ....events import runs_of
 from ...dead_letters import DeadLetter, Retried
@@ -41,7 +41,7 @@ class LetterBox:
     writes a letter or a row that has one.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Database) -> None:
         self._target = target
         self._rows = LetterRows(target.own_tables, target.feed)
         self._is_connected = False
@@ -127,7 +127,7 @@ class LetterBox:
         if letter.incomplete:
             return INCOMPLETE
         try:
-            self._target.apply(cut_groups(runs_of([letter.change]), 1))
+            self._target.rows.apply(cut_groups(runs_of([letter.change]), 1))
         except Exception as error:
             found = error if isinstance(error, StatementRejected) else self._target.explain(error, "writing")
             if isinstance(found or error, (StatementRejected, SinkError)):

@@ -8,7 +8,7 @@ from typing import Final
 
 from ....codec.checkpoint import encode_checkpoint
 from ....dialects.applied import Applied
-from ....dialects.worker import Advance, Start, WorkerTarget
+from ....dialects.worker import Advance, Start, WorkerDatabase
 from ....errors import Retryable, SinkError
 from ....events import Checkpoint, Wait
 from ...safe_mode import SafeMode
@@ -42,7 +42,7 @@ class Pool:
     def __init__(
         self,
         name: str,
-        target: WorkerTarget,
+        target: WorkerDatabase,
         count: int,
         saved: Checkpoint,
         records: list[Applied],

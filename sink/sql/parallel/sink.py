@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from ....dialects.worker import WorkerTarget
+from ....dialects.worker import WorkerDatabase
 from ....errors import SinkError, TidemillError
 from ....events import Batch, Checkpoint, Table, Transaction, Wait
 from ...sink import WorkersProgress
@@ -32,7 +32,7 @@ class ParallelSqlSink:
     def __init__(
         self,
         name: str,
-        target: WorkerTarget,
+        target: WorkerDatabase,
         workers: int,
         now: Callable[[], float],
         letters: LetterWriter | None = None,
@@ -180,7 +180,7 @@ class ParallelSqlSink:
     def _keys_of(self, table: Table) -> RowKeys:
         found = self._keys.get(id(table))
         if found is None:
-            found = self._keys[id(table)] = table, RowKeys(table, self._database.keys_of(table))
+            found = self._keys[id(table)] = table, RowKeys(table, self._database.rows.keys_of(table))
         return found[1]
 
     def _running_pool(self) -> Pool:

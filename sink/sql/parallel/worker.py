@@ -7,7 +7,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....dialects.applied import Applied
-from ....dialects.worker import Start, WorkerTarget
+from ....dialects.worker import Start, WorkerDatabase
 from ....failpoint import reach
 from ..apply import Applier, Part, RowRejected
 from ..letters.writer import LetterWriter
@@ -33,7 +33,7 @@ class Worker(Thread):
     def __init__(
         self,
         name: str,
-        target: WorkerTarget,
+        target: WorkerDatabase,
         pool: Pool,
         applier: Applier,
         letters: LetterWriter | None,

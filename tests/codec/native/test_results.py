@@ -14,8 +14,8 @@ from tidemill.codec.mysql.row_code import RowsReader
 from tidemill.codec.mysql.values import UNREADABLE
 from tidemill.codec.native import library
 from tidemill.codec.native.mysql_result import ResultLayout
+from tidemill.dialects.mysql.packets import whole_rows
 from tidemill.events import Column, Kind, RowChange, Table
-from tidemill.puller.mysql.packets import whole_rows
 
 pytestmark = pytest.mark.skipif(library.native is None, reason="the native decoder isn't built")
 

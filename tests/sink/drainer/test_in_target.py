@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tidemill.dialects.mysql.entry import MYSQL
 from tidemill.dialects.options import MySqlOptions
 from tidemill.errors import CheckpointError, ConfigError, SinkError
 from tidemill.events import Batch, Checkpoint
@@ -13,7 +14,7 @@ from tidemill.sink import open_sink
 from tidemill.sink.drainer.layout import NoCheckpointItem
 from tidemill.sink.drainer.store import open_checkpoint
 from tidemill.sink.registry import given_sink
-from tidemill.spark.write.mysql import open_mysql
+from tidemill.spark.write.sql import open_shared
 from tidemill.testing.changes import ORDERS, MemoryStore, create, insert, transaction
 
 CLUSTER = 6766844929645682862
@@ -147,7 +148,7 @@ def test_a_checkpoint_that_is_more_than_a_commit_ts_is_refused(sink, checkpoint)
 
 def test_spark_refuses_it():
     with pytest.raises(ConfigError, match="Spark stores checkpoints of its own"):
-        open_mysql("mysql://root@127.0.0.1/", MySqlOptions(checkpoint="drainer"), None, "")
+        open_shared(MYSQL, "mysql://root@127.0.0.1/", MySqlOptions(checkpoint="drainer"), None, "")
 
 
 @pytest.mark.parametrize(

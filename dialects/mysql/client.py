@@ -15,7 +15,7 @@ from pymysql.constants import CR, ER
 
 from ...codec.mysql.shared_tls import SharedTls
 from ...errors import Retryable, SourceError, TidemillError
-from .options import MysqlOptions
+from .server import ServerOptions
 from .zone import SAMPLES_QUERY, ServerZone
 
 Session: TypeAlias = Any
@@ -51,7 +51,7 @@ class Connection(SharedTls, pymysql.connections.Connection):
     """PyMySQL's, with a TLS context that is made once."""
 
 
-def connect(options: MysqlOptions) -> Session:
+def connect(options: ServerOptions) -> Session:
     """Open a session in UTC and utf8mb4, with autocommit. Raises Retryable or SourceError."""
     try:
         with translated(options):
@@ -151,7 +151,7 @@ def _identified(session: Session, zone: ServerZone) -> Server:
 
 
 @contextlib.contextmanager
-def translated(options: MysqlOptions) -> Iterator[None]:
+def translated(options: ServerOptions) -> Iterator[None]:
     """Translate pymysql's errors inside the block to Retryable or SourceError."""
     try:
         yield
@@ -159,7 +159,7 @@ def translated(options: MysqlOptions) -> Iterator[None]:
         raise translation(options, error) from error
 
 
-def translation(options: MysqlOptions, error: pymysql.err.Error) -> TidemillError:
+def translation(options: ServerOptions, error: pymysql.err.Error) -> TidemillError:
     code, message = error.args if len(error.args) == 2 else (0, str(error))
     if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
         return SourceError(f"{options.address}: the server's certificate is not accepted: {message}")

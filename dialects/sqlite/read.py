@@ -1,4 +1,6 @@
-"""SQLite as the target of a comparison. Rows are compared as they are stored (docs/sqlite-types.md)."""
+"""The tables of a feed in SQLite, read to compare and repair them.
+
+Rows are compared as they are stored (docs/sqlite-types.md)."""
 
 from __future__ import annotations
 
@@ -10,16 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from ..dialects.address import parsed
-from ..dialects.options import SqliteOptions
-from ..dialects.sqlite.table import quoted
-from ..dialects.sqlite.types import compile_encode, declared_type, from_sqlite
-from ..dialects.target import CHECKPOINT_TABLE, difference
-from ..errors import Retryable, SinkError
-from ..events import Checkpoint, Column, Row, Table, TableName
-from ..sink.kind import SinkContext
-from .side import Key, Range, Settled, Source, Summing, Target
-from .target_checkpoint import TargetCheckpoint
+from ...errors import Retryable, SinkError
+from ...events import Checkpoint, Column, Row, Table, TableName
+from ..checkpoint import FeedCheckpoint
+from ..database import CHECKPOINT_TABLE, difference
+from ..read import Key, Range, Settled, Summing
+from .table import quoted
+from .types import compile_encode, declared_type, from_sqlite
 
 _SORTED: Final = frozenset({
     "tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year", "float", "double",
@@ -31,11 +30,7 @@ _PAGE_ROWS: Final = 5_000
 _BUSY_SECONDS: Final = 10.0
 
 
-def open_target(url: str, options: SqliteOptions, context: SinkContext) -> Target:
-    return SqliteTarget(Path(parsed(url).database or ""), options.table_name, context.feed)
-
-
-class SqliteTarget:
+class SqliteReader:
     """Opens the file for reading only, until a repair is applied."""
 
     summing: Summing | None = None
@@ -45,7 +40,7 @@ class SqliteTarget:
         self._table_name = table_name
         self._feed = feed
         self.identity = f"sqlite:{file.absolute().resolve()}"
-        self._checkpoint = TargetCheckpoint(self.identity, feed, self._load_checkpoint, self._rows)
+        self._checkpoint = FeedCheckpoint(self.identity, feed, self._load_checkpoint, self._rows)
         self._connection = self._open("ro")
         self._writing: sqlite3.Connection | None = None
 
@@ -78,7 +73,7 @@ class SqliteTarget:
         if self._writing is not None:
             self._writing.close()
 
-    def meet(self, source: Source) -> None:
+    def meet(self, source: Summing | None) -> None:
         """Do nothing: rows are stored in one way."""
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
@@ -125,7 +120,7 @@ class SqliteTarget:
         have = {name.lower() for name in self._columns(table)}
         return [column.name for column in table.columns if column.name.lower() in have]
 
-    def sorts_as(self, table: Table, source: Source) -> bool:  # noqa: ARG002
+    def sorts_as(self, table: Table, source: Summing | None) -> bool:  # noqa: ARG002
         return all(table.columns[i].kind in _SORTED for i in table.key)
 
     # --- rows

@@ -1,4 +1,4 @@
-"""The protocol of databases for the SQL sink: everything in which dialects differ."""
+"""The protocols of databases: everything in which dialects differ for those who write to them."""
 
 from __future__ import annotations
 
@@ -35,38 +35,11 @@ class Comparison(NamedTuple):
     """True, or 1."""
 
 
-class Target(Protocol):
-    """One connection to a database, for one feed.
+class Applier(Protocol):
+    """Changes rows, in the open SQL transaction of its Database."""
 
-    Methods raise the driver's errors, StatementRejected, Retryable or SinkError; `explain` converts the
-    driver's errors.
-    """
-
-    identity: str
-    """Canonical name of the database."""
-    feed: str
-    """Name of the feed; several feeds may write to one database."""
     max_rows: int
     """Maximum number of changes in a group."""
-    ddl_commits: bool
-    """True if a schema change commits the transaction, and can't be rolled back."""
-    folds_names: bool
-    """True if table names that differ only in case are the same table."""
-
-    def connect(self) -> None:
-        """Connect, and create the checkpoint table if it is missing."""
-
-    def close(self) -> None:
-        """Close the connection, if there is one; an open transaction is rolled back. Doesn't raise."""
-
-    def begin(self) -> None: ...
-
-    def commit(self) -> None: ...
-
-    def savepoint(self) -> None:
-        """Set the transaction's savepoint, in place of the previous one."""
-
-    def rollback_to_savepoint(self) -> None: ...
 
     def apply(self, groups: Sequence[Group]) -> None:
         """Make exactly one row change for each change, in order. Raises StatementRejected."""
@@ -80,9 +53,8 @@ class Target(Protocol):
     def statement(self, group: Group, *, safely: bool) -> str:
         """Return the statements for a group of one change as text for people."""
 
-    @property
-    def own_tables(self) -> OwnTables:
-        """The feed's tables beside its checkpoint, for other modules."""
+    def compare(self, change: RowChange) -> list[Comparison] | None:
+        """Compare the row here that has the key of `change` before it; None if there is none."""
 
     def keys_of(self, table: Table) -> TableKeys:
         """Return the keys of a table's copy, in columns of the source."""
@@ -90,14 +62,16 @@ class Target(Protocol):
     def is_linked(self, table: Table) -> bool:
         """Return True if foreign keys that are enforced here link the table to others, or to itself."""
 
-    def compare(self, change: RowChange) -> list[Comparison] | None:
-        """Compare the row here that has the key of `change` before it; None if there is none."""
 
-    def load_checkpoint(self) -> str | None:
-        """Return the stored text of the checkpoint; None if there is none."""
+class Definer(Protocol):
+    """Creates, alters and describes tables. A table is given as the source has it."""
 
-    def save_checkpoint(self, previous_ts: int | None, ts: int, text: str) -> bool:
-        """Store the text; return False, storing nothing, if the stored checkpoint isn't of `previous_ts`."""
+    identity: str
+    """Canonical name of the database."""
+    ddl_commits: bool
+    """True if a schema change commits the transaction, and can't be rolled back."""
+    folds_names: bool
+    """True if table names that differ only in case are the same table."""
 
     def name_of(self, schema: str, table: str) -> str:
         """Return the name that a source's table has here, for messages and as a unique key."""
@@ -126,7 +100,7 @@ class Target(Protocol):
         """Drop the table if it is there."""
 
     def defining(self, schema: str, table: str) -> AbstractContextManager[None]:
-        """Let no other feed define this table meanwhile. Raises Retryable while one does."""
+        """Let nobody else define this table meanwhile. Raises Retryable while somebody does."""
 
     def has_shared(self, ddl: Ddl) -> bool:
         """Return True if the target has a shared change, or a later one of its table."""
@@ -141,24 +115,71 @@ class Target(Protocol):
         Raises NotReproducible before anything is applied.
         """
 
+
+class Database(Protocol):
+    """One connection to a database, for one feed. Used by one thread at a time.
+
+    Methods, also those of `rows` and `tables`, raise the driver's errors, StatementRejected, Retryable or
+    SinkError; `explain` converts the driver's errors.
+    """
+
+    identity: str
+    """Canonical name of the database."""
+    feed: str
+    """Name of the feed; several feeds may write to one database."""
+
+    @property
+    def rows(self) -> Applier: ...
+
+    @property
+    def tables(self) -> Definer: ...
+
+    @property
+    def own_tables(self) -> OwnTables:
+        """The feed's tables beside its checkpoint, for other modules."""
+
+    def connect(self) -> None:
+        """Connect, and create the checkpoint table if it is missing."""
+
+    def close(self) -> None:
+        """Close the connection, if there is one; an open transaction is rolled back. Doesn't raise."""
+
+    def begin(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def savepoint(self) -> None:
+        """Set the transaction's savepoint, in place of the previous one."""
+
+    def rollback_to_savepoint(self) -> None: ...
+
+    def load_checkpoint(self, *, locked: bool = False) -> str | None:
+        """Return the stored text of the checkpoint; None if there is none.
+
+        With `locked`, in a transaction, nobody else changes it until the end of the transaction.
+        """
+
+    def save_checkpoint(self, previous_ts: int | None, ts: int, text: str) -> bool:
+        """Store the text; return False, storing nothing, if the stored checkpoint isn't of `previous_ts`."""
+
     def explain(self, error: Exception, doing: str) -> StatementRejected | Retryable | SinkError | None:
         """Return tidemill's error for a driver's error; None for any other."""
 
 
-def check_columns(target: Target, table: Table) -> None:
+def check_columns(tables: Definer, table: Table) -> None:
     """Raise SinkError unless the target's table has the columns of the source's, in any order."""
-    have = target.columns(table)
-    name = target.name_of(table.schema, table.name)
+    have = tables.columns(table)
+    name = tables.name_of(table.schema, table.name)
     if have is None:
         raise SinkError(
-            f"{target.identity}: table {name}, the copy of {table.full_name}, isn't there: name another "
+            f"{tables.identity}: table {name}, the copy of {table.full_name}, isn't there: name another "
             "target to load everything again"
         )
-    wanted = target.wanted_columns(table)
+    wanted = tables.wanted_columns(table)
     if set(have) != set(wanted):
         names_only = {column: have.get(column, type_) for column, type_ in wanted.items()}
         raise SinkError(
-            f"{target.identity}: table {name} differs from {table.full_name}: it "
+            f"{tables.identity}: table {name} differs from {table.full_name}: it "
             f"{difference(have, names_only)}: change it by hand, or name another target to load "
             "everything again"
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..dialects.mysql.text import compile_set, compile_values, compile_where, name
-from ..events import Row, Table
-from .side import Settled
+from ...events import Row, Table
+from ..read import Settled
+from .text import compile_set, compile_values, compile_where, name
 
 
 class Repair:

@@ -6,28 +6,24 @@ from collections.abc import Iterator
 
 from sqlalchemy import URL
 
-from ...codec.checkpoint import decode_checkpoint
 from ...config import Finding
-from ...dialects.options import PostgresOptions
-from ...dialects.postgres.postgres import PostgresTarget
-from ...dialects.postgres.session import PostgresSession
-from ...dialects.postgres.text import name
-from ...dialects.target import OWN_SCHEMA
 from ...errors import SinkError, TidemillError
 from ...events import Table
-from ..survey import begins
+from ..database import OWN_SCHEMA
+from ..options import PostgresOptions
+from .postgres import PostgresDatabase
+from .session import PostgresSession
+from .text import name
 
 
-def survey_postgres(url: URL, options: PostgresOptions, feed: str) -> Iterator[Finding]:
+def survey(url: URL, options: PostgresOptions) -> Iterator[Finding]:
     """Yield findings about a database; nothing is created."""
-    target = PostgresTarget(url, feed, options)
+    target = PostgresDatabase(url, "", options)
     session = target.session
     try:
         session.connect()
         yield Finding("ok", f"{url.host or 'localhost'} answers")
         yield from _rights(session, options.schema)
-        stored = target.home.load_checkpoint() if target.home.is_there() else None
-        yield begins(None if stored is None else decode_checkpoint(stored, target.home.checkpoints)[0])
     except TidemillError as error:
         yield Finding("error", str(error))
     except Exception as error:

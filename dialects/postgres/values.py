@@ -13,10 +13,10 @@ from ipaddress import ip_address
 from math import copysign
 from typing import Any, NamedTuple, TypeAlias
 
-from ..codec.text import datetime_text, time_text
-from ..dialects.postgres.text import name, quoted
-from ..dialects.postgres.types import BINARIES, DATES, INTEGERS
-from ..events import Column
+from ...codec.text import datetime_text, time_text
+from ...events import Column
+from .text import name, quoted
+from .types import BINARIES, DATES, INTEGERS
 
 Convert: TypeAlias = Callable[[Any], Any]
 """Convert a value that isn't NULL."""

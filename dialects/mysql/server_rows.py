@@ -8,15 +8,15 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ..codec.mysql.result_rows import ResultRowsDecoder, select_expression
-from ..dialects.mysql.text import compile_key, key_columns, name
-from ..events import Column, Row, Table, not_a_member
-from ..events.per_table import PerTable
-from ..puller.mysql.connection import Session, is_mariadb, query, translated
-from ..puller.mysql.key_range import has_ranges
-from ..puller.mysql.options import MysqlOptions
-from ..puller.mysql.stream import Result
-from .side import Checksum, Key, Range
+from ...codec.mysql.result_rows import ResultRowsDecoder, select_expression
+from ...events import Column, Row, Table, not_a_member
+from ...events.per_table import PerTable
+from ..read import Checksum, Key, Range
+from .client import Session, is_mariadb, query, translated
+from .key_range import has_ranges
+from .result import Result
+from .server import ServerOptions
+from .text import compile_key, key_columns, name
 
 SESSION: Final = (
     "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = 'NO_BACKSLASH_ESCAPES,ALLOW_INVALID_DATES'"
@@ -40,11 +40,11 @@ _NUMBERED: Final = frozenset({"enum", "set"})
 """Kinds that an index sorts by number, but that are compared as text."""
 
 
-class MySqlReader:
+class ServerRows:
     """Reads by short statements over one session."""
 
     def __init__(
-        self, session: Session, options: MysqlOptions, qualified: Callable[[Table], str], hint: str = ""
+        self, session: Session, options: ServerOptions, qualified: Callable[[Table], str], hint: str = ""
     ) -> None:
         """`qualified` returns a table's name here, quoted. `options` name the server in errors. `hint`
         follows the name of a table that is read by key."""

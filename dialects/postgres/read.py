@@ -1,4 +1,6 @@
-"""PostgreSQL as the target of a comparison. Rows are compared as they are stored (docs/postgres-types.md)."""
+"""The tables of a feed in PostgreSQL, read to compare and repair them.
+
+Rows are compared as they are stored (docs/postgres-types.md)."""
 
 from __future__ import annotations
 
@@ -6,20 +8,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Final
 
-from ..dialects.address import parsed
-from ..dialects.options import PostgresOptions
-from ..dialects.postgres.home import Home
-from ..dialects.postgres.session import PostgresSession
-from ..dialects.postgres.tables import Tables
-from ..dialects.postgres.text import name
-from ..dialects.postgres.types import DATES, INTEGERS
-from ..dialects.target import OWN_SCHEMA, difference
-from ..events import Checkpoint, Row, Table, TableName
-from ..events.per_table import PerTable
-from ..sink.kind import SinkContext
-from .postgres_values import Form, form_of, literal
-from .side import Key, Range, Settled, Source, Summing, Target
-from .target_checkpoint import TargetCheckpoint, explained
+from sqlalchemy import URL
+
+from ...events import Checkpoint, Row, Table, TableName
+from ...events.per_table import PerTable
+from ..checkpoint import FeedCheckpoint, explained
+from ..database import OWN_SCHEMA, difference
+from ..options import PostgresOptions
+from ..read import Key, Range, Settled, Summing
+from .home import Home
+from .session import PostgresSession
+from .tables import Tables
+from .text import name
+from .types import DATES, INTEGERS
+from .values import Form, form_of, literal
 
 _SORTED: Final = INTEGERS | DATES | {"decimal", "float", "double", "bit", "time", "binary", "varbinary"}
 """Kinds whose values sort as in the source."""
@@ -27,17 +29,12 @@ _KEYS: Final = 200
 _PAGE_ROWS: Final = 5_000
 
 
-def open_target(url: str, options: PostgresOptions, context: SinkContext) -> Target:
-    return PostgresTarget(url, options, context.feed)
-
-
-class PostgresTarget:
+class PostgresReader:
     """Reads by short statements over one session, except for a table without a key."""
 
     summing: Summing | None = None
 
-    def __init__(self, url: str, options: PostgresOptions, feed: str) -> None:
-        address = parsed(url)
+    def __init__(self, address: URL, options: PostgresOptions, feed: str) -> None:
         self._schema = options.schema
         server = f"{address.query.get('host') or address.host or 'localhost'}:{address.port or 5432}"
         self.identity = "/".join(filter(None, [f"postgresql://{server}", address.database, options.schema]))
@@ -46,13 +43,13 @@ class PostgresTarget:
             self._session.connect()
         self._tables = Tables(self._session, options.schema, dates_as_text=options.dates == "text")
         self._home = Home(self._session, self._tables, options.schema or OWN_SCHEMA, feed)
-        self._checkpoint = TargetCheckpoint(self.identity, feed, self._load_checkpoint, self._run)
+        self._checkpoint = FeedCheckpoint(self.identity, feed, self._load_checkpoint, self._run)
         self._forms = PerTable(self._forms_of)
 
     def close(self) -> None:
         self._session.close()
 
-    def meet(self, source: Source) -> None:
+    def meet(self, source: Summing | None) -> None:
         """Do nothing: rows are stored in one way."""
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
@@ -106,7 +103,7 @@ class PostgresTarget:
         have = self._columns(table)
         return [column.name for column in table.columns if column.name in have]
 
-    def sorts_as(self, table: Table, source: Source) -> bool:  # noqa: ARG002
+    def sorts_as(self, table: Table, source: Summing | None) -> bool:  # noqa: ARG002
         kinds = _SORTED - DATES if self._tables.dates_as_text else _SORTED
         return all(table.columns[i].kind in kinds for i in table.key)
 

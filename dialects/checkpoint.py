@@ -1,4 +1,4 @@
-"""The checkpoint of a feed, as targets of a comparison read it, and errors of their servers' drivers."""
+"""The checkpoint of a feed, as its readers see it, and errors of their servers' drivers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ..codec.checkpoint import decode_checkpoint
-from ..dialects.target import CHECKPOINT_TABLE
 from ..errors import CheckpointError, SinkError, TidemillError
 from ..events import Checkpoint
+from .database import CHECKPOINT_TABLE
 
 
-class TargetCheckpoint:
+class FeedCheckpoint:
     """Reads the checkpoint of `feed` in the target `identity`.
 
     `load` returns what the checkpoint table holds for the feed, None if nothing; `run` runs a statement.

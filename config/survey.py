@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..config import Finding
 from ..events import Checkpoint
+from . import Finding
 
 
 def writable_file(path: Path) -> Finding:

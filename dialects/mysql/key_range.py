@@ -8,8 +8,8 @@ from math import isfinite
 from typing import Final
 
 from ...codec.mysql.result_rows import ResultRowsDecoder, select_expression
+from ...codec.mysql.tokens import qualified as quoted
 from ...events import Column, KeyPart, OrderedKey, Table, float_of, key_order, text_of, unscaled
-from .tables import quoted
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}")

@@ -1,0 +1,32 @@
+"""The address of a MySQL or MariaDB server, and how to log in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """A MariaDB or MySQL server."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=1, le=65535)] = 3306
+    user: str = "root"
+    password: str = ""
+    ssl_ca: str | None = None
+    """File of the certificate authority that must have signed the server's certificate. Without it, TLS is
+    used if the server offers it, and nothing is verified."""
+    ssl_cert: str | None = None
+    """File of the client certificate, if the server requires one; with `ssl_key`."""
+    ssl_key: str | None = None
+    ssl_verify_identity: bool = False
+    """Verify that the server's certificate is for `host`."""
+    timeout_seconds: Annotated[float, Meta(ge=1)] = 30.0
+    """Timeout for connecting and for the answer to a statement."""
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"

@@ -1,0 +1,71 @@
+"""Tables of PostgreSQL. Schema changes are part of the transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...events import Ddl, Details, Table
+from ..shared_changes import SharedChanges
+from .changes import SchemaChanges
+from .own import PostgresOwnTables
+from .session import PostgresSession
+from .tables import Tables
+
+
+class PostgresDefiner:
+    ddl_commits = False
+    folds_names = False
+
+    def __init__(
+        self, session: PostgresSession, identity: str, tables: Tables, own_tables: PostgresOwnTables
+    ) -> None:
+        self.identity = identity
+        self._session = session
+        self._tables = tables
+        self._changes = SchemaChanges(session, tables)
+        self._shared = SharedChanges(own_tables)
+
+    def name_of(self, schema: str, table: str) -> str:
+        return f"{self._tables.schema_of((schema, table))}.{table}"
+
+    def columns(self, table: Table) -> dict[str, str] | None:
+        found = self._tables.find((table.schema, table.name))
+        return {column.name: column.type + (" key" if column.is_key else "") for column in found} or None
+
+    def wanted_columns(self, table: Table) -> dict[str, str]:
+        return self._tables.wanted(table)
+
+    def is_empty(self, table: Table) -> bool:
+        return not self._tables.has_row((table.schema, table.name))
+
+    def keeps_rows(self, table: Table) -> bool:  # noqa: ARG002
+        return True
+
+    def undo_creation(self) -> None:
+        """Do nothing: a table is created in the transaction of the checkpoint."""
+
+    def create_table(self, table: Table, details: Details | None = None, *, is_shared: bool = False) -> None:  # noqa: ARG002
+        self._changes.create(table)
+
+    def drop_table(self, table: Table) -> None:
+        self._session.execute(f"DROP TABLE IF EXISTS {self._tables.qualified((table.schema, table.name))}")
+
+    @contextmanager
+    def defining(self, schema: str, table: str) -> Iterator[None]:
+        name = self._tables.qualified((schema, table))
+        self._session.rows("SELECT pg_advisory_xact_lock(hashtext(%s))", f"tidemill {name}")
+        yield
+
+    def has_shared(self, ddl: Ddl) -> bool:
+        return self._shared.has(ddl)
+
+    def note_shared(self, ddl: Ddl) -> None:
+        self._shared.note(ddl)
+
+    def alter(self, ddl: Ddl) -> None:
+        if ddl.shared is not None:
+            if self._shared.has(ddl):
+                return
+            self._shared.note(ddl)
+        self._changes.apply(ddl)

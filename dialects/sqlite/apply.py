@@ -1,0 +1,70 @@
+"""Changes of rows in SQLite, by prepared statements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...events import RowChange, Table
+from ...events.per_table import PerTable
+from ...failpoint import reach
+from ..database import MISSING, Comparison, StatementRejected, check_columns
+from ..groups import Group
+from ..keys import TableKeys
+from .define import SqliteDefiner
+from .keyless import FEWEST
+from .keys import keys_of
+from .plan import Plan
+from .session import SqliteSession
+
+
+class SqliteApplier:
+    max_rows = 10_000
+
+    def __init__(self, session: SqliteSession, definer: SqliteDefiner, *, whole: bool) -> None:
+        """With `whole`, updates and deletes compare the whole row."""
+        self._session = session
+        self._definer = definer
+        self._whole = whole
+        self._plans = PerTable(self._plan)
+
+    def forget(self) -> None:
+        """Look at the tables again when they come next."""
+        self._plans.clear()
+
+    def apply(self, groups: Sequence[Group]) -> None:
+        connection = self._session.connection
+        for group in groups:
+            plan = self._plans[group.table]
+            if group.op == "insert" or group.table.key or len(group.changes) < FEWEST:
+                sql, rows = plan.prepared(group)
+            else:
+                sql, rows = plan.found(group, connection)
+            if connection.executemany(sql, rows).rowcount != len(rows):
+                raise StatementRejected(MISSING)
+            reach("sink.mid_batch")
+
+    def apply_safely(self, groups: Sequence[Group]) -> None:
+        connection = self._session.connection
+        for group in groups:
+            for sql, rows in self._plans[group.table].safe(group):
+                connection.executemany(sql, rows)
+
+    def statement(self, group: Group, *, safely: bool) -> str:
+        plan = self._plans[group.table]
+        parts = plan.safe(group) if safely else [plan.prepared(group)]
+        return "; ".join(f"{sql} with {row!r}" for sql, rows in parts for row in rows)
+
+    def _plan(self, table: Table) -> Plan:
+        check_columns(self._definer, table)
+        return Plan(table, self._definer.qualified(table), whole=self._whole)
+
+    def compare(self, change: RowChange) -> list[Comparison] | None:
+        sql, values = self._plans[change.table].comparison(change.before or ())
+        row = self._session.execute(sql, *values).fetchone()
+        return [Comparison(*pair) for pair in zip(row[::2], row[1::2], strict=True)] if row else None
+
+    def keys_of(self, table: Table) -> TableKeys:
+        return keys_of(self._session.execute, table, self._definer.name_of(table.schema, table.name))
+
+    def is_linked(self, table: Table) -> bool:  # noqa: ARG002
+        return False  # SQLite checks foreign keys only if a connection asks for it
