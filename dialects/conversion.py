@@ -46,6 +46,11 @@ def keeps_values(before: Column, after: Column) -> bool:
             )
         case (kind, other) if kind == other and kind in _TEMPORAL:
             return before.scale <= after.scale
+        case ("float", "float") | ("double", "double"):
+            digits = after.length, after.scale
+            return digits in ((0, 0), (before.length, before.scale)) and before.unsigned >= after.unsigned
+        case ("geometry", "geometry"):
+            return after.subtype in ("", before.subtype)
         case (kind, other):
             return kind == other and before.length == after.length and before.unsigned == after.unsigned
     return False

@@ -56,6 +56,11 @@ class RowOptions:
         if self.max_dead_letters < 1:
             raise ConfigError(f"max_dead_letters = {self.max_dead_letters}: at least 1")
 
+    @property
+    def copies_definitions(self) -> bool:
+        """True if indexes and the like are copied, too."""
+        return False
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteOptions(RowOptions):
@@ -159,6 +164,10 @@ class MySqlOptions(ParallelOptions):
             raise ConfigError(
                 f'checkpoint = "{self.checkpoint}" is moved in commit order: leave out workers and order'
             )
+
+    @property
+    def copies_definitions(self) -> bool:
+        return self.copy == "definition"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

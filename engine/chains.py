@@ -36,10 +36,13 @@ class Chains:
         """By the sink's name; empty unless tables are merged."""
         self._relays: dict[str, RelayStage] = {}
 
-    def chain(self, sink: str, at: Checkpoint | None, *, needs_key: bool) -> list[Stage]:
+    def chain(
+        self, sink: str, at: Checkpoint | None, *, needs_key: bool, copies_definitions: bool
+    ) -> list[Stage]:
         """Return the stages of a sink at its checkpoint, after its resume filter.
 
-        `needs_key` is True if the sink finds rows by their key.
+        `needs_key` is True if the sink finds rows by their key, `copies_definitions` if it executes changes
+        of indexes and the like.
         """
         options = self._options
         chain: list[Stage] = []
@@ -53,7 +56,10 @@ class Chains:
             if rows or (at is not None and key in at.stages):
                 chain.append(RowFilterStage(rows, key))
         if options.transforms:
-            chain.append(TransformStage(options.transforms, needs_key=needs_key))
+            transforms = TransformStage(
+                options.transforms, needs_key=needs_key, copies_definitions=copies_definitions
+            )
+            chain.append(transforms)
         if routes:
             self.shards[sink] = self._shard_stage()
             chain.append(self.shards[sink])

@@ -7,7 +7,7 @@ from threading import Event
 from typing import TypeAlias, assert_never
 
 from ..actors import Clock, Failed, PooledActor
-from ..errors import TidemillError
+from ..errors import SinkError, TidemillError
 from ..events import Checkpoint, TablePosition, Ts
 from ..puller.puller import Connected, Retrying, SnapshotReport, SourceReport, StopRequested
 from ..sink import Acknowledged, FromSink, Review, Seek
@@ -53,10 +53,16 @@ class Course:
             self.retries = {name: retry for name, retry in self.retries.items() if name != who}
 
     def end(self, error: BaseException | None) -> None:
-        """End the pipeline: by its first error, or because it is done."""
+        """End the pipeline: by its first error, or because it is done.
+
+        A sink's error while it is stopped counts too: rows that it was given, or acknowledged, aren't in its
+        target.
+        """
         if not self.over.is_set():
             self.error = error
             self.over.set()
+        elif self.error is None and isinstance(error, SinkError):
+            self.error = error
 
 
 Report: TypeAlias = FromSink | Review | SourceReport | Failed

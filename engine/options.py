@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import config
 from ..actors import Clock
-from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS
+from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS, RowOptions
 from ..errors import ConfigError
 from ..mounter import Policy, Rule
 from ..mounter.mysql.change import KINDS as DDL_KINDS
@@ -196,11 +196,16 @@ def _reject_unroutable(source: SourceKind, sinks: Sequence[SinkOptions]) -> None
     if not source.routable:
         raise ConfigError(f"route: tables of a {source.name} source can't be merged: only MySQL's")
     for sink in sinks:
-        if getattr(sink.given.options, "copy", "") == "definition":
+        if _copies_definitions(sink):
             raise ConfigError(
                 f'sink {sink.name}: copy = "definition": indexes of shards may not be those of a merged '
                 'table: use copy = "columns" with [[route]], and create the indexes yourself'
             )
+
+
+def _copies_definitions(sink: SinkOptions) -> bool:
+    options = sink.given.options
+    return isinstance(options, RowOptions) and options.copies_definitions
 
 
 def _rules(sections: Any) -> Iterator[Rule]:
@@ -359,6 +364,10 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
     directory = options.data_dir / f"scratch-{options.source_kind.name}"
     skipped = RequestFile(options.data_dir).load().skip
     policy = Policy(options.on_ddl, skipped, filters=options.filters.statements)
+    details = not options.routes and any(
+        sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks
+    )
+    copies = any(map(_copies_definitions, options.sinks))
     return SourceContext(
         tables=options.tables,
         feed=options.name,
@@ -366,7 +375,8 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
         clock=clock,
         on_ddl=policy,
         routes=options.merging,
-        details=any(getattr(sink.given.options, "copy", "") == "definition" for sink in options.sinks),
+        details=details,
+        tells_details=details and not copies,
     )
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ..actors import ActorSystem, Clock, MailboxFull
 from ..chain import Stage
+from ..errors import SinkError
 from ..events import (
     REST,
     Checkpoint,
@@ -246,7 +247,12 @@ class Pipeline:
                 sink,
                 at,
                 source,
-                stages=self._chains.chain(sink.name, at, needs_key=getattr(sink, "needs_key", True)),
+                stages=self._chains.chain(
+                    sink.name,
+                    at,
+                    needs_key=getattr(sink, "needs_key", True),
+                    copies_definitions=getattr(sink, "copies_definitions", False),
+                ),
                 feed=self._options.name,
                 now=self._clock.now,
                 can_reload=self._can_reload,
@@ -289,7 +295,8 @@ class Pipeline:
 
     def _let_go(self, sink: Sink) -> None:
         if sink.name not in self.unanswered:  # else a thread still uses it
-            sink.close()
+            with suppress(SinkError):  # raised only while the pipeline fails by another error
+                sink.close()
 
     def _let_others_go_on(self, coordination: Coordination) -> None:
         coordination.close(releases=not self.unanswered)

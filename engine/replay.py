@@ -20,6 +20,7 @@ from ..routing import TableFilter, TableStage
 from ..sink import Delivery, ReplayRequired, Sink
 from ..sink.relay.reader import Relay
 from ..sink.relay.writer import LOCK
+from ..sink.sink import closing
 from ..store.disk import lock
 from .retry import pause_seconds
 
@@ -100,14 +101,15 @@ class Replay:
         """
         held = self._lock()
         try:
-            found = self._start(sink, sink.open(), at)
-            stages = [] if self._tables is None else [TableStage(self._tables)]
-            delivery = Delivery(sink, found, self.relay.source, stages=stages, feed=feed, now=self._clock.now)
-            delivery.acknowledged = self._note
-            self.progress = replace(self.progress, ts=0 if found is None else found.ts)
-            self._apply(delivery, 0 if found is None else found.ts, stop, show)
+            with closing(sink):
+                found = self._start(sink, sink.open(), at)
+                stages = [] if self._tables is None else [TableStage(self._tables)]
+                source, now = self.relay.source, self._clock.now
+                delivery = Delivery(sink, found, source, stages=stages, feed=feed, now=now)
+                delivery.acknowledged = self._note
+                self.progress = replace(self.progress, ts=0 if found is None else found.ts)
+                self._apply(delivery, 0 if found is None else found.ts, stop, show)
         finally:
-            sink.close()
             os.close(held)
 
     def _lock(self) -> int:

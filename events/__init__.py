@@ -52,13 +52,23 @@ from .key_order import (
     unscaled,
 )
 from .rows import Op, Row, RowChange, Rows, Run, runs_of
-from .table import Column, Kind, Table, not_a_member, origin_name, source_and_table
+from .table import (
+    DISPLAY_WIDTHS,
+    Column,
+    Kind,
+    Table,
+    display_width,
+    not_a_member,
+    origin_name,
+    source_and_table,
+)
 from .ts import LOGICAL_BITS, MAX_LOGICAL, Ts, compose_ts, parse_ts, physical_ms, timestamp
 from .wait import ActorName, Wait, WaitKind, room_wait
 
 __all__ = [
     "CREATED",
     "DELETE",
+    "DISPLAY_WIDTHS",
     "LOGICAL_BITS",
     "MAX_LOGICAL",
     "PENDING",
@@ -114,6 +124,7 @@ __all__ = [
     "altered",
     "compose_ts",
     "computed_columns",
+    "display_width",
     "exact_form",
     "float_form",
     "float_of",

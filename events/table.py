@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -15,6 +15,11 @@ Kind: TypeAlias = Literal[
     "enum", "set", "json",
     "uuid", "inet4", "inet6", "geometry", "vector",
 ]  # fmt: skip
+
+DISPLAY_WIDTHS: Final[dict[Kind, tuple[int, int]]] = {
+    "tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20),
+}  # fmt: skip
+"""Display widths of signed and of unsigned integers whose definition says none."""
 
 
 class Column(Struct, frozen=True):
@@ -34,9 +39,11 @@ class Column(Struct, frozen=True):
     unsigned: bool = False
     length: int = 0
     """Characters of char and varchar, bytes of binary and varbinary, bits of bit; bytes of a length
-    prefix (1 to 4) of text and blob; digits of a decimal; dimensions of a vector."""
+    prefix (1 to 4) of text and blob; digits of a decimal, and M of a FLOAT(M,D) or DOUBLE(M,D), 0 of one
+    without; dimensions of a vector."""
     scale: int = 0
-    """Digits after the point: of a decimal, or the fraction of a second in a time type."""
+    """Digits after the point: of a decimal, D of a FLOAT(M,D) or DOUBLE(M,D), or the fraction of a second in
+    a time type."""
     members: tuple[str, ...] = ()
     """The strings of an enum or set."""
     charset: str | None = None
@@ -48,6 +55,17 @@ class Column(Struct, frozen=True):
     generated: bool = False
     """True if the source computes the values from other columns; they are copied like any others, unless the
     source's option says to leave such columns out."""
+    width: int = 0
+    """Display width of an integer, as in TINYINT(1); 0: that of DISPLAY_WIDTHS, or the source keeps none."""
+    zerofill: bool = False
+    """True if the source prints an integer, decimal, float or double with zeros in front; it is unsigned."""
+    subtype: str = ""
+    """Type of a geometry, as "point" or "multipolygon"; empty if it may be of any type."""
+
+
+def display_width(kind: Kind, width: int, *, unsigned: bool) -> int:
+    """Return `Column.width` of an integer of this display width."""
+    return 0 if width == DISPLAY_WIDTHS[kind][unsigned] else width
 
 
 def not_a_member(members: Sequence[str]) -> str:

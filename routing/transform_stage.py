@@ -34,8 +34,13 @@ class TransformStage:
 
     name = "transform"
 
-    def __init__(self, transforms: Sequence[Transform], *, needs_key: bool) -> None:
+    def __init__(
+        self, transforms: Sequence[Transform], *, needs_key: bool, copies_definitions: bool = False
+    ) -> None:
+        """`needs_key` is True if the sink finds rows by their key, `copies_definitions` if it executes
+        ChangeDetails, which other sinks only tell."""
         self._transforms = transforms
+        self._copies_definitions = copies_definitions
         self._needs_key = needs_key
         self._known: dict[Table, TableTransform | None] = {}
 
@@ -125,6 +130,8 @@ class TransformStage:
                     if rule.rule(name) != (True, None, False):
                         raise self._refused(ddl, name, "in the primary key after the statement")
                 return action
+            case ChangeDetails() if not self._copies_definitions:
+                return None
             case ChangeDetails():
                 raise self._refused(
                     ddl, "", 'copied by definition: use copy = "columns" with a [[transform]]'

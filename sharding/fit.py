@@ -63,4 +63,6 @@ def _keeps(have: Column, wanted: Column) -> bool:
     """Return True if every value of one column is one of the other."""
     if have.kind in INTEGERS and wanted.kind in INTEGERS and have.unsigned == wanted.unsigned:
         return INTEGERS.index(have.kind) <= INTEGERS.index(wanted.kind)
+    if have.kind == wanted.kind and wanted.kind in ("float", "double"):
+        return (wanted.length, wanted.scale) in ((0, 0), (have.length, have.scale))
     return have.kind == wanted.kind and have.charset == wanted.charset and have.length <= wanted.length

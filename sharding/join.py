@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -54,8 +55,23 @@ def _settled(old: Column | None, new: Column, name: str, shards: Sequence[tuple[
     return replace(new, default=old.default, on_update=old.on_update)
 
 
+def _shown_alike(one: Column, two: Column) -> tuple[Column, Column]:
+    """Return the columns without attributes of their types in which they differ, and which some values of
+    both may not have: display widths, the digits of FLOAT(M,D), and types of geometries."""
+    if one.kind not in (*INTEGERS, "float", "double", "decimal", "geometry"):
+        return one, two
+    less: dict[str, Any] = {}
+    if (one.width, one.zerofill) != (two.width, two.zerofill):
+        less |= {"width": 0, "zerofill": False}
+    if one.kind in ("float", "double") and (one.length, one.scale) != (two.length, two.scale):
+        less |= {"length": 0, "scale": 0}
+    if one.subtype != two.subtype:
+        less["subtype"] = ""
+    return (replace(one, **less), replace(two, **less)) if less else (one, two)
+
+
 def _wider(one: tuple[str, Column], two: tuple[str, Column]) -> Column:
-    (_, a), (_, b) = one, two
+    a, b = _shown_alike(one[1], two[1])
     nullable = a.nullable or b.nullable
     same = replace(a, default=None, on_update=None, nullable=True, name="", length=0)
     if a.kind in INTEGERS and b.kind in INTEGERS and a.unsigned == b.unsigned:

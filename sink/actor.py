@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from msgspec import Struct
 
 from ..actors import ActorSystem, Failed, PooledActor, PooledRef, Restart, Timer
-from ..errors import Retryable
+from ..errors import Retryable, SinkError
 from ..events import Checkpoint, Item, TablePosition
 from .delivery import Delivery, ReplayRequired
 from .messages import Acknowledged, Deliver, Flush, FromSink, LoadAgain, Review, Seek, ToSink
@@ -91,7 +91,8 @@ class SinkActor(PooledActor[ToSink | _Tick]):
 
     def on_failure(self, exc_type: Any, exc: Any, tb: Any) -> None:  # noqa: ARG002
         if not isinstance(exc, Retryable):
-            self._delivery.close()
+            with suppress(SinkError):  # the first error is the one that is reported
+                self._delivery.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,7 +151,8 @@ class BatchCutter:
 
         Raises SinkError if it is refused.
         """
-        if not getattr(self._sink, "copies_definitions", False):
+        sink = self._sink
+        if not (getattr(sink, "copies_definitions", False) or getattr(sink, "tells_definitions", False)):
             actions = tuple(action for action in ddl.actions if not isinstance(action, ChangeDetails))
             if ddl.actions and not actions:
                 return emptied(ddl)

@@ -98,5 +98,8 @@ class SinkKind:
     """Names of drivers that a URL may have after its scheme, as in mysql+pymysql; the sink uses its own."""
     dead_letters: Callable[[Any, Any, str], DeadLetters] | None = None
     """Return the dead letters of a feed by its name, not connected yet; None if such a sink keeps none."""
+    has_definitions: Callable[[Any], bool] = lambda _: False
+    """Return True if the sink with these options takes `ChangeDetails`: then the source follows indexes,
+    comments and the like, unless tables are merged."""
     variant: Callable[[str, Mapping[str, Any]], SinkKind | None] | None = None
     """Return the other kind that the URL or the raw options select. Raises ConfigError."""

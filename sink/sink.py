@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, Protocol
 
+from ..errors import SinkError
 from ..events import Batch, Checkpoint, Wait
 
 
@@ -59,7 +62,22 @@ class Sink(Protocol):
         """
 
     def close(self) -> None:
-        """Release the target; unflushed batches are rolled back. Doesn't raise; may be called twice."""
+        """Release the target; unflushed batches are rolled back. May be called twice.
+
+        Raises SinkError if the target can't finish what it acknowledged; it is released nevertheless.
+        """
+
+
+@contextmanager
+def closing(sink: Sink) -> Iterator[None]:
+    """Close the sink after the body, whose error is the one that is raised."""
+    try:
+        yield
+    except BaseException:
+        with suppress(SinkError):
+            sink.close()
+        raise
+    sink.close()
 
 
 class WorkersProgress(NamedTuple):

@@ -65,6 +65,8 @@ class SourceContext:
     """Rules about schema changes; a kind of source with `ddl_policies` follows them."""
     details: bool = False
     """True if a sink copies indexes and the like: then a kind that can follow them does."""
+    tells_details: bool = False
+    """True if sinks only tell indexes and the like: then a kind that knows them roughly tells them."""
     routes: Routes = field(default_factory=_no_routes)
     """Merged tables. With routes, several sources may have tables of the same name."""
     note: Callable[[Table], object] = _nobody

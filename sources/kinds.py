@@ -63,7 +63,8 @@ def _survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Fin
 def _open_tikv(options: TikvOptions, context: SourceContext) -> Source:
     from .tikv import TikvSource
 
-    return TikvSource(options, context.tables, context.feed, context.directory, context.clock)
+    where = context.feed, context.directory, context.clock
+    return TikvSource(options, context.tables, *where, details=context.tells_details)
 
 
 def _survey_tikv(options: TikvOptions, context: SourceContext) -> Iterator[Finding]:
@@ -83,7 +84,8 @@ def _pumps(url: str) -> dict[str, Any]:
 def _open_pump(options: PumpOptions, context: SourceContext) -> Source:
     from .pump import PumpSource
 
-    return PumpSource(options, context.tables, context.feed, context.directory, context.clock)
+    where = context.feed, context.directory, context.clock
+    return PumpSource(options, context.tables, *where, details=context.tells_details)
 
 
 def _survey_pump(options: PumpOptions, context: SourceContext) -> Iterator[Finding]:

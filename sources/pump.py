@@ -72,9 +72,11 @@ class PumpSource(TidbSource):
         directory: Path,
         clock: Clock,
         pumps: Pumps | None = None,
+        *,
+        details: bool = False,
     ) -> None:
         """`pumps` replaces those that the options name."""
-        super().__init__(options, tables, name, directory, clock)
+        super().__init__(options, tables, name, directory, clock, details=details)
         self._pump_options = options
         self._pumps = pumps or open_pumps(options, clock)
         self._names: dict[int, str] = {}
@@ -143,6 +145,7 @@ class PumpSource(TidbSource):
             own_tables=self._own_tables,
             check_version=self._check_version,
             pump_name=lambda number: self._names.get(number, f"pump {number}"),
+            details=self._details,
         )
         context, options = self._context, self._pump_options
         self._collector = context.compute.spawn(

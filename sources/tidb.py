@@ -56,9 +56,18 @@ class TidbSource(ABC):
     _identity_prefix: str
 
     def __init__(
-        self, options: TikvOptions, tables: TableFilter, name: str, directory: Path, clock: Clock
+        self,
+        options: TikvOptions,
+        tables: TableFilter,
+        name: str,
+        directory: Path,
+        clock: Clock,
+        *,
+        details: bool = False,
     ) -> None:
-        """`name` is the feed's; data that doesn't fit in memory is spilled to `directory`."""
+        """`name` is the feed's; data that doesn't fit in memory is spilled to `directory`. With `details`,
+        changes of indexes and the like are told."""
+        self._details = details
         self.address = options.address
         self._options = options
         self._tables = tables

@@ -46,9 +46,16 @@ class TikvSource(TidbSource):
     _identity_prefix = "tikv cluster"
 
     def __init__(
-        self, options: TikvOptions, tables: TableFilter, name: str, directory: Path, clock: Clock
+        self,
+        options: TikvOptions,
+        tables: TableFilter,
+        name: str,
+        directory: Path,
+        clock: Clock,
+        *,
+        details: bool = False,
     ) -> None:
-        super().__init__(options, tables, name, directory, clock)
+        super().__init__(options, tables, name, directory, clock, details=details)
         self._span = raw_span(*tables.keys)
         self._followed: set[int] = set()
         """Ids of physical tables that are in the sorter."""
@@ -66,7 +73,13 @@ class TikvSource(TidbSource):
 
     def _begin(self, scratch: Scratch, at: Ts) -> None:  # noqa: ARG002
         context = self._context
-        self._mounter = TidbMounter(self._history, self._identity, self._tables, decodes=context.decodes)
+        self._mounter = TidbMounter(
+            self._history,
+            self._identity,
+            self._tables,
+            decodes=context.decodes,
+            details=self._details,
+        )
         self._puller = TikvPuller(
             self._client,
             context.compute,

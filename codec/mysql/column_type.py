@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, get_args
 
-from ...events import Kind
+from ...events import Kind, display_width
 from .tokens import REAL_AS_FLOAT, NotUnderstood, Tokens
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -22,6 +23,7 @@ _TYPES: Final[dict[str, Kind]] = {
     "MULTILINESTRING": "geometry", "MULTIPOLYGON": "geometry", "GEOMETRYCOLLECTION": "geometry",
     "GEOMCOLLECTION": "geometry",
 }  # fmt: skip
+_SUBTYPES: Final = {"GEOMCOLLECTION": "geometrycollection"}
 _LENGTH_BYTES: Final = {"TINY": 1, "LONG": 4, "MEDI": 3, "TEXT": 2, "BLOB": 2}
 """Bytes of the length, by the first letters of a text's or blob's type."""
 
@@ -54,6 +56,8 @@ def read_type(tokens: Tokens) -> dict[str, Any]:
             details["kind"] = "varchar"
         case "DOUBLE":
             tokens.accept("PRECISION")
+        case "BOOL" | "BOOLEAN":
+            details["width"] = 1
         case "SERIAL":
             details |= {"unsigned": True, "nullable": False, "auto_increment": True, "unique": True}
         case "REAL" if tokens.sql_mode & REAL_AS_FLOAT:
@@ -65,6 +69,8 @@ def read_type(tokens: Tokens) -> dict[str, Any]:
 def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
     """Read the parentheses after a type, or apply the type's default size."""
     kind = details["kind"]
+    if kind == "geometry" and word != "GEOMETRY":
+        details["subtype"] = _SUBTYPES.get(word, word.lower())
     if kind in ("enum", "set"):
         tokens.expect("(")
         members = [tokens.string()]
@@ -86,7 +92,9 @@ def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
         case "float" if len(numbers) == 1 and first > 24:
             details["kind"] = "double"
         case "float" | "double" if len(numbers) == 2:
-            details["digits"] = numbers[1]
+            details["length"], details["scale"] = numbers
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" if first:
+            details["width"] = first
         case "char" | "binary" | "bit":
             details["length"] = first if numbers else 1
         case "varchar" | "varbinary":
@@ -106,3 +114,14 @@ def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
 def bytes_of_length(most_bytes: int) -> int:
     """Return the number of bytes of a text's length prefix."""
     return (most_bytes.bit_length() + 7) // 8
+
+
+def shown_width(details: Mapping[str, Any], *, of_mysql: bool) -> int:
+    """Return the `Column.width` of an integer's details.
+
+    MySQL shows the width of TINYINT(1), and those of types with ZEROFILL.
+    """
+    kind, width, unsigned = details["kind"], details["width"], details.get("unsigned", False)
+    if of_mysql and not details.get("zerofill") and (kind, width, unsigned) != ("tinyint", 1, False):
+        return 0
+    return display_width(kind, width, unsigned=unsigned)

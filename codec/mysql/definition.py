@@ -15,7 +15,7 @@ from ...events import Column
 from .charset import max_bytes, text_decoder
 from .charset_name import read_charset, read_collation
 from .collation import Charset
-from .column_type import bytes_of_length, read_type
+from .column_type import bytes_of_length, read_type, shown_width
 from .constant import read_default, read_expression
 from .details import in_parentheses
 from .field import BYTES_KINDS
@@ -97,6 +97,8 @@ def _read_definition(name: str, tokens: Tokens, explicit_timestamps: bool) -> De
         details |= {"charset": None, "collation": None}
     while _read_attribute(tokens, name, details):
         pass
+    if "width" in details:
+        details["width"] = shown_width(details, of_mysql=tokens.of_mysql)
     implicit = False
     if details["kind"] == "timestamp" and not explicit_timestamps:
         nullable = details.setdefault("nullable", False)
@@ -157,9 +159,10 @@ def _make_text_of_what_is_too_long(details: dict[str, Any], strict: bool) -> Non
 
 def _round(details: dict[str, Any]) -> None:
     """Round the default of a FLOAT(m,d) or DOUBLE(m,d) to its d digits, as the server does."""
-    digits, default = details.pop("digits", None), details.get("default")
-    if digits is None or default is None:
+    default = details.get("default")
+    if details["kind"] not in ("float", "double") or not details.get("length") or default is None:
         return
+    digits = details["scale"]
     try:
         value = float(Decimal(default.strip("'")))
     except ArithmeticError:
@@ -170,8 +173,10 @@ def _round(details: dict[str, Any]) -> None:
 
 def _read_attribute(tokens: Tokens, name: str, details: dict[str, Any]) -> bool:
     """Read the next attribute; False if there is none."""
-    if tokens.accept("UNSIGNED") or tokens.accept("ZEROFILL"):
+    if tokens.accept("UNSIGNED"):
         details["unsigned"] = True
+    elif tokens.accept("ZEROFILL"):
+        details |= {"unsigned": True, "zerofill": True}
     elif tokens.accept("BYTE"):  # CHAR BYTE is BINARY
         details["charset"] = "binary"
     elif tokens.accept("BINARY"):

@@ -41,6 +41,7 @@ class ColumnFlag(IntFlag):
     NOT_NULL = 1
     PRI_KEY = 2
     UNSIGNED = 32
+    ZEROFILL = 64
     BINARY = 128
     AUTO_INCREMENT = 512
     ON_UPDATE_NOW = 8192

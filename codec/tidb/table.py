@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...events import Column, Table
+from ...events import DISPLAY_WIDTHS, Column, Table, display_width
 from .column_type import LENGTH_BYTES, ColumnFlag, is_unsigned
 from .columns import Columns, columns_of, primary_index
 from .field import Field
@@ -52,14 +52,28 @@ def _column(field: Field) -> Column:
         kind=kind,
         unsigned=is_unsigned(column) and kind not in ("bit", "year"),
         length=_length(field),
-        scale=field.scale if kind in ("decimal", "time", *_MOMENTS) else 0,
+        scale=field.scale if kind in ("decimal", "time", *_MOMENTS) or _has_digits(field) else 0,
         members=column.elements,
         charset=column.charset if textual else None,
         collation=column.collation if textual else None,
         nullable=not column.flags & ColumnFlag.NOT_NULL,
         default=_default(field),
         on_update=_now(column) if column.flags & ColumnFlag.ON_UPDATE_NOW else None,
+        generated=bool(column.generated),
+        width=_width(field),
+        zerofill=bool(column.flags & ColumnFlag.ZEROFILL) and kind in _NUMBERS - {"year"},
     )
+
+
+def _width(field: Field) -> int:
+    if field.kind not in DISPLAY_WIDTHS or field.column.length < 0:
+        return 0
+    return display_width(field.kind, field.column.length, unsigned=is_unsigned(field.column))
+
+
+def _has_digits(field: Field) -> bool:
+    """Return True for a FLOAT(M,D) or DOUBLE(M,D)."""
+    return field.kind in ("float", "double") and field.column.decimal >= 0
 
 
 def _length(field: Field) -> int:
@@ -67,6 +81,8 @@ def _length(field: Field) -> int:
         case "text" | "blob":
             return LENGTH_BYTES[field.column.type]
         case "char" | "varchar" | "binary" | "varbinary" | "bit" | "decimal":
+            return field.column.length
+        case "float" | "double" if _has_digits(field):
             return field.column.length
     return 0
 

@@ -38,7 +38,7 @@ class Tables:
 
     def types(self, columns: Iterable[Column]) -> list[str]:
         """Return the types that `columns` shows for columns of the source."""
-        types = [text.type_text(self._fit.typed(column)) for column in columns]
+        types = [_plain_type(text.type_text(self._fit.typed(column))) for column in columns]
         if not self._session.is_mariadb:
             return types
         return ["longtext" if type_ == "json" else type_ for type_ in types]
@@ -66,5 +66,6 @@ class Tables:
 
 
 def _plain_type(column_type: str) -> str:
-    """Return a type without the display width that MariaDB and older MySQL print for integers and years."""
-    return re.sub(r"^((?:tiny|small|medium|big)?int|year)\(\d+\)", r"\1", column_type)
+    """Return a type without the display of numbers, in which servers and their versions differ."""
+    shown = re.sub(r"^((?:tiny|small|medium|big)?int|year)\(\d+\)", r"\1", column_type)
+    return shown.removesuffix(" zerofill").replace("geomcollection", "geometrycollection")

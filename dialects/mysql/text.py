@@ -264,14 +264,18 @@ def define(column: Column) -> str:
 
 
 def type_text(column: Column) -> str:
-    """Return the type as information_schema prints it, without the display width of integers."""
+    """Return the type as information_schema prints it, without default display widths of integers."""
     kind, length, scale = column.kind, column.length, column.scale
-    unsigned = " unsigned" if column.unsigned else ""
+    signs = " unsigned" * column.unsigned + " zerofill" * column.zerofill
     match kind:
         case "decimal":
-            return f"decimal({length},{scale}){unsigned}"
-        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double":
-            return kind + unsigned
+            return f"decimal({length},{scale}){signs}"
+        case "float" | "double":
+            return (f"{kind}({length},{scale})" if length else kind) + signs
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
+            return (f"{kind}({column.width})" if column.width else kind) + signs
+        case "geometry":
+            return column.subtype or kind
         case "bit" | "char" | "varchar" | "binary" | "varbinary" | "vector":
             return f"{kind}({length})"
         case "text" | "blob":
@@ -280,7 +284,7 @@ def type_text(column: Column) -> str:
             return f"{kind}({scale})" if scale else kind
         case "enum" | "set":
             return f"{kind}({','.join(escaped(member) for member in column.members)})"
-        case "date" | "year" | "json" | "uuid" | "inet4" | "inet6" | "geometry":
+        case "date" | "year" | "json" | "uuid" | "inet4" | "inet6":
             return kind
 
 

@@ -37,8 +37,10 @@ class BinlogMounter:
         own_tables: Container[int] = (),
         check_version: Callable[[int, Ts], None] = lambda _version, _ts: None,
         pump_name: Callable[[int], str] = str,
+        details: bool = False,
     ) -> None:
-        """`source` is the name in every item, `own_tables` contains ids of TiDB's own tables.
+        """`source` is the name in every item, `own_tables` contains ids of TiDB's own tables. With `details`,
+        changes of indexes and the like are told.
 
         `check_version` gets each new schema version with its ts; it raises SourceError if an earlier job
         wasn't applied. `pump_name` returns the name for a change's `region_id`.
@@ -49,6 +51,7 @@ class BinlogMounter:
         self._own_tables: Final = own_tables
         self._check_version: Final = check_version
         self._pump_name: Final = pump_name
+        self._details: Final = details
         self._items: Final = Items(source)
         self._readers: dict[int, BinlogReader | None] = {}
         """Readers by table id, at the ts of the binlog being decoded; None for a table that isn't
@@ -97,7 +100,9 @@ class BinlogMounter:
                 public |= {
                     (before.name, column.name) for column in before.info.columns if column.state == PUBLIC
                 }
-        ddls = read_ddl(job, change, self._history, self._tables, self._source, of_pumps=True)
+        ddls = read_ddl(
+            job, change, self._history, self._tables, self._source, of_pumps=True, details=self._details
+        )
         return [_tolerant(ddl, public) for ddl in ddls]
 
     def _rows(self, change: KvChange) -> list[RowChange]:

@@ -1,9 +1,9 @@
 """Effects of finished DDL jobs on the followed tables, for sinks.
 
 A job is followed if its effect on the rows of every followed table is known exactly. Jobs that change no row
-are ignored: indexes, comments, statistics, placement, a new partition. After any other job its tables are
-loaded again; if the source can't do that, or the tables aren't known, the job is refused: the feed stops
-there with an error that names the job and its statement.
+are ignored: indexes, comments, statistics, placement, a new partition; unless sinks tell indexes and the
+like. After any other job its tables are loaded again; if the source can't do that, or the tables aren't
+known, the job is refused: the feed stops there with an error that names the job and its statement.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from ...codec.tidb.action import Action as JobType
+from ...codec.tidb.details import details_of
 from ...codec.tidb.job import Job
 from ...codec.tidb.table import to_table
 from ...events import (
     Action,
     AddColumn,
+    ChangeDetails,
     CreateTable,
     Ddl,
+    Details,
     DropTable,
     KvChange,
     RenameTables,
@@ -78,15 +81,17 @@ def read_ddl(
     source: str,
     *,
     of_pumps: bool = False,
+    details: bool = False,
 ) -> list[Ddl]:
     """Return the effects of a finished job: one Ddl per followed table, and one for all that are renamed.
 
     If one is refused, it is the only one. `change` is the one that the job was read from. With `of_pumps`,
-    parts of a job that take effect before it is done aren't known, and tables can't be loaded again. Raises
-    SourceError if an info can't be decoded.
+    parts of a job that take effect before it is done aren't known, and tables can't be loaded again. With
+    `details`, changes of indexes and the like are told, not exactly enough for copies. Raises SourceError if
+    an info can't be decoded.
     """
     commit_ts, start_ts = change.commit_ts, change.start_ts
-    found = list(_changes(job, commit_ts, history, tables, of_pumps=of_pumps))
+    found = list(_changes(job, commit_ts, history, tables, of_pumps=of_pumps, details=details))
     return [
         Ddl(
             commit_ts,
@@ -114,7 +119,7 @@ def existing_tables(history: SchemaHistory, ts: Ts, tables: Tables, source: str)
 
 
 def _changes(
-    job: Job, ts: Ts, history: SchemaHistory, tables: Tables, *, of_pumps: bool
+    job: Job, ts: Ts, history: SchemaHistory, tables: Tables, *, of_pumps: bool, details: bool
 ) -> Iterator[_Change]:
     unknown = _refusal if of_pumps else _reload
     match job.type:
@@ -135,7 +140,7 @@ def _changes(
         names = [(table.schema, table.info.name) for table in (before, after) if table is not None]
         if any(tables.matches(*name) for name in names):
             try:
-                change = _change(job, before, after, of_pumps=of_pumps)
+                change = _change(job, before, after, of_pumps=of_pumps, details=details)
             except NotFollowed as what:
                 yield unknown(*names[0], str(what), job, ts)
             else:
@@ -185,14 +190,17 @@ def _pairs(changes: list[_Pair]) -> Iterator[_Pair]:
         yield None, table
 
 
-def _change(job: Job, before: TableAt | None, after: TableAt | None, *, of_pumps: bool) -> _Change:
+def _change(
+    job: Job, before: TableAt | None, after: TableAt | None, *, of_pumps: bool, details: bool
+) -> _Change:
     """Return the change of one table, which keeps its name. Raises NotFollowed with the reason."""
     if job.type in _SILENT:
         raise NotFollowed(_SILENT[job.type])
     if before is None:
         assert after is not None
         table = to_table(after.schema, after.info)
-        return _Change(table.schema, table.name, (CreateTable(table),))
+        told = [ChangeDetails(Details(), details_of(after.info), table)] * details
+        return _Change(table.schema, table.name, (CreateTable(table), *told))
     if after is None:
         return _Change(before.schema, before.info.name, (DropTable(),))
     if job.type == JobType.TRUNCATE_TABLE:
@@ -204,6 +212,10 @@ def _change(job: Job, before: TableAt | None, after: TableAt | None, *, of_pumps
     if of_pumps and job.type == JobType.MULTI_SCHEMA_CHANGE:
         check_not_rewritten(actions, before.info, info)
     clock = session_clock(job, info, [a.column.name for a in actions if isinstance(a, AddColumn)])
+    if details:
+        changed = ChangeDetails(details_of(before.info), details_of(info), table)
+        if actions or changed.before != changed.after:
+            actions = (*actions, changed)
     return _Change(table.schema, table.name, actions, clock=clock)
 
 

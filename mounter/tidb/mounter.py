@@ -39,14 +39,17 @@ class TidbMounter:
         *,
         readers: int = READERS,
         decodes: bool = True,
+        details: bool = False,
     ) -> None:
         """`source` is the name in every item. Without `decodes`, rows are decoded when they are read, which
-        costs more for each transaction if they are read as tuples."""
+        costs more for each transaction if they are read as tuples. With `details`, changes of indexes and
+        the like are told."""
         self._history: Final = history
         self._source: Final = source
         self._tables: Final = tables
         self._limit: Final = readers
         self._decodes: Final = decodes
+        self._details: Final = details
         self._readers: dict[bytes, RowReader | None] = {}
         """Readers by table prefix of the key, at the ts of the change being decoded; None for a table that
         isn't followed."""
@@ -121,7 +124,7 @@ class TidbMounter:
                 if table is not None:
                     for physical_id in partition_ids(table.info) or (table.info.id,):
                         self._readers.pop(table_prefix(physical_id), None)
-        return read_ddl(job, change, self._history, self._tables, self._source)
+        return read_ddl(job, change, self._history, self._tables, self._source, details=self._details)
 
     def _reader(self, prefix: bytes, change: KvChange) -> RowReader | None:
         readers = self._readers

@@ -65,7 +65,7 @@ class _Column:
         kind = sql_type(column)
         least, wider = WIDER.get(column.kind, (None, kind)) if column.unsigned else (None, kind)
         self._least: Final[int | None] = least
-        self._tail: Final = delimited(_TYPE, full_type(definition, column).encode())
+        self._tail: Final = delimited(_TYPE, full_type(column).encode())
         flags = (False, True)
         self._nulls: Final = {
             field: [delimited(field, self._head(kind, changed, True) + self._tail) for changed in flags]

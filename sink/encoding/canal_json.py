@@ -175,7 +175,7 @@ class _ColumnsForm:
         table = definition.table
         columns = [table.columns[place] for place in places]
         type_of = full_type if options.content_compatible else bare_type
-        mysql_types = html_json_bytes({c.name: type_of(definition, c) for c in columns})
+        mysql_types = html_json_bytes({c.name: type_of(c) for c in columns})
         self._types: Final = _TypesOfRow(columns, mysql_types)
         self._unsigned: Final = [
             (place, WIDER[column.kind][0])

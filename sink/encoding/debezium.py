@@ -8,33 +8,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ...events import (
-    ChangeDetails,
-    CreateTable,
-    Ddl,
-    DropTable,
-    Op,
-    RenameTables,
-    RowChange,
-    Table,
-    Ts,
-    physical_ms,
-)
+from ...events import Ddl, Op, RowChange, Table, Ts, physical_ms
 from ...events.per_table import PerTable
 from .columns import Fields, Parts, joined
 from .compression import compressor
-from .debezium_changes import table_change
+from .debezium_changes import table_changes
 from .debezium_columns import column_form
 from .debezium_schemas import CHANGE_KEY, TRANSACTION, change_value, field, schema_name, source_schema
 from .debezium_types import NAME
 from .definition import Definition, Describe, definition_of
+from .definitions import Definitions
 from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order
 from .json_schema import json_schema
 from .json_text import json_bytes
 from .options import DebeziumOptions
 from .oversize import check_sizes
 from .schema_registry import SchemaRegistry
-from .statement_kind import named, statement_kind
+from .statement_kind import named
 
 _OPS: Final[dict[Op, bytes]] = {"insert": b"c", "update": b"u", "delete": b"d"}
 
@@ -49,10 +39,12 @@ class DebeziumEncoder:
     ) -> None:
         self._options: Final = options
         self._now: Final = now
-        self._describe: Final = describe
+        self._definitions: Final = Definitions(describe)
         self._compress: Final = compressor(options.large_message_handle_compression)
         self._schemas: Final = Schemas(options)
-        self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options, self._schemas))
+        self._tables: Final = PerTable(
+            lambda table: _TableForm(self._definitions.of(table), options, self._schemas)
+        )
         self._source_schema: Final = source_schema(self._schemas.has_extension, start_ts=False)
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
@@ -67,6 +59,7 @@ class DebeziumEncoder:
         return in_order(changes, encode)
 
     def ddl(self, ddl: Ddl) -> list[Message]:
+        effects = self._definitions.effects(ddl)
         if not ddl.query:
             return []  # a table as its snapshot found it: no statement ran
         schema, table = named(ddl)
@@ -76,7 +69,7 @@ class DebeziumEncoder:
             "databaseName": schema,
             "schemaName": None,
             "ddl": ddl.query,
-            "tableChanges": table_changes(ddl, self._describe),
+            "tableChanges": table_changes(ddl, effects),
         }
         return [self._whole({"databaseName": schema}, CHANGE_KEY, payload, change_value(self._source_schema))]
 
@@ -131,20 +124,6 @@ def source_of(options: DebeziumOptions, schema: str, table: str, ts: Ts, start_t
     if options.debezium_include_start_ts and start_ts:
         found["start_ts"] = start_ts
     return found | {"cluster_id": options.cluster_id}
-
-
-def table_changes(ddl: Ddl, describe: Describe) -> list[dict[str, Any]]:
-    """Return the tables after a statement, as far as it says what they are."""
-    match ddl.actions:
-        case [CreateTable(table), *_]:
-            return [table_change("CREATE", describe(table))]
-        case [DropTable()]:
-            return [{"type": "DROP", "id": f'"{ddl.schema}"."{ddl.table}"', "table": None}]
-        case [RenameTables()] | []:
-            return []
-        case [*_, ChangeDetails(table=table)] if statement_kind(ddl).name != "TRUNCATE":
-            return [table_change("ALTER", describe(table))]
-    return []
 
 
 class Schemas:

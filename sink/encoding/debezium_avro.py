@@ -14,7 +14,7 @@ from .avro_bytes import avro_bytes, long_bytes, text_bytes
 from .avro_columns import check_names
 from .avro_values import AvroFields
 from .columns import Parts, joined
-from .debezium import source_of, table_changes
+from .debezium import source_of
 from .debezium_avro_columns import avro_field, field_writer
 from .debezium_avro_schemas import (
     CHANGE_KEY,
@@ -26,8 +26,10 @@ from .debezium_avro_schemas import (
     watermark_key,
     watermark_value,
 )
+from .debezium_changes import table_changes
 from .debezium_schemas import legal, schema_name
 from .definition import Definition, Describe, definition_of
+from .definitions import Definitions
 from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order
 from .options import DebeziumAvroOptions, DebeziumOptions
 from .oversize import check_sizes
@@ -50,10 +52,12 @@ class DebeziumAvroEncoder:
     ) -> None:
         self._options: Final = options
         self._now: Final = now
-        self._describe: Final = describe
+        self._definitions: Final = Definitions(describe)
         self._source: Final = DebeziumOptions(cluster_id=options.cluster_id)
         self._registry: Final = SchemaRegistry(options.schema_registry)
-        self._tables: Final = PerTable(lambda table: _TableForm(describe(table), options, self._registry))
+        self._tables: Final = PerTable(
+            lambda table: _TableForm(self._definitions.of(table), options, self._registry)
+        )
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
         now = self._now()
@@ -64,6 +68,7 @@ class DebeziumAvroEncoder:
         return in_order(changes, encode)
 
     def ddl(self, ddl: Ddl) -> list[Message]:
+        effects = self._definitions.effects(ddl)
         if not self._options.avro_enable_watermark or not ddl.query:
             return []
         schema, table = named(ddl)
@@ -73,7 +78,7 @@ class DebeziumAvroEncoder:
             "databaseName": schema,
             "schemaName": None,
             "ddl": ddl.query,
-            "tableChanges": table_changes(ddl, self._describe),
+            "tableChanges": table_changes(ddl, effects),
         }
         return [
             self._alone(

@@ -11,7 +11,7 @@ from .avro_values import AvroWriter, binaries, bits, doubles, longs, nullable, s
 from .columns import Parts, Values
 from .debezium_schemas import legal
 from .debezium_types import connect_type, conversion
-from .definition import Definition, bare_type
+from .definition import Definition, bare_type, has_digits
 from .encoder import NotEncodable, refuse
 from .options import DebeziumAvroOptions, DebeziumOptions
 
@@ -36,7 +36,7 @@ def avro_field(
         "type": ["null", _type(definition.table, column, options)],
     }
     if options.enable_tidb_extension:
-        full = bare_type(definition, column).removesuffix(" zerofill")
+        full = bare_type(column).removesuffix(" zerofill")
         found["tidb_type"] = column.kind if column.kind == "decimal" else full
     return found
 
@@ -83,7 +83,7 @@ def field_writer(encoding: str, table: Table, column: Column, options: DebeziumA
 
     match column.kind:
         case "float":
-            return with_null(singles)
+            return with_null(doubles if has_digits(column) else singles)
         case "double":
             return with_null(doubles)
         case "bit" if column.length == 1:

@@ -35,7 +35,7 @@ def column_form(definition: Definition, column: Column, options: DebeziumOptions
     convert = conversion(definition.table, column, options)
     schema: dict[str, Any] = {}
     if options.enable_tidb_extension:
-        schema["tidb_type"] = bare_type(definition, column).removesuffix(" zerofill")
+        schema["tidb_type"] = bare_type(column).removesuffix(" zerofill")
     schema |= {"type": kind, "optional": column.nullable}
     if name:
         schema["name"] = name

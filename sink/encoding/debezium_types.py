@@ -15,6 +15,7 @@ import msgspec
 from ...codec.text import datetime_text
 from ...events import Column, Kind, Table
 from .columns import Values
+from .definition import has_digits
 from .encoder import refuse
 from .json_text import base64_text
 from .numbers import json_number, single_text, vector_text
@@ -46,7 +47,7 @@ def connect_type(table: Table, column: Column, options: DebeziumOptions) -> tupl
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
             return _INTEGERS[column.kind][column.unsigned], "", {}
         case "float":
-            return "float", "", {}
+            return "double" if has_digits(column) else "float", "", {}
         case "double":
             return "double", "", {}
         case "decimal":

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from ...events import Column, Table
-
-_INTEGER_DIGITS: Final = {
-    "tinyint": (4, 3),
-    "smallint": (6, 5),
-    "mediumint": (9, 8),
-    "int": (11, 10),
-    "bigint": (20, 20),
-}
-"""Default display widths, signed and unsigned."""
+from ...events import DISPLAY_WIDTHS, Column, Details, Table
 
 _PREFIXES: Final = ("tiny", "", "medium", "long")
 """Prefixes of the names of text and blob, by the bytes of their length, from 1."""
@@ -37,15 +28,11 @@ class Definition(Struct, frozen=True):
     handle_key: tuple[int, ...] = ()
     """Places of the columns by which consumers identify a row: the primary key, or a unique one."""
     indexes: tuple[TableIndex, ...] = ()
-    zerofill: frozenset[str] = frozenset()
-    """Names of the columns that are shown with leading zeros."""
-    generated: frozenset[str] = frozenset()
-    """Names of the columns that the source computes from others."""
-    widths: Mapping[str, int] = field(default_factory=dict)
-    """Display widths of integer columns that aren't the default."""
+    details: Details = Details()
+    """Indexes and the like, as statements told them; empty for a table that no statement told."""
     table_id: int = 0
     version: int = 0
-    """Version of the schema; 0 if the source has none."""
+    """Version of the definition; 0 if the source has none."""
 
     def key_columns(self) -> list[Column]:
         return [self.table.columns[place] for place in self.handle_key]
@@ -58,8 +45,7 @@ Describe: TypeAlias = Callable[[Table], Definition]
 def definition_of(table: Table) -> Definition:
     """Return what is known from the table alone: its primary key is the only index."""
     primary = (TableIndex("PRIMARY", table.key, unique=True, primary=True),) if table.key else ()
-    generated = frozenset(column.name for column in table.columns if column.generated)
-    return Definition(table, handle_key=table.key, indexes=primary, generated=generated)
+    return Definition(table, handle_key=table.key, indexes=primary)
 
 
 def type_name(column: Column) -> str:
@@ -69,30 +55,36 @@ def type_name(column: Column) -> str:
     return column.kind
 
 
-def bare_type(definition: Definition, column: Column) -> str:
+def bare_type(column: Column) -> str:
     """Return the type's name with its attributes: "int unsigned zerofill"."""
-    return type_name(column) + _attributes(definition, column)
+    return type_name(column) + _attributes(column)
 
 
-def full_type(definition: Definition, column: Column) -> str:
+def full_type(column: Column) -> str:
     """Return the type as SHOW COLUMNS of MySQL 5.7 and TiDB prints it: "int(10) unsigned"."""
-    return type_name(column) + _arguments(definition, column) + _attributes(definition, column)
+    return type_name(column) + _arguments(column) + _attributes(column)
 
 
-def display_width(definition: Definition, column: Column) -> int:
+def display_width(column: Column) -> int:
     """Return the display width of an integer column."""
-    return definition.widths.get(column.name, _INTEGER_DIGITS[column.kind][column.unsigned])
+    return column.width or DISPLAY_WIDTHS[column.kind][column.unsigned]
 
 
-def _attributes(definition: Definition, column: Column) -> str:
-    zerofill = " zerofill" if column.name in definition.zerofill else ""
-    return (" unsigned" if column.unsigned else "") + zerofill
+def has_digits(column: Column) -> bool:
+    """Return True for FLOAT(M,D) and DOUBLE(M,D)."""
+    return column.kind in ("float", "double") and column.length > 0
 
 
-def _arguments(definition: Definition, column: Column) -> str:
+def _attributes(column: Column) -> str:
+    return " unsigned" * column.unsigned + " zerofill" * column.zerofill
+
+
+def _arguments(column: Column) -> str:
     match column.kind:
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
-            return f"({display_width(definition, column)})"
+            return f"({display_width(column)})"
+        case "float" | "double" if has_digits(column):
+            return f"({column.length},{column.scale})"
         case "decimal":
             return f"({column.length},{column.scale})"
         case "char" | "varchar" | "binary" | "varbinary" | "bit":

@@ -88,8 +88,8 @@ class MaxwellEncoder:
                 kind = "table-drop"
             case [TruncateTable()]:
                 raise NotEncodable(NAME, ddl.full_name, "", "it has no message for TRUNCATE")
-            case [*_, ChangeDetails(table=table)]:
-                pass
+            case [*_, ChangeDetails(table=known)] if known.columns:
+                table = known
         if not self._options.output_ddl or not ddl.query:
             return []
         found: dict[str, Any] = {"type": kind, "database": ddl.schema, "table": ddl.table}

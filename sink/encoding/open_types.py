@@ -48,7 +48,7 @@ def flags(definition: Definition, place: int) -> int:
         found |= Flag.BINARY
     if place in definition.handle_key:
         found |= Flag.HANDLE_KEY
-    if column.name in definition.generated:
+    if column.generated:
         found |= Flag.GENERATED
     for index in definition.indexes:
         if place in index.columns:

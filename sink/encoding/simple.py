@@ -11,6 +11,7 @@ from typing import Any, Final
 from ...events import Column, Ddl, Op, RowChange, Ts
 from .columns import Fields, Parts, RowParts, Writer
 from .definition import Definition
+from .definitions import Effect
 from .encoder import afters, befores, by_transaction
 from .json_text import html_json_bytes, html_json_lines
 from .simple_encoder import NAME, AnySimpleEncoder, SimpleTable
@@ -26,9 +27,13 @@ class SimpleEncoder(AnySimpleEncoder):
     def _form(self, definition: Definition) -> SimpleTable:
         return _TableForm(definition, self._options, self._compress, self._large)
 
-    def _ddl(self, kind: str, ddl: Ddl, now: int, definition: Definition | None) -> bytes:
-        found = {"sql": ddl.query, "commitTs": ddl.commit_ts, "buildTs": now}
-        return _message(kind, found if definition is None else found | _schema(definition))
+    def _ddl(self, kind: str, ddl: Ddl, now: int, effect: Effect) -> bytes:
+        found: dict[str, Any] = {"sql": ddl.query, "commitTs": ddl.commit_ts, "buildTs": now}
+        if effect.after is not None:
+            found |= _schema(effect.after)
+        if effect.before is not None:
+            found["preTableSchema"] = table_schema(effect.before)
+        return _message(kind, found)
 
     def _bootstrap(self, now: int, definition: Definition) -> bytes:
         return _message("BOOTSTRAP", {"commitTs": 0, "buildTs": now} | _schema(definition))

@@ -23,6 +23,7 @@ from .avro_values import (
 )
 from .columns import Parts, RowParts
 from .definition import Definition
+from .definitions import Effect
 from .encoder import afters, befores, by_transaction
 from .numbers import EnumIndex, SetMask
 from .simple_avro_schema import BOOTSTRAP, DDL, DDL_TYPES, WATERMARK, avro_table_schema
@@ -44,14 +45,14 @@ class SimpleAvroEncoder(AnySimpleEncoder):
     def _form(self, definition: Definition) -> SimpleTable:
         return _TableForm(definition, self._options, self._compress, self._large)
 
-    def _ddl(self, kind: str, ddl: Ddl, now: int, definition: Definition | None) -> bytes:
+    def _ddl(self, kind: str, ddl: Ddl, now: int, effect: Effect) -> bytes:
         found = {
             "type": DDL_TYPES.index(kind),
             "sql": ddl.query,
             "commitTs": ddl.commit_ts,
             "buildTs": now,
-            "tableSchema": None if definition is None else avro_table_schema(definition),
-            "preTableSchema": None,
+            "tableSchema": effect.after and avro_table_schema(effect.after),
+            "preTableSchema": effect.before and avro_table_schema(effect.before),
         }
         return _message(DDL, found)
 

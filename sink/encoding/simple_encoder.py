@@ -13,17 +13,19 @@ from .claims import Claim, ClaimStore
 from .columns import Parts, RowParts, joined
 from .compression import Compress, compressor
 from .definition import Definition, Describe, definition_of
+from .definitions import Definitions, Effect
 from .encoder import Message, Milliseconds, groups, in_order
 from .options import SimpleOptions
 from .oversize import LargeRows
 from .simple_bootstrap import Bootstraps
-from .statement_kind import statement_kind, table_after
+from .statement_kind import statement_kind
 
 NAME: Final = "simple"
 
 
 class AnySimpleEncoder(ABC):
-    """Writes no keys. A table's definition comes with its CREATE and, by `bootstrap`, at any time."""
+    """Writes no keys. A table's definition comes with each statement that changes it, before its first rows,
+    and again as the options say."""
 
     name = NAME
 
@@ -36,10 +38,10 @@ class AnySimpleEncoder(ABC):
     ) -> None:
         self._options: Final = options
         self._now: Final = now
-        self._describe: Final = describe
+        self._definitions: Final = Definitions(describe)
         self._compress: Final = compressor(options.large_message_handle_compression)
         self._large: Final = LargeRows(NAME, options, claims)
-        self._tables: Final = PerTable(lambda table: self._form(describe(table)))
+        self._tables: Final = PerTable(lambda table: self._form(self._definitions.of(table)))
         self._bootstraps: Final = Bootstraps(options, now)
 
     def __copy__(self) -> Self:
@@ -60,15 +62,17 @@ class AnySimpleEncoder(ABC):
         return found
 
     def ddl(self, ddl: Ddl) -> list[Message]:
-        table = table_after(ddl)
-        if not ddl.query:  # a table as its snapshot found it: no statement ran
-            return [] if table is None else self.bootstrap(table)
-        definition = None if table is None else self._describe(table)
-        return self._without_rows(self._ddl(statement_kind(ddl).name, ddl, self._now(), definition))
+        effects = self._definitions.effects(ddl)
+        effect = effects[0] if effects else Effect(None, None)
+        if effect.after is not None:
+            self._bootstraps.tell(effect.after.table)
+        if ddl.query:
+            return self._without_rows(self._ddl(statement_kind(ddl).name, ddl, self._now(), effect))
+        return [] if effect.after is None else self.bootstrap(effect.after.table)  # as a snapshot found it
 
     def bootstrap(self, table: Table) -> list[Message]:
         """Return a message with a table's definition."""
-        return self._without_rows(self._bootstrap(self._now(), self._describe(table)))
+        return self._without_rows(self._bootstrap(self._now(), self._definitions.of(table)))
 
     def watermark(self, ts: Ts) -> list[Message]:
         return self._without_rows(self._watermark(ts, self._now()))
@@ -80,7 +84,7 @@ class AnySimpleEncoder(ABC):
     def _form(self, definition: Definition) -> SimpleTable: ...
 
     @abstractmethod
-    def _ddl(self, kind: str, ddl: Ddl, now: int, definition: Definition | None) -> bytes: ...
+    def _ddl(self, kind: str, ddl: Ddl, now: int, effect: Effect) -> bytes: ...
 
     @abstractmethod
     def _bootstrap(self, now: int, definition: Definition) -> bytes: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ...events import Column
-from .definition import Definition, TableIndex, display_width, type_name
+from .definition import Definition, TableIndex, display_width, has_digits, type_name
 from .json_text import base64_text
 from .sql_default import constant, spelled
 
@@ -17,39 +17,40 @@ _LOBS: Final = (255, 65535, 16777215, 4294967295)
 
 def table_schema(definition: Definition) -> dict[str, Any]:
     table = definition.table
-    places = range(len(table.columns))
     return {
         "schema": table.schema,
         "table": table.name,
         "tableID": definition.table_id,
         "version": definition.version,
-        "columns": [_column(definition, table.columns[place]) for place in places],
+        "columns": list(map(_column, table.columns)),
         "indexes": [_index(definition, index) for index in definition.indexes],
     }
 
 
-def _column(definition: Definition, column: Column) -> dict[str, Any]:
+def _column(column: Column) -> dict[str, Any]:
     kind: dict[str, Any] = {
         "mysqlType": type_name(column),
         "charset": column.charset or "binary",
         "collate": column.collation or "binary",
-        "length": _length(definition, column),
+        "length": _length(column),
     }
-    if column.scale:
+    if column.scale and column.kind not in ("float", "double"):
         kind["decimal"] = column.scale
     if column.members:
         kind["elements"] = list(column.members)
     if column.unsigned or column.kind in ("bit", "year"):
         kind["unsigned"] = True
-    if column.name in definition.zerofill or column.kind == "year":
+    if column.zerofill or column.kind == "year":
         kind["zerofill"] = True
     return {"name": column.name, "dataType": kind, "nullable": column.nullable, "default": _default(column)}
 
 
-def _length(definition: Definition, column: Column) -> int:
+def _length(column: Column) -> int:
     match column.kind:
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
-            return display_width(definition, column)
+            return display_width(column)
+        case "float" | "double" if has_digits(column):
+            return column.length
         case "text" | "blob":
             return _LOBS[(column.length or 2) - 1]
         case "time" | "datetime" | "timestamp":

@@ -92,6 +92,8 @@ def named(ddl: Ddl) -> TableName:
 def table_after(ddl: Ddl) -> Table | None:
     """Return the table after a statement, if the statement says what it is."""
     match ddl.actions:
-        case [CreateTable(table), *_] | [*_, ChangeDetails(table=table)]:
+        case [CreateTable(table), *_]:
+            return table
+        case [*_, ChangeDetails(table=table)] if table.columns:
             return table
     return None

@@ -18,6 +18,9 @@ from .ndjson import NdjsonLines
 class Lines(Protocol):
     """Forms the lines of a file. Called only by its sink."""
 
+    has_definitions: bool
+    """True if `of` takes a Ddl with ChangeDetails."""
+
     def start(self) -> None:
         """Forget unfinished transactions: they come again from their first row."""
 
@@ -48,6 +51,7 @@ class FileSink:
         self._durable: Checkpoint | None = None
         self._reached: Checkpoint | None = None
         self._lines = lines or NdjsonLines()
+        self.tells_definitions = self._lines.has_definitions
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()

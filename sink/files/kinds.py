@@ -115,6 +115,7 @@ LINES: Final = SinkKind(
 MESSAGES: Final = replace(
     LINES,
     on_spark=NotOnSpark(reason="its tasks write files of the formats ndjson and parquet only"),
+    has_definitions=lambda _: True,
 )
 
 PARQUET: Final = SinkKind(

@@ -25,6 +25,8 @@ _FOREIGN: Final = (
 class MessageLines:
     """Forms a line of each message's value."""
 
+    has_definitions = True
+
     def __init__(self, make: Callable[[], Encoder], end: bytes) -> None:
         self._make: Final = make
         self._end: Final = end

@@ -7,6 +7,7 @@ _tidemill/                          not for readers
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
@@ -17,11 +18,20 @@ HIDDEN: Final = "_tidemill"
 DDL_FOLDER: Final = "table=ddl"
 """Folder of schema changes; no table has this name, as theirs contain a dot."""
 DAY_MS: Final = 86_400_000
+_MOST_BYTES: Final = 200
+"""Longest name of a table's folder. File systems take 255 bytes; writers add a prefix and a suffix of theirs
+to it while they make files."""
+_DIGEST_DIGITS: Final = 32
 
 
 def table_folder(schema: str, name: str) -> str:
-    """Return a table's folder, with other characters than letters and digits as %XX."""
-    return f"table={_escaped(schema)}.{_escaped(name)}"
+    """Return a table's folder, with other characters than letters and digits as %XX. A long name is cut, and
+    ends in a digest of the whole name."""
+    folder = f"table={_escaped(schema)}.{_escaped(name)}"
+    if len(folder) <= _MOST_BYTES:
+        return folder
+    digest = sha256(folder.encode()).hexdigest()[:_DIGEST_DIGITS]
+    return f"{folder[: _MOST_BYTES - _DIGEST_DIGITS - 1]}~{digest}"
 
 
 def _escaped(name: str) -> str:

@@ -35,6 +35,8 @@ _SAFE_BITS: Final = 53
 class NdjsonLines:
     """Forms lines of row changes and statements. Not thread-safe."""
 
+    has_definitions = False
+
     def __init__(self, *, names_source: bool = False) -> None:
         """With `names_source`, lines begin with the name of their source."""
         self._names_source = names_source

@@ -82,7 +82,7 @@ class ParquetSink:
                 self._begin()
             self._recover()
         except OSError as error:
-            raise SinkError(f"can't open {self._directory}: {error.strerror}") from error
+            raise SinkError(f"can't open {self._directory}: {_reason(error)}") from error
         return self._durable
 
     def write(self, batch: Batch) -> None:
@@ -129,11 +129,19 @@ class ParquetSink:
             segment = self._segment
             if segment is None:
                 return
+            if self._making is not None:
+                self._making.discard()
             self._drop_rows()
-            with suppress(OSError, SinkError):  # the rows stay in the journal
+            try:
                 segment.cut(self._durable_end)
                 self._roll(None)
-            self._let_go()
+            except OSError as error:
+                raise SinkError(
+                    f"can't write {self._directory}: {_reason(error)}; acknowledged rows wait in its "
+                    "journal, and the next start writes their files"
+                ) from error
+            finally:
+                self._let_go()
 
     # --- what a crash left
 
@@ -270,7 +278,7 @@ class ParquetSink:
                 if self._clock.now() >= self._due:
                     self._roll(None)
             except OSError as error:
-                self._error = SinkError(f"can't write {self._directory}: {error.strerror}")
+                self._error = SinkError(f"can't write {self._directory}: {_reason(error)}")
             except SinkError as error:
                 self._error = error
 
@@ -284,6 +292,7 @@ class ParquetSink:
 
     def _opened(self) -> Segment:
         if self._error is not None:
+            self._let_go()
             raise self._error
         if self._segment is None:
             raise InvariantViolated(f"{self.target} is written while it is closed")
@@ -296,7 +305,7 @@ class ParquetSink:
             yield
         except OSError as error:
             self._let_go()
-            raise SinkError(f"can't write {self._directory}: {error.strerror}") from error
+            raise SinkError(f"can't write {self._directory}: {_reason(error)}") from error
 
     def _let_go(self) -> None:
         self._sleep()
@@ -304,3 +313,8 @@ class ParquetSink:
         if segment is not None:
             with suppress(OSError):
                 segment.close()
+
+
+def _reason(error: OSError) -> str:
+    where = f" ({error.filename})" if error.filename is not None else ""
+    return f"{error.strerror}{where}"

@@ -86,6 +86,9 @@ class Making:
                 name = file_name(ts[0].as_py(), ts[-1].as_py(), origin, SUFFIX)
                 write_file(self._path / folder / f"date={date}" / name, table)
 
+    def discard(self) -> None:
+        discard(self._path)
+
     def commit(self, name: str) -> Path:
         """Make the files durable in a folder of that name."""
         return commit(self._path, name)

@@ -46,6 +46,8 @@ class KafkaSink:
 
     reads_rows = True
 
+    tells_definitions = True
+
     def __init__(
         self,
         name: str,

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from ...dialects.dialect import Dialect
+from ...dialects.options import RowOptions
 from ...dialects.registry import DIALECTS
 from ..kind import ByRows, NotOnSpark, SinkKind
 
@@ -28,9 +29,14 @@ def sink_kind(dialect: Dialect) -> SinkKind:
         if traits.is_shared
         else NotOnSpark(reason="one process writes the file: write Parquet files, which it reads"),
         dead_letters=_later("letters", dialect),
+        has_definitions=_copies_definitions,
         revisions=_later("revisions", dialect) if traits.is_shared else None,
         dialect=dialect,
     )
+
+
+def _copies_definitions(options: RowOptions) -> bool:
+    return options.copies_definitions
 
 
 def _later(name: str, dialect: Dialect) -> Callable[..., Any]:

@@ -38,7 +38,7 @@ def open_sql(dialect: Dialect, url: str, options: RowOptions, context: SinkConte
         return _with_safe_mode(opened(url, options, context), options.safe_mode)
     database, clock = dialect.connect(url, options, context.feed, None), SystemClock()
     letters = _letters(database, options)
-    how = {"copies_definitions": copies_definitions(options), "merges": options.merge}
+    how = {"copies_definitions": options.copies_definitions, "merges": options.merge}
     if not dialect.traits.has_workers:
         serial = SqlSink(context.name, database, None, letters, clock.time, **how)
         return _with_safe_mode(serial, options.safe_mode)
@@ -51,18 +51,13 @@ def open_sql(dialect: Dialect, url: str, options: RowOptions, context: SinkConte
     return _with_safe_mode(serial, options.safe_mode)
 
 
-def copies_definitions(options: RowOptions) -> bool:
-    """Return True if indexes and the like are copied."""
-    return isinstance(options, MySqlOptions) and options.copy == "definition"
-
-
 def _open_drainer(url: str, options: MySqlOptions, context: SinkContext) -> SqlSink:
     """Return the sink whose checkpoint is a drainer's."""
     from ..drainer.store import open_checkpoint
     from .drainer import DrainerFileSink, DrainerSink
 
     clock = SystemClock()
-    how = {"copies_definitions": copies_definitions(options), "merges": options.merge}
+    how = {"copies_definitions": options.copies_definitions, "merges": options.merge}
     if options.checkpoint == "drainer":
         target = _mysql(url, options, context.feed)
         letters = _letters(target, options)
@@ -81,7 +76,7 @@ def _open_dm(url: str, options: MySqlOptions, context: SinkContext) -> SqlSink:
     target = _mysql(url, options, context.feed)
     assert isinstance(target.home, DmHome)
     letters, now = _letters(target, options), SystemClock().time
-    copies, merges = copies_definitions(options), options.merge
+    copies, merges = options.copies_definitions, options.merge
     return DmSink(context.name, target, target.home, letters, now, copies_definitions=copies, merges=merges)
 
 

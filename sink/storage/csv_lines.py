@@ -19,6 +19,8 @@ class CsvLines:
     """Writes the source, the commit ts and the number of the row in its transaction before the columns of the
     encoding, or after them."""
 
+    has_definitions = False
+
     def __init__(self, options: Mapping[str, Any], *, key_is_last: bool = False) -> None:
         """With `key_is_last`, files have no line of names. Raises ConfigError for the encoding's options."""
         given = {name.replace("-", "_"): value for name, value in options.items()}

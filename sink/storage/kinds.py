@@ -129,6 +129,7 @@ BUCKET: Final = SinkKind(
     open=_open_bucket,
     survey=_survey_bucket,
     on_spark=_NOT_ON_SPARK,
+    has_definitions=lambda options: options.layout == "ticdc",
     extra="s3",
 )
 
@@ -140,5 +141,6 @@ DIRECTORY: Final = SinkKind(
     open=_open_directory,
     survey=_survey_directory,
     on_spark=_NOT_ON_SPARK,
+    has_definitions=lambda options: options.layout == "ticdc",
     extra="arrow",
 )

@@ -46,6 +46,7 @@ class StorageSink:
         self.name = name
         self.target = store.name
         self.reads_rows = form.reads_rows
+        self.tells_definitions = not layout.has_statements
         self._feed: Final = feed
         self._store: Final = store
         self._ledger: Final = ledger

@@ -34,6 +34,8 @@ from .store import Store
 from .ticdc_schema import KEY_COLUMNS, columns_of, schema_checksum, schema_name, schema_text
 
 _PREFIX: Final = "CDC"
+_MOST_BYTES: Final = 240
+"""Longest name of a table or schema: file systems take 255 bytes, with the suffix of a table's file."""
 
 
 class _Known(Struct, frozen=True):
@@ -145,7 +147,8 @@ class TicdcLayout:
 def _folder(schema: str, name: str) -> str:
     """Return a table's folder. Raises SinkError for names that TiCDC's layout can't contain."""
     for part in (schema, name):
-        if part in (".", "..", HIDDEN) or "/" in part or not part.isprintable():
+        is_reserved = part in (".", "..", HIDDEN)
+        if is_reserved or "/" in part or not part.isprintable() or len(part.encode()) > _MOST_BYTES:
             raise SinkError(
                 f"table {schema}.{name}: the layout ticdc can't have a folder of this name: leave the table "
                 'out, or give layout = "tables"'

@@ -10,11 +10,12 @@ from typing import Any, Final
 from zlib import crc32
 
 from ...events import Column, Table, Ts
-from ..encoding.definition import definition_of, display_width, type_name
+from ..encoding.definition import display_width, has_digits, type_name
 from ..encoding.json_text import html
 from ..encoding.sql_default import spelled
 
 _VERSION: Final = 1
+_SCALED: Final = ("float", "double", "time", "datetime", "timestamp")
 _LENGTHS: Final = (0xFF, 0xFFFF, 0xFF_FFFF, 0xFFFF_FFFF)
 """Longest texts and blobs, by the bytes of their length, from 1."""
 
@@ -79,9 +80,9 @@ def _column(table: Table, place: int, column: Column) -> dict[str, str]:
     found = {"ColumnName": column.name, "ColumnType": bare + " UNSIGNED" * is_unsigned}
     if column.default is not None and column.default.upper() != "NULL" and column.kind != "bit":
         found["ColumnDefault"] = spelled(column)
-    if precision := _precision(table, column):
+    if precision := _precision(column):
         found["ColumnPrecision"] = str(precision)
-    if column.kind == "decimal" or (column.kind in ("time", "datetime", "timestamp") and column.scale):
+    if column.kind == "decimal" or (column.kind in _SCALED and column.scale):
         found["ColumnScale"] = str(column.scale)
     if not column.nullable:
         found["ColumnNullable"] = "false"
@@ -90,15 +91,17 @@ def _column(table: Table, place: int, column: Column) -> dict[str, str]:
     return found
 
 
-def _precision(table: Table, column: Column) -> int:
+def _precision(column: Column) -> int:
     """Return the length that TiCDC writes for a column; 0 if it writes none."""
     match column.kind:
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
-            return display_width(definition_of(table), column)
+            return display_width(column)
         case "decimal" | "bit" | "char" | "varchar" | "binary" | "varbinary":
             return column.length
         case "text" | "blob":
             return _LENGTHS[(column.length or 2) - 1]
+        case "float" | "double" if has_digits(column):
+            return column.length
         case "float":
             return 12
         case "double":

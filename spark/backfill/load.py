@@ -10,6 +10,7 @@ from ...errors import CheckpointError, Retryable
 from ...events import Checkpoint, Item, row_count
 from ...sink import Delivery, Sink
 from ...sink.delivery import ReplayRequired
+from ...sink.sink import closing
 from ..offsets.offset import Offset
 from .replay import Replay
 from .retry_deadline import RetryDeadline
@@ -27,15 +28,14 @@ def load_sink(replay: Replay, end: Offset, sink: Sink, told: Told | None, patien
     """
     patience = RetryDeadline(patience_seconds)
     while True:
-        try:
-            at = sink.open()
-            if at is None or not _is_loaded(sink, at, end):
-                _deliver(replay, sink, at, end, patience, told)
-            return
-        except Retryable as error:  # ReplayRequired among them: it begins again at the sink's checkpoint
-            patience.wait(error)
-        finally:
-            sink.close()
+        with closing(sink):
+            try:
+                at = sink.open()
+                if at is None or not _is_loaded(sink, at, end):
+                    _deliver(replay, sink, at, end, patience, told)
+                return
+            except Retryable as error:  # ReplayRequired among them: it begins again at the sink's checkpoint
+                patience.wait(error)
 
 
 def _is_loaded(sink: Sink, at: Checkpoint, end: Offset) -> bool:

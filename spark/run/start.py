@@ -16,6 +16,7 @@ from ...errors import ConfigError
 from ...events import Batch, Checkpoint, SparkQuery
 from ...sink import Sink
 from ...sink.registry import open_given
+from ...sink.sink import closing
 from ..offsets.offset import Offset
 from ..write.files import Files
 from ..write.options import WriteOptions
@@ -60,10 +61,8 @@ def reject_own_tables(sink: SinkOptions) -> None:
 
 def find_start(sink: Sink) -> Start | Checkpoint | None:
     """Return the start of the sink's query, or a checkpoint that isn't taken over yet, or None."""
-    try:
+    with closing(sink):
         at = sink.open()
-    finally:
-        sink.close()
     if at is None:
         return None
     if not isinstance(at.owner, SparkQuery):
@@ -73,14 +72,12 @@ def find_start(sink: Sink) -> Start | Checkpoint | None:
 
 def take_over(sink: Sink, partitions: int) -> Start:
     """Mark a loaded target as owned by Spark, and return its query's start. Raises as sinks do."""
-    try:
+    with closing(sink):
         at = sink.open()
         assert at is not None
         taken = Checkpoint(at.ts + 1, at.position, None, at.source, SparkQuery(partitions))
         sink.write(Batch([], taken))
         sink.flush()
-    finally:
-        sink.close()
     return Start(Offset(at.ts, at.position, at.source), partitions)
 
 

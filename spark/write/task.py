@@ -15,6 +15,7 @@ from ...errors import Retryable
 from ...events import Checkpoint, Item
 from ...sink import Delivery, ReplayRequired, Sink
 from ...sink.kind import ByRows
+from ...sink.sink import closing
 from .files import Files, Made
 from .options import WriteOptions
 from .order import Ordered
@@ -40,10 +41,8 @@ def write_partition(options: WriteOptions, place: Place, batches: Iterable[pa.Re
     if options.is_files:
         return _into_files(Files(options), place, chain(some, items), loads)
     task = _Task(options, _open(options, place), place)
-    try:
+    with closing(task.sink):
         task.write(chain(some, items), loads)
-    finally:
-        task.sink.close()
     return Made(place)
 
 
@@ -63,15 +62,13 @@ def _open(options: WriteOptions, place: Place) -> Sink:
 
 def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: bool) -> Made:
     folder, sink = files.begin(place)
-    sink.open()
-    try:
+    with closing(sink):
+        sink.open()
         delivery = Delivery(sink, _begins(place, place.start, loads))
         for some in items:
             delivery.accept(some)
             delivery.run(0.0)
         delivery.flush(0.0)
-    finally:
-        sink.close()
     return files.end(place, folder)
 
 

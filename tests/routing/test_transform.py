@@ -13,9 +13,11 @@ from tidemill.errors import ConfigError, SinkError
 from tidemill.events import (
     AddColumn,
     ChangeColumn,
+    ChangeDetails,
     ChangeKey,
     Column,
     CreateTable,
+    Details,
     DropColumn,
     RenameTables,
     Table,
@@ -126,6 +128,15 @@ EMAIL = USERS.columns[1]
 def test_a_schema_change_concerns_the_columns_that_are_kept(section, action, left):
     (found,) = stage(**section).apply([alter(7, USERS, "alter", action)])
     assert getattr(found, "actions", ()) == (() if left is None else (left,))
+
+
+def test_changes_of_definitions_are_left_out_unless_the_sink_executes_them():
+    changed = alter(7, USERS, "ALTER this", ChangeDetails(Details(), Details(comment="more"), USERS))
+    (found,) = stage(drop=["age"]).apply([changed])
+    assert (found.commit_ts, getattr(found, "actions", ())) == (7, ())
+    rules = transforms_of([{"tables": ["shop.users"], "drop": ["age"]}])
+    with pytest.raises(SinkError, match='copied by definition: use copy = "columns"'):
+        TransformStage(rules, needs_key=True, copies_definitions=True).apply([changed])
 
 
 @pytest.mark.parametrize(

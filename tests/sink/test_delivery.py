@@ -4,7 +4,17 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.errors import Retryable, SinkError
-from tidemill.events import AddColumn, Batch, Checkpoint, Chunk, Column, Ddl, TableProgress
+from tidemill.events import (
+    AddColumn,
+    Batch,
+    ChangeDetails,
+    Checkpoint,
+    Chunk,
+    Column,
+    Ddl,
+    Details,
+    TableProgress,
+)
 from tidemill.sink.delivery import Delivery, DeliveryOptions, ReplayRequired
 from tidemill.sink.python import PythonSink
 from tidemill.sink.reached import Reached
@@ -71,6 +81,24 @@ def test_what_waits_is_one_batch():
     assert work.run(0) is None
     assert script.calls == [[1, 2, 3, 4], "flush"]
     assert work.told == [at(3)]
+
+
+@pytest.mark.parametrize(("ability", "items"), [("", 0), ("copies_definitions", 1), ("tells_definitions", 1)])
+def test_sinks_of_definitions_get_changes_of_details(ability, items):
+    written = []
+
+    class Noting(Script):
+        def write(self, batch):
+            super().write(batch)
+            written.extend(item for item in batch.items if isinstance(item, Ddl))
+
+    script = Noting()
+    setattr(script, ability or "no_ability", True)
+    work = delivery(script)
+    work.accept([alter(1, ORDERS, "ALTER", ChangeDetails(Details(), Details(comment="more"), ORDERS))])
+    work.run(0)
+    assert len(written) == items
+    assert work.told == [at(1)]
 
 
 def test_a_batch_ends_at_the_first_transaction_that_fills_it():

@@ -47,6 +47,7 @@ def test_each_row_is_a_line_of_the_encoding(tmp_path, encoding):
     feed(opened(path, format=encoding), [transaction(2, *rows)])
     found = path.read_text().splitlines()
     if encoding == "simple":
+        assert json.loads(found.pop(0))["type"] == "BOOTSTRAP"
         assert json.loads(found.pop())["type"] == "WATERMARK"
     assert len(found) == 3
     if encoding != "csv":

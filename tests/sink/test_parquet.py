@@ -249,6 +249,22 @@ def test_names_that_are_no_file_names_are_escaped(directory, store):
     assert [path.name for path in directory.glob("table=a*")] == ["table=a%2Fb.%2E%2Ec%20d%2E%C3%A9"]
 
 
+def test_a_name_that_is_too_long_for_a_folder_ends_in_a_digest(directory, store):
+    tables = [Table("目" * 60, "録" * 50 + end, (Column("id", "int"),)) for end in "ab"]
+    feed(
+        ParquetSink("copy", directory, store),
+        [transaction(1, *[insert(table, number) for number, table in enumerate(tables)], chunk=Chunk(""))],
+    )
+    folders = sorted(directory.glob("table=%E7%9B%AE*~*"))
+    assert [len(path.name) for path in folders] == [200, 200]
+    found = {}
+    for path in folders:
+        [file] = path.glob("*/*.parquet")
+        [row] = pq.read_table(file, partitioning=None).to_pylist()
+        found[json.loads(pq.read_schema(file).metadata[b"tidemill.table"])["name"]] = row["after"]["id"]
+    assert found == {"録" * 50 + "a": 0, "録" * 50 + "b": 1}
+
+
 def follow(sink: ParquetSink, *timestamps: int) -> None:
     for ts in timestamps:
         sink.write(batch(transaction(ts, insert(ORDERS, ts, "x"))))
@@ -523,6 +539,52 @@ def test_a_full_disk_is_an_error_that_says_so(directory, store, monkeypatch):
     follow(again, 1)
     again.close()
     assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1]
+
+
+def test_rows_that_close_cannot_write_stay_for_the_next_start(directory, store, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", "rows.parquet")
+
+    sink = ParquetSink("copy", directory, store, clock=ManualClock())
+    sink.open()
+    follow(sink, 1)
+    monkeypatch.setattr(pq, "write_table", full)
+    message = (
+        rf"can't write {directory}: No space left on device \(rows\.parquet\); acknowledged rows wait in its "
+        "journal, and the next start writes their files"
+    )
+    with pytest.raises(SinkError, match=message):
+        sink.close()
+    sink.close()
+    monkeypatch.undo()
+    again = ParquetSink("copy", directory, store, clock=ManualClock())
+    assert again.open() == at(1)
+    again.close()
+    assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1]
+
+
+def test_an_open_transaction_does_not_keep_acknowledged_rows_from_their_files(directory, store):
+    sink = ParquetSink("copy", directory, store, ParquetOptions(file_bytes=1000), ManualClock())
+    sink.open()
+    follow(sink, 1)
+    while len(list((directory / "_tidemill").iterdir())) == 1:
+        sink.write(batch(transaction(2, insert(ORDERS, 2, "x"), last=False)))
+    sink.close()
+    assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1]
+
+
+def test_a_timer_that_could_not_write_is_an_error_at_the_end(directory, store, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    clock = ManualClock()
+    sink = ParquetSink("copy", directory, store, ParquetOptions(flush_seconds=60), clock)
+    sink.open()
+    follow(sink, 1)
+    monkeypatch.setattr(pq, "write_table", full)
+    clock.advance(60)
+    with pytest.raises(SinkError, match=r"can't write .*/archive: No space left on device"):
+        sink.close()
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,13 @@ def encode(encoder: Encoder, events: Sequence[dict[str, Any]]) -> list[Message] 
                     return None
                 found += encoder.ddl(ddl)
             case _:
-                found += encoder.rows([row_change(event)])
+                found += of_rows(encoder, [event])
     return found
 
 
-def encode_batch(encoder: Encoder, events: Sequence[dict[str, Any]]) -> list[Message]:
-    return encoder.rows([row_change(event) for event in events])
+def of_rows(encoder: Encoder, events: Sequence[dict[str, Any]]) -> list[Message]:
+    """Return the messages of these rows, without the definitions before them."""
+    return [message for message in encoder.rows([row_change(event) for event in events]) if message.rows]
 
 
 def option_sets(file: str) -> list[Any]:
@@ -61,7 +62,7 @@ def differences(
         if (one.encoding, json.dumps(one.options)) != (encoding, options) or known(one):
             continue
         try:
-            messages = (encode_batch if one.batched else encode)(make(one), one.events)
+            messages = (of_rows if one.batched else encode)(make(one), one.events)
         except TidemillError as error:
             if not one.error:
                 found.append(f"{one}: {error}")

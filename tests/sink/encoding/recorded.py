@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from tidemill.codec.tidb.column_type import ColumnFlag
 from tidemill.codec.tidb.table import to_table
 from tidemill.codec.tidb.table_info import TableInfo, decode_table_info
 from tidemill.events import (
@@ -39,11 +38,6 @@ VECTORS = Path(__file__).parents[2] / "vectors" / "encodings"
 NOW = 1_700_000_000_000
 
 _VECTOR = 225
-_YEAR = 13
-_ZEROFILL = 64
-_DEFAULT_WIDTHS = {
-    "tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20),
-}  # fmt: skip
 
 
 class Recorded(NamedTuple):
@@ -117,10 +111,6 @@ def definition_for(event: dict[str, Any]) -> Definition:
     return _definitions()[event["create_sql"]]
 
 
-def after_ddl(event: dict[str, Any]) -> dict[str, Any] | None:
-    return next((line for line in lines("tables") if line.get("id") == event["id"]), None)
-
-
 @cache
 def definition_of_table(table: Table) -> Definition:
     known = (one for one in _definitions().values() if one.table is table or one.table == table)
@@ -161,22 +151,10 @@ def _described(table: Table, info: TableInfo, table_id: int, version: int) -> De
             if index.unique and not any(table.columns[place].nullable for place in index.columns):
                 handle = index.columns
                 break
-    widths = {}
-    for column in info.columns:
-        place = places.get(column.name)
-        kind = "" if place is None else table.columns[place].kind
-        usual = _DEFAULT_WIDTHS.get(kind, (column.length, column.length))
-        if column.length != usual[bool(column.flags & ColumnFlag.UNSIGNED)]:
-            widths[column.name] = column.length
     return Definition(
         table,
         handle_key=handle,
         indexes=tuple(indexes),
-        zerofill=frozenset(
-            column.name for column in info.columns if column.flags & _ZEROFILL and column.type != _YEAR
-        ),
-        generated=frozenset(column.name for column in info.columns if column.stored),
-        widths=widths,
         table_id=table_id,
         version=version,
     )

@@ -54,4 +54,5 @@ def test_rows_together_are_the_same_as_one_by_one(name: str, registry: SchemaReg
     if name == "maxwell":
         rows = [row for row in rows if all(column.kind != "vector" for column in row.table.columns)]
     assert len({row.table for row in rows}) > 1
-    assert encoder.rows(rows) == [message for row in rows for message in encoder.rows([row])]
+    together = [message for message in encoder.rows(rows) if message.rows]
+    assert together == [message for row in rows for message in encoder.rows([row])]

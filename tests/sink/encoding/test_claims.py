@@ -74,12 +74,14 @@ def encode(
     given |= {"claim-check-storage-uri": URI} | ENOUGH[encoding]
     if encoding == "open-protocol":
         given["max-batch-size"] = 1
-    return make_encoder(encoding.split()[0], given, lambda: now, claims=kept).rows(rows)
+    encoder = make_encoder(encoding.split()[0], given, lambda: now, claims=kept)
+    return [message for message in encoder.rows(rows) if message.rows]
 
 
 def encode_whole(encoding: str, rows: list[RowChange], **options: Any) -> list[Message]:
     batch = {"max-batch-size": 1} if encoding == "open-protocol" else {}
-    return make_encoder(encoding.split()[0], {**ENOUGH[encoding], **batch, **options}, lambda: 5).rows(rows)
+    encoder = make_encoder(encoding.split()[0], {**ENOUGH[encoding], **batch, **options}, lambda: 5)
+    return [message for message in encoder.rows(rows) if message.rows]
 
 
 def document(encoding: str, message: Message) -> dict[str, Any]:

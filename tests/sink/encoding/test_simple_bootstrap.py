@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.events import Column, RowChange, Table
+from tidemill.events import Column, CreateTable, Ddl, RowChange, Table
 from tidemill.sink.encoding.definition import Definition, TableIndex
 from tidemill.sink.encoding.encodings import make_encoder
 
@@ -79,5 +79,13 @@ def test_a_definition_comes_again_after_the_options_seconds() -> None:
     assert found == [2, 1, 2, 1]
 
 
-def test_without_these_options_definitions_come_with_their_statements_only() -> None:
-    assert kinds(make_encoder("simple", {}, lambda: 0), T) == ["INSERT"]
+def test_without_these_options_a_definition_comes_once_before_its_first_rows() -> None:
+    encoder = make_encoder("simple", {}, lambda: 0)
+    assert kinds(encoder, T, T) == ["BOOTSTRAP", "INSERT", "INSERT"]
+    assert kinds(encoder, T) == ["INSERT"]
+
+
+def test_without_these_options_a_statement_tells_the_definition() -> None:
+    encoder = make_encoder("simple", {}, lambda: 0)
+    encoder.ddl(Ddl(1, 1, "src", "s", "t", "CREATE TABLE t …", (CreateTable(T),)))
+    assert kinds(encoder, T) == ["INSERT"]

@@ -156,3 +156,11 @@ def test_files_appear_after_some_time_or_rows(tmp_path):
     assert sink.progress() == at(3)
     sink.close()
     assert len(place.objects()) == 2
+
+
+def test_a_table_whose_name_is_too_long_for_a_folder_has_one_that_ends_in_a_digest(tmp_path):
+    table = replace(ORDERS, name="録" * 50)
+    [found] = written(tmp_path, [transaction(NOON, insert(table, 1, "a"))], format="ndjson")
+    folder = found.partition("/")[0]
+    assert folder.startswith("table=shop.%E9%8C%B2")
+    assert len(folder) == 200

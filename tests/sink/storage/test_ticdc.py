@@ -344,7 +344,7 @@ def test_while_tables_are_loaded_metadata_is_not_written(tmp_path):
     assert "metadata" not in place.objects()
 
 
-@pytest.mark.parametrize("name", ["a/b", "..", "a\nb"])
+@pytest.mark.parametrize("name", ["a/b", "..", "a\nb", pytest.param("録" * 81, id="too long")])
 def test_names_that_are_no_folders_are_refused(tmp_path, name):
     table = replace(ORDERS, name=name)
     with pytest.raises(
