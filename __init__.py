@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from .compare import Diff as Diff
     from .compare import Difference as Difference
     from .compare import TableResult as TableResult
-    from .compare import open_diff as diff  # noqa: F401
+    from .compare import open_diff
     from .embedded import ArrowBatch as ArrowBatch
     from .embedded import FollowHandle as FollowHandle
     from .embedded import MergeHandle as MergeHandle
     from .embedded import OpenFeed as OpenFeed
     from .embedded import follow as follow
     from .embedded import merge as merge
-    from .embedded import open_feed as open  # noqa: A004, F401
+    from .embedded import open_feed
     from .engine.locks import locks as locks
     from .engine.locks import unlock as unlock
     from .engine.status import FeedStatus as FeedStatus
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .events import AddColumn as AddColumn
     from .events import Batch as Batch
     from .events import ChangeColumn as ChangeColumn
+    from .events import ChangeDetails as ChangeDetails
     from .events import ChangeKey as ChangeKey
     from .events import Checkpoint as Checkpoint
     from .events import Column as Column
@@ -70,6 +71,9 @@ if TYPE_CHECKING:
     from .sink.registry import open_dead_letters as open_dead_letters
     from .sorter import SorterOptions as SorterOptions
     from .timeline import GroupOptions as GroupOptions
+
+    diff = open_diff
+    open = open_feed  # noqa: A001
 
 __version__ = "0.1.0"
 
@@ -110,6 +114,7 @@ _HOMES = {
     "AddColumn": ".events",
     "Batch": ".events",
     "ChangeColumn": ".events",
+    "ChangeDetails": ".events",
     "ChangeKey": ".events",
     "Checkpoint": ".events",
     "Column": ".events",
@@ -148,10 +153,12 @@ _INSIDE = {"diff": "open_diff", "open": "open_feed"}
 __all__ = [*_HOMES, "__version__"]
 
 
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name], __name__), _INSIDE.get(name, name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # with it, a type checker takes any name for one of this module's
+
+    def __getattr__(name: str) -> object:
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name], __name__), _INSIDE.get(name, name))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

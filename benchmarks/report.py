@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 Result: TypeAlias = dict[str, Any]
-"""`bench`, `settings`, `figures`, `yardstick` and `ratio`; a ratio above 1 beats the yardstick."""
+"""`bench`, `unit`, `settings`, `figures`, `yardstick` and `ratio`; a ratio above 1 beats the yardstick."""
 
 
 def _actors(**settings: Any) -> Result:
@@ -174,13 +174,50 @@ BENCHES: Mapping[str, Callable[..., Result]] = {
 }
 
 
+_ROWS = "rows per second"
+UNITS: Mapping[str, str] = {
+    "actors": "per second",
+    "columns": f"{_ROWS} of one core",
+    "sorter": "million events per second; p50, p99: milliseconds",
+    "mysql": _ROWS,
+    "runs": f"{_ROWS} of CPU time",
+    "catalog": "in each name",
+    "snapshot": _ROWS,
+    "sink": f"committed {_ROWS}",
+    "encodings": f"{_ROWS} of CPU time",
+    "kafka": _ROWS,
+    "parquet": f"{_ROWS}, of the clock or of CPU time",
+    "storage": _ROWS,
+    "merge": "entries per second",
+    "diff": _ROWS,
+    "shards": _ROWS,
+    "puller": "million changes per second",
+    "pump": "thousand binlogs per second",
+    "mount": _ROWS,
+    "tikv": _ROWS,
+    "flight": _ROWS,
+    "backfill": _ROWS,
+    "spark": _ROWS,
+    "spark-typed": f"{_ROWS} of CPU time",
+}
+"""Units of the figures whose names don't end in one, such as `_seconds`, `_ms` or `_bytes`."""
+
+
+def measured(name: str, **settings: Any) -> Result:
+    """Run a benchmark; return its result with the `unit` of its figures."""
+    result = BENCHES[name](**settings)
+    return {"bench": result.pop("bench"), "unit": UNITS[name], **result}
+
+
 def report(result: Result) -> str:
     """Return a result as a table: each figure with its yardstick and their ratio."""
     settings = ", ".join(
         f"{key} {value:,}" if isinstance(value, int) else f"{key} {value}"
         for key, value in result["settings"].items()
     )
-    lines = [f"{result['bench']} ({settings})"]
+    lines = [f"{result['bench']} ({settings})", f"  unit: {result['unit']}"]
+    if "note" in result:
+        lines.append(f"  {result['note']}")
     yardstick, ratio = result["yardstick"], result["ratio"]
     for name, figure in result["figures"].items():
         line = f"  {name:<24} {_number(figure):>14}"

@@ -15,6 +15,7 @@ from threading import Event, active_count
 from typing import Any
 
 from ..actors import ActorSystem, PooledActor, PooledRef, SystemClock
+from ..errors import ConfigError
 from ..events import PUT, Changes, KvChange, Sorted, Ts
 from ..sorter import EventSorter, SorterOptions, open_sorter
 from ..testing.workload import FIRST_TS, Window, w1, w1_by_table
@@ -24,6 +25,9 @@ IDLE_SECONDS = 0.005
 RATES = ("write", "fetch", "write_fetch", "both")
 """Figures that are better if larger."""
 MODES = ("write", "fetch", "both", "latency", "tables")
+_IN_MEMORY = (
+    "everything stayed in memory, and the disk wasn't used: give more --events, or a smaller --memory-tier"
+)
 _now = SystemClock().now
 
 
@@ -47,7 +51,7 @@ def run(
     a process of its own, in turn; the best round counts.
     """
     if mode not in MODES:
-        raise ValueError(f"mode {mode!r}: one of {', '.join(MODES)}")
+        raise ConfigError(f"--mode: no mode {mode!r}; accepted: {', '.join(MODES)}")
     settings = {
         "engine": engine,
         "tables": tables,
@@ -64,8 +68,11 @@ def run(
                 found.setdefault(subject, []).append(process.submit(_measure, subject, settings).result())
     best = {subject: _best(results) for subject, results in found.items()}
     figures = best.pop("ours")
+    spilled = figures.get("spilled_bytes")
+    notes = {"note": _IN_MEMORY} if engine != "memory" and spilled == 0 else {}
     return {
         "bench": "sorter",
+        **notes,
         "settings": settings,
         "figures": figures,
         "yardstick": best,
@@ -196,10 +203,10 @@ class Ours:
         self._counter.reached.wait()
 
     def close(self) -> dict[str, Any]:
-        disk_bytes = self._sorter.statistics().disk_bytes
+        last = self._sorter.statistics()
         self._sorter.close()
         self._system.stop()
-        return {"disk_bytes": disk_bytes}
+        return {"disk_bytes": last.disk_bytes, "spilled_bytes": last.spilled_bytes}
 
 
 class Theirs:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
+from .. import __version__
 from ..errors import ConfigError, TidemillError
 from . import diff, feed, locks, replay, requests, spark
 from .bench import bench
 from .dead_letters import dead_letters
 from .drainer import drainer
+from .say import say
 
 _EXTRAS = {
     "pymysql": "mysql",
@@ -44,20 +47,35 @@ replay.add_commands(app)
 spark.add_commands(app)
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        say(f"tidemill {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """Options of every command."""
+
+
 def main() -> None:
     """The console script: errors are one sentence on stderr, and status 1 (2 for options)."""
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # else gRPC logs each connection that ends
     try:
         app()
     except ConfigError as error:
-        typer.echo(f"tidemill: {error}", err=True)
+        say(f"tidemill: {error}", err=True)
         sys.exit(2)
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        typer.echo(f"tidemill: this needs: pip install 'tidemill[{extra}]' ({error})", err=True)
+        say(f"tidemill: this needs: pip install 'tidemill[{extra}]' ({error})", err=True)
         sys.exit(2)
     except TidemillError as error:
-        typer.echo(f"tidemill: {error}", err=True)
+        say(f"tidemill: {error}", err=True)
         sys.exit(1)

@@ -185,7 +185,7 @@ def bench_tikv(as_json: Json = False) -> None:
 
 
 def _bench(name: str, as_json: bool, **settings: Any) -> None:
-    from ..benchmarks.report import BENCHES, report
+    from ..benchmarks.report import measured, report
 
-    result = BENCHES[name](**settings)
+    result = measured(name, **settings)
     typer.echo(json.dumps(result) if as_json else report(result))

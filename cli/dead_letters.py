@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ..codec.exact_json import encode_values
 from ..errors import ConfigError
 from .flags import DataDir, Json, Name, RequiredFile, feed_tables
+from .say import say
 
 if TYPE_CHECKING:
     from ..sink.dead_letters import DeadLetter, DeadLetters
@@ -64,7 +65,7 @@ def list_letters(
 ) -> bool:
     """Print dead letters with table, key, operation, commit ts and reason, in order."""
     for letter in letters.list(table, number):
-        typer.echo(_json(owner, letter) if as_json else _line(owner, letter))
+        say(_json(owner, letter) if as_json else _line(owner, letter))
     return False
 
 
@@ -78,7 +79,7 @@ def retry(owner: str, letters: DeadLetters, table: str | None, number: int | Non
         return bool(result.left)
     typer.echo(f"{owner}: {len(result.applied)} applied")
     for letter in result.left:
-        typer.echo(f"rejected again: {_line(owner, letter)}")
+        say(f"rejected again: {_line(owner, letter)}")
     return bool(result.left)
 
 

@@ -13,6 +13,7 @@ import typer
 from ..engine.stopping import set_by_signals
 from ..errors import ConfigError, TidemillError
 from .flags import DataDir, Json, Name, RequiredFile, feed_tables
+from .say import say
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -56,7 +57,7 @@ def diff(
                 open_diff(found, table or (), sink=sink, rows_per_second=rate, wait=wait)
             )
             if warning := compared.warning:
-                typer.echo(f"tidemill: {warning}", err=True)
+                say(f"tidemill: {warning}", err=True)
             script = stack.enter_context(Script(fix, compared.target.begin_script())) if fix else None
             progress = stack.enter_context(Progress(sys.stderr))
             for one in compared:
@@ -69,12 +70,12 @@ def diff(
                 elif apply:
                     more["repaired"] = one.settled and compared.apply()
                 note = "" if not more else ": repaired" if more["repaired"] else ": not repaired"
-                typer.echo(json_of(one, **more) if as_json else f"{line_of(one)}{note}")
+                say(json_of(one, **more) if as_json else f"{line_of(one)}{note}")
     except Stopped:
         typer.echo("tidemill: stopped before the end", err=True)
         raise typer.Exit(2) from None
     except TidemillError as error:
-        typer.echo(f"tidemill: {error}", err=True)
+        say(f"tidemill: {error}", err=True)
         raise typer.Exit(2) from None
     if not equal:
         raise typer.Exit(1)

@@ -15,15 +15,18 @@ from rich.console import Console
 
 from ..engine.metrics import metrics_text
 from ..engine.progress import explanation, open_progress, panel
-from ..engine.status import FeedStatus, StatusFile
+from ..engine.status import StatusFile
 from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
 from ..spark.run.options import SECTION, spark_options
-from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables
+from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, directory_of, feed_tables
+from .say import say
 from .spark import Directory, Master, Settings, settings_of_spark
 
 SHOW_SECONDS = 0.25
 """Pause between updates of a running feed's status."""
+PLAIN_WIDTH = 4096
+"""Width of a status that isn't printed on a terminal: nothing is cut."""
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -122,7 +125,6 @@ def run_local(found: dict[str, Any], as_json: bool) -> None:
 
 def status(
     file: FeedFile = None,
-    name: Name = None,
     data_dir: DataDir = None,
     as_json: Json = False,
     prometheus: Annotated[
@@ -130,24 +132,25 @@ def status(
     ] = False,
 ) -> None:
     """Print the state of a feed, running or not."""
-    found = _load(file, name, data_dir)
+    found = StatusFile(directory_of(file, data_dir)).load()
     if prometheus:
         typer.echo(metrics_text(found))
     elif as_json:
         typer.echo(msgspec.json.encode(found))
     else:
-        Console(width=None if sys.stdout.isatty() else 160).print(panel(found))
+        Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH).print(panel(found))
     if found.state == "failed":
         raise typer.Exit(1)
 
 
-def explain(
-    file: FeedFile = None, name: Name = None, data_dir: DataDir = None, as_json: Json = False
-) -> None:
+def explain(file: FeedFile = None, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Say why a feed is slow or stuck: what waits on what, and since when."""
-    found = _load(file, name, data_dir)
+    found = StatusFile(directory_of(file, data_dir)).load()
     lines = explanation(found, found.waits)
-    typer.echo(json.dumps(lines) if as_json else "\n".join(lines))
+    if as_json:
+        typer.echo(json.dumps(lines))
+    else:
+        say(*lines)
 
 
 def check(
@@ -175,12 +178,6 @@ def check(
         if as_json:
             typer.echo(json.dumps({"level": finding.level, "about": finding.about, "text": finding.text}))
         else:
-            typer.echo(f"{finding.level:7} {finding.about}: {finding.text}")
+            say(f"{finding.level:7} {finding.about}: {finding.text}")
     if any(finding.level == "error" for finding in findings):
         raise typer.Exit(1)
-
-
-def _load(file: Path | None, name: str | None, data_dir: Path | None) -> FeedStatus:
-    from ..engine.options import feed_directory
-
-    return StatusFile(feed_directory(feed_tables(file, None, None, None, name, data_dir))).load()

@@ -32,7 +32,7 @@ def feed_tables(
     name: str | None,
     data_dir: Path | None,
 ) -> dict[str, Any]:
-    """Return the file's tables, overridden by flags."""
+    """Return the file's tables, overridden by flags. Raises ConfigError."""
     found = config.read(file) if file is not None else {}
     if source is not None or tables:
         section = found.setdefault("source", {})
@@ -49,3 +49,12 @@ def feed_tables(
     if data_dir is not None:
         found["data_dir"] = str(data_dir)
     return found
+
+
+def directory_of(file: Path | None, data_dir: Path | None) -> Path:
+    """Return a feed's data directory, for commands that only read there: other keys of the file may name
+    variables that aren't set here. Raises ConfigError."""
+    from ..engine.options import feed_directory
+
+    found = config.read(file, ("data_dir",)) if file is not None else {}
+    return data_dir if data_dir is not None else feed_directory(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -11,7 +10,8 @@ import typer
 from ..engine.locks import locks as find_locks
 from ..engine.locks import unlock as request_unlock
 from ..sharding import FeedWait
-from .flags import DataDir, Json, Name, RequiredFile, feed_tables
+from .flags import DataDir, Json, RequiredFile, directory_of
+from .say import say
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -19,23 +19,23 @@ def add_commands(app: typer.Typer) -> None:
         app.command()(command)
 
 
-def locks(file: RequiredFile, name: Name = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+def locks(file: RequiredFile, data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the schema changes of merged tables that wait for shards, as of the feed's last status."""
-    found = find_locks(_directory(file, name, data_dir))
+    found = find_locks(directory_of(file, data_dir))
     if as_json:
         typer.echo(msgspec.json.encode(found))
         return
     for lock in found:
-        typer.echo(
-            f"{lock.id}: {lock.statement}\n"
+        say(
+            f"{lock.id}: {lock.statement}",
             f"  owner: {lock.owner}, {lock.seconds:.0f} s ago; {lock.held_rows} rows held"
             f"{'; more are read again later' if lock.seeks else ''}"
-            f"{f'; {lock.further} further changes' if lock.further else ''}\n"
-            f"  made it: {', '.join(lock.synced)}\n"
-            f"  waits for: {', '.join(lock.unsynced)}"
+            f"{f'; {lock.further} further changes' if lock.further else ''}",
+            f"  made it: {', '.join(lock.synced)}",
+            f"  waits for: {', '.join(lock.unsynced)}",
         )
         for one in lock.feeds:
-            typer.echo(f"  feed {one.feed}: {_feed(one)}")
+            say(f"  feed {one.feed}: {_feed(one)}")
     if not found:
         typer.echo("no schema change waits for shards")
 
@@ -51,20 +51,19 @@ def unlock(
         str, typer.Option(metavar="FEED", help="no feed waits for this one any more; it has left for good")
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would happen")] = False,
-    name: Name = None,
     data_dir: DataDir = None,
 ) -> None:
     """Resolve a schema change although some shards haven't made it; the feed does it when it runs."""
     action = "skip" if skip else "exec"
     for sentence in request_unlock(
-        _directory(file, name, data_dir),
+        directory_of(file, data_dir),
         lock,
         owner=owner,
         action=action,
         force_remove=force_remove,
         dry_run=dry_run,
     ):
-        typer.echo(f"{'would ' if dry_run else ''}{sentence}")
+        say(f"{'would ' if dry_run else ''}{sentence}")
 
 
 def _feed(one: FeedWait) -> str:
@@ -78,9 +77,3 @@ def _feed(one: FeedWait) -> str:
     else:
         said = f"made it {one.seconds:.0f} s ago; waits until it is executed"
     return said if one.is_running else f"{said}; not running"
-
-
-def _directory(file: Path, name: str | None, data_dir: Path | None) -> Path:
-    from ..engine.options import feed_options
-
-    return feed_options(feed_tables(file, None, None, None, name, data_dir)).data_dir

@@ -17,6 +17,7 @@ from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
 from ..events import Ts, compose_ts, timestamp
 from .flags import DataDir, Json, Tables
+from .say import say
 
 if TYPE_CHECKING:
     from ..engine.replay import Replay, Summary
@@ -142,6 +143,6 @@ def _print(found: Summary, as_json: bool) -> None:
         return
     typer.echo(f"after ts {found.begin_ts} up to {found.end_ts}: {found.transactions:,} transactions")
     for table, changes in sorted(found.changes.items()):
-        typer.echo(f"{table}: " + ", ".join(f"{count:,} {op}" for op, count in changes.items()))
+        say(f"{table}: " + ", ".join(f"{count:,} {op}" for op, count in changes.items()))
     for query in found.ddls:
-        typer.echo(f"schema change: {query}")
+        say(f"schema change: {query}")

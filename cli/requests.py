@@ -12,6 +12,7 @@ from ..errors import CheckpointError, ConfigError
 from ..events import REST
 from .feed import run_local
 from .flags import DataDir, Json, Name, RequiredFile, feed_tables
+from .say import say
 
 if TYPE_CHECKING:
     from ..engine.options import FeedOptions
@@ -49,7 +50,7 @@ def snapshot(
     state = _state(options)
     when = "now" if state in RUNNING else f"when the feed runs; it is {state}"
     what = ", ".join("all tables" if name == REST else name for name in table)
-    typer.echo(f"{what}: loaded again {when}")
+    say(f"{what}: loaded again {when}")
 
 
 def resume(

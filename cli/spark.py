@@ -18,7 +18,8 @@ from ..engine.progress import open_progress
 from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
 from ..spark.run.options import spark_options
-from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, feed_tables
+from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, directory_of, feed_tables
+from .say import say
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -166,11 +167,9 @@ def compact(
             raise ConfigError(f"--plan: {plan}: {error.strerror}") from None
         found = decode_plan(text, str(plan))
         if page is None:
-            from ..engine.options import feed_directory
             from ..engine.plan_inbox import PlanInbox
 
-            directory = feed_directory(feed_tables(file, None, None, None, name, data_dir))
-            outcomes = PlanInbox(directory).hand_over(found)
+            outcomes = PlanInbox(directory_of(file, data_dir)).hand_over(found)
             _report(outcomes, _outcome_lines(outcomes), as_json)
             return
         from ..spark.analytics.analyze import compaction, page_after
@@ -200,7 +199,10 @@ def compact(
 
 
 def _report(found: Any, lines: list[str], as_json: bool) -> None:
-    typer.echo(msgspec.json.encode(found) if as_json else "\n".join(lines))
+    if as_json:
+        typer.echo(msgspec.json.encode(found))
+    else:
+        say(*lines)
 
 
 def _outcome_lines(outcomes: Iterable[Outcome]) -> list[str]:
@@ -255,4 +257,4 @@ def settings_of_spark(given: list[str] | None) -> dict[str, str]:
 
 
 def _say(text: str) -> None:
-    typer.echo(text, err=True)
+    say(text, err=True)

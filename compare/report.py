@@ -13,6 +13,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from ..actors import Clock, SystemClock
+from ..config.printable import printable
 from ..errors import ConfigError
 from .diff import Diff
 from .finding import Difference, Finding, TableResult
@@ -30,8 +31,8 @@ def json_of(finding: Finding, **more: Any) -> str:
 
 
 def line_of(finding: Finding) -> str:
-    """Return a finding as a line for people."""
-    return _difference(finding) if isinstance(finding, Difference) else _table(finding)
+    """Return a finding as a line for people; control characters are escapes."""
+    return printable(_difference(finding) if isinstance(finding, Difference) else _table(finding))
 
 
 def _difference(one: Difference) -> str:
@@ -101,7 +102,7 @@ class Progress:
         self._bar: Bar | None = None
         if stream.isatty():
             self._bar = Bar(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 TextColumn("{task.completed:,} of about {task.total:,} rows"),
                 TimeRemainingColumn(),
@@ -118,13 +119,14 @@ class Progress:
                 self._bar.reset(self._task)
         total = max(diff.rows, diff.rows_estimated)
         if self._bar is not None:
-            text = f"{diff.table} ({diff.tables_done + 1} of {diff.tables_in_all})"
+            text = f"{printable(diff.table)} ({diff.tables_done + 1} of {diff.tables_in_all})"
             self._bar.update(self._task, description=text, completed=diff.rows, total=total)
         elif now - self._shown_at >= _PLAIN_SECONDS:
             self._shown_at = now
             left = (now - self._began) / diff.rows * (total - diff.rows) if diff.rows else 0.0
             rest = f", {left:.0f} s left" if diff.rows_estimated else ""
-            print(f"{diff.table}: {diff.rows:,} of about {total:,} rows{rest}", file=self._stream, flush=True)
+            shown = printable(diff.table)
+            print(f"{shown}: {diff.rows:,} of about {total:,} rows{rest}", file=self._stream, flush=True)
 
     def __enter__(self) -> Self:
         if self._bar is not None:

@@ -20,7 +20,7 @@ from .form import FILE, Form, Text
 T = TypeVar("T")
 
 _UNITS: Final = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_SIZE: Final = re.compile(r"\s*(\d+)\s*([A-Za-z]*)\s*")
+_SIZE: Final = re.compile(r"\s*+(\d++)\s*+([A-Za-z]*+)\s*+")
 
 
 def build(

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
 from ..errors import ConfigError
 
-_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_VARIABLE: Final = re.compile(r"(\$)?\$\{(?:([A-Za-z_][A-Za-z0-9_]*)\})?")
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Read the tables of a TOML file; `${NAME}` in strings is replaced from the environment.
+def read(path: Path, only: Collection[str] | None = None) -> dict[str, Any]:
+    """Read the tables of a TOML file; `${NAME}` in strings is replaced from the environment, `$${` is `${`.
 
-    Raises ConfigError when the file can't be read, isn't TOML, or names an unset variable.
+    With `only`, the result has no other keys, and their variables needn't be set.
+
+    Raises ConfigError if the file can't be read or isn't TOML, or for an unset or unclosed variable.
     """
     try:
         tables = tomllib.loads(path.read_text("utf-8"))
@@ -24,6 +27,8 @@ def read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from None
+    if only is not None:
+        tables = {key: value for key, value in tables.items() if key in only}
     expanded: dict[str, Any] = _expand(tables, "")
     return expanded
 
@@ -31,7 +36,7 @@ def read(path: Path) -> dict[str, Any]:
 def _expand(value: Any, where: str) -> Any:
     match value:
         case str():
-            return _VARIABLE.sub(lambda found: _variable(found[1], where), value)
+            return _VARIABLE.sub(lambda found: _replaced(found, where), value)
         case dict():
             return {key: _expand(item, f"{where}.{key}" if where else key) for key, item in value.items()}
         case list():
@@ -39,7 +44,15 @@ def _expand(value: Any, where: str) -> Any:
     return value
 
 
-def _variable(name: str, where: str) -> str:
+def _replaced(found: re.Match[str], where: str) -> str:
+    if found[1]:
+        return found[0][1:]
+    name = found[2]
+    if name is None:  # what follows may be a password, and isn't shown
+        raise ConfigError(
+            f"{where}: ${{ begins a variable of the environment, as ${{NAME}}, with a closing brace; "
+            "$${ is ${ itself"
+        )
     if name not in os.environ:
         raise ConfigError(f"{where}: the environment has no variable {name}")
     return os.environ[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from ..config.url import PERCENT_ENCODE
+from ..config.url import PERCENT_ENCODE, port_problem, redacted
 from ..errors import ConfigError
 
 
@@ -14,10 +14,9 @@ def parsed(url: str) -> URL:
     try:
         found = make_url(url)
     except ArgumentError:
-        raise ConfigError(f"{url!r} is not a URL of a database") from None
+        raise ConfigError(f"{redacted(url)!r} is not a URL of a database") from None
     except ValueError:
-        reason = PERCENT_ENCODE if "@" in url else f"{url!r} has a port that is not a number"
-        raise ConfigError(reason) from None
+        raise ConfigError(port_problem(url)) from None
     if "@" in (found.host or "") or (found.host and "@" in (found.database or "")):
         raise ConfigError(PERCENT_ENCODE)
     if found.host and "/" in (found.database or ""):

@@ -25,6 +25,7 @@ from .arguments import SinkArgument, SourceArgument, read_arguments
 from .arrow_batch import ArrowBatch, InvalidDates
 
 T_co = TypeVar("T_co", bound=Item, covariant=True)
+B_co = TypeVar("B_co", bound=ArrowBatch | Ddl, covariant=True)
 
 
 @overload
@@ -141,7 +142,13 @@ class OpenFeed(Generic[T_co]):
                 self._sink.flush_is_due = True
                 self._feed.flush()
 
-    def arrow_batches(self, *, invalid_dates: InvalidDates = "fail") -> ArrowBatches:
+    @overload
+    def arrow_batches(
+        self: OpenFeed[Transaction], *, invalid_dates: InvalidDates = ...
+    ) -> ArrowBatches[ArrowBatch]: ...
+    @overload
+    def arrow_batches(self, *, invalid_dates: InvalidDates = ...) -> ArrowBatches[ArrowBatch | Ddl]: ...
+    def arrow_batches(self, *, invalid_dates: InvalidDates = "fail") -> ArrowBatches[Any]:
         """Return the changes as pyarrow RecordBatches, for `for` or `async for`; with `ddl` each Ddl too.
 
         Needs `arrow=True` of `open`. Rows that are still the source's bytes become columns without a Python
@@ -259,7 +266,7 @@ class OpenFeed(Generic[T_co]):
         self._raise_error()
 
 
-class ArrowBatches:
+class ArrowBatches(Generic[B_co]):
     """Changes as Arrow batches, in commit order, for one reader; made by `OpenFeed.arrow_batches`."""
 
     def __init__(self, feed: OpenFeed[Any], invalid_dates: InvalidDates) -> None:
@@ -268,19 +275,19 @@ class ArrowBatches:
         self._feed = feed
         self._encode = ArrowEncoder(invalid_dates).encode
 
-    def __iter__(self) -> Iterator[ArrowBatch | Ddl]:
+    def __iter__(self) -> Iterator[B_co]:
         """Yield each batch. Raises the feed's error at its end."""
         if self._feed._handover is None:
             raise UsageError("iterate over a feed inside `with tidemill.open(...) as feed`")
         return self._encoded(self._feed._handover)
 
-    def _encoded(self, handover: Handover) -> Iterator[ArrowBatch | Ddl]:
+    def _encoded(self, handover: Handover) -> Iterator[B_co]:
         for items in self._feed._received(handover):
-            yield from self._encode(items)
+            yield from cast("Iterator[B_co]", self._encode(items))
 
-    async def __aiter__(self) -> AsyncIterator[ArrowBatch | Ddl]:
+    async def __aiter__(self) -> AsyncIterator[B_co]:
         async for items in self._feed.batches():
-            for batch in self._encode(items):
+            for batch in cast("Iterator[B_co]", self._encode(items)):
                 yield batch
 
 

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from ..actors.clock import Clock, SystemClock
 from ..codec.proto import metapb
@@ -108,7 +108,7 @@ class Cluster(Faults):
         for store in self.stores.values():
             await store.change_data.scans.close()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

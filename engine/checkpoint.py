@@ -9,7 +9,7 @@ from typing import Any
 from ..codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ..errors import CheckpointError
 from ..events import CREATED, REST, STALE, Checkpoint, SnapshotProgress, TableProgress, progress_of
-from ..store.disk import replace
+from ..store import disk
 
 
 class CheckpointFile:
@@ -40,8 +40,8 @@ class CheckpointFile:
     def save(self, checkpoint: Checkpoint, length: int = 0) -> None:
         """Replace the checkpoint. Raises CheckpointError if it can't be written; the previous one stays."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            replace(self.path, (encode_checkpoint(checkpoint, length) + "\n").encode())
+            disk.make_private(self.path.parent)
+            disk.replace(self.path, (encode_checkpoint(checkpoint, length) + "\n").encode())
         except OSError as error:
             raise CheckpointError(f"can't write the checkpoint {self.path}: {error.strerror}") from error
 

@@ -28,6 +28,7 @@ from ..sources.kind import SourceContext, SourceKind, SourceOptions
 from ..sources.registry import OF_ANY, missing_url, open_kind, source_options
 from ..sources.several_options import SEVERAL, several_options
 from ..sources.source import Source
+from ..store import disk
 from .checkpoint import CheckpointFile
 from .filters import NO_FILTERS, Filters, filters_of
 from .requests import RequestFile
@@ -52,7 +53,7 @@ class SinkOptions:
     """Options of one sink."""
 
     name: str
-    url: str
+    url: str = field(repr=False)
     tables: TableFilter | None = None
     """Patterns of the feed's tables for this sink; None: all."""
     rows: tuple[RowFilter, ...] = ()
@@ -61,7 +62,7 @@ class SinkOptions:
     """Durable copy of what the sink is about to apply; None: none."""
     omissions: OmissionOptions = field(default_factory=OmissionOptions)
     """Transactions and schema changes that the sink isn't to get."""
-    section: Mapping[str, Any] = field(default_factory=dict)
+    section: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The rest of its section, unparsed."""
     given: GivenSink
     """Its kind, with the section as options of that kind."""
@@ -139,8 +140,11 @@ class FeedOptions:
 
 
 def feed_directory(found: Mapping[str, Any]) -> Path:
-    """Return the data directory of a feed with these tables."""
-    return Path(found.get("data_dir", DATA_DIR))
+    """Return the data directory of a feed with these tables. Raises ConfigError."""
+    directory = found.get("data_dir", "")
+    if not isinstance(directory, str):
+        raise ConfigError("data_dir: expected a string")
+    return Path(directory) if directory else DATA_DIR
 
 
 def feed_options(
@@ -152,8 +156,15 @@ def feed_options(
 
     `source_form` is the form of the source's options. `source_given` has precedence over them.
     """
+    if isinstance(found.get("source"), str):
+        raise ConfigError(
+            'source: expected a table: write [source], and below it url = "…" and tables = ["…"]'
+        )
+    for key in OF_ANY:
+        if key in found:
+            raise ConfigError(f"{key}: it is a key of [source] or of a [[sink]]: write it below one of them")
     config.reject_unknown(found, KEYS, "")
-    for key, kind in (("name", str), ("data_dir", str), ("until", str), ("sorter", dict)):
+    for key, kind in (("name", str), ("until", str), ("sorter", dict)):
         if key in found and not isinstance(found[key], kind):
             raise ConfigError(f"{key}: expected a {'table' if kind is dict else 'string'}")
     if not _NAME.fullmatch(found.get("name", DEFAULT_NAME)):
@@ -390,9 +401,9 @@ def sink_context(options: FeedOptions, sink: str) -> SinkContext:
 
 
 def make_data_dir(options: FeedOptions) -> None:
-    """Create the data directory. Raises ConfigError if it can't be created."""
+    """Create the data directory, for this user only. Raises ConfigError if it can't be created."""
     try:
-        options.data_dir.mkdir(parents=True, exist_ok=True)
+        disk.make_private(options.data_dir)
     except OSError as error:
         raise ConfigError(f"data_dir: {options.data_dir}: {error.strerror}") from None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..routing import TableFilter
+from ..routing import TableFilter, named
 from ..sources.source import SourceInfo, no_table_matches
 from .options import FeedOptions
 
@@ -16,11 +16,11 @@ def reject_unmatched(options: FeedOptions, found: SourceInfo) -> None:
     """Raise ConfigError for a pattern that matches no table, which would otherwise be missing silently."""
     unmatched = options.tables.unmatched(found.tables)
     if unmatched:
-        raise ConfigError(no_table_matches(unmatched))
+        raise ConfigError(no_table_matches(unmatched, found.tables))
     followed = [table for table in found.tables if options.tables.matches(*table)]
     for sink in options.sinks:
         if sink.tables is not None and (unmatched := sink.tables.unmatched(followed)):
-            names = ", ".join(map(repr, unmatched))
+            names = named(unmatched, followed)
             raise ConfigError(
                 f"sink {sink.name}: tables: no table of this feed matches {names}: fix the pattern, or let "
                 "source.tables follow the table"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import Any, Protocol, TextIO
 
 import msgspec
@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ..config.printable import printable
 from ..events import Wait
 from .sentences import sentence
 from .status import RUNNING, BackfillProgress, FeedStatus, SnapshotStatus
@@ -59,7 +60,9 @@ class LogLines:
             structlog.PrintLogger(stream),
             processors=[
                 structlog.processors.TimeStamper(fmt="iso"),
-                structlog.processors.LogfmtRenderer(key_order=["timestamp", "event"]),
+                structlog.processors.add_log_level,
+                _escaped,
+                structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"]),
             ],
         )
         self._last: object = None
@@ -72,7 +75,8 @@ class LogLines:
         if at == self._last and status.updated < self._next:
             return
         self._last, self._next = at, status.updated + LINE_SECONDS
-        self._log.msg(status.state, **figures(status))
+        level = {"warning": self._log.warning, "failed": self._log.error}.get(status.state, self._log.info)
+        level(status.state, **figures(status))
 
     def close(self) -> None:
         logging.getLogger("tidemill").removeHandler(self._warnings)
@@ -86,7 +90,12 @@ class _Warnings(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._log.msg(record.levelname.lower(), detail=self.format(record))
+        log = self._log.error if record.levelno >= logging.ERROR else self._log.warning
+        log("message", detail=self.format(record))
+
+
+def _escaped(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    return {name: printable(value) if isinstance(value, str) else value for name, value in line.items()}
 
 
 class JsonLines:
@@ -130,70 +139,71 @@ def figures(status: FeedStatus) -> dict[str, object]:
 
 def panel(status: FeedStatus) -> Group:
     """Return the live panel, which `tidemill status` prints too."""
-    transactions = "" if status.transactions is None else f"{status.transactions:,} transactions  "
-    head = Text.assemble(
-        (f"{status.name}  ", "bold"),
-        (status.state, _COLOURS.get(status.state, "white")),
-        f"  {status.source}" + (f" at {status.position}" if status.position else ""),
-    )
-    speed = Text(
-        f"{status.rows:,} rows  {transactions}{status.rows_per_second:,.0f} rows/s  "
-        f"memory {size(status.memory_bytes)}  "
-        f"sorter {size(status.sorter_memory_bytes)} + {size(status.sorter_disk_bytes)} on disk"
-        + (f"  decoder {status.decoder}" if status.decoder else "")
-    )
+    head = _line(f"{status.name}  ", "bold")
+    head.append(status.state, _COLOURS.get(status.state, "white"))
+    head.append(printable(f"  {status.source}" + (f" at {status.position}" if status.position else "")))
     parts: list[object] = [head]
     if status.detail:
-        parts.append(Text(status.detail, style=_COLOURS.get(status.state, "white")))
-    parts.append(speed)
+        parts.append(Text(printable(status.detail), style=_COLOURS.get(status.state, "white")))
+    transactions = "" if status.transactions is None else f"{status.transactions:,} transactions  "
+    parts.append(
+        _line(
+            f"{status.rows:,} rows  {transactions}{status.rows_per_second:,.0f} rows/s  "
+            f"memory {size(status.memory_bytes)}  "
+            f"sorter {size(status.sorter_memory_bytes)} + {size(status.sorter_disk_bytes)} on disk"
+            + (f"  decoder {status.decoder}" if status.decoder else "")
+        )
+    )
     if status.snapshot is not None:
-        parts.append(_snapshot_line(status))
+        parts.append(_snapshot_line(status.snapshot))
     if status.backfill is not None:
         parts.append(_backfill_line(status.backfill))
+    return Group(*parts, _sinks(status))  # type: ignore[arg-type]
+
+
+def _sinks(status: FeedStatus) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
-    for title in ("sink", "target", "checkpoint", "lag", "rows", "state"):
-        table.add_column(
-            title,
-            justify="right" if title in ("lag", "rows") else "left",
-            no_wrap=True,
-            min_width={"checkpoint": 22, "lag": 7, "rows": 8, "sink": 7, "state": 8}.get(title),
-        )
+    for title in ("sink", "lag", "rows", "state"):
+        table.add_column(title, justify="right" if title in ("lag", "rows") else "left", no_wrap=True)
+    for title in ("target", "checkpoint"):  # of any length, so they are cut where the terminal ends
+        table.add_column(title, overflow="ellipsis")
     for sink in status.sinks:
         table.add_row(
             sink.name,
-            sink.target,
-            sink.position or "-",
             lag(sink.lag_seconds),
             f"{sink.rows:,}",
             Text(sink.state, style=_COLOURS.get(sink.state, "white")),
+            _line(sink.target),
+            _line(sink.position or "-"),
         )
-    parts.append(table)
-    return Group(*parts)  # type: ignore[arg-type]
+    return table
 
 
-def _snapshot_line(status: FeedStatus) -> Table:
-    snapshot = status.snapshot
-    assert snapshot is not None
-    line = Table.grid(padding=(0, 1))
-    line.add_row(
-        Text(f"snapshot {snapshot.percent:3.0f}%"),
-        ProgressBar(total=100, completed=snapshot.percent, width=30),
-        Text(f"{_rows(snapshot)}, table {_table_number(snapshot)} {snapshot.table}"),
-    )
-    return line
+def _line(text: str, style: str = "") -> Text:
+    """Return text for one line, which is cut where there is no more room."""
+    return Text(printable(text), style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _snapshot_line(snapshot: SnapshotStatus) -> Table:
+    said = f"table {_table_number(snapshot)}, {_rows(snapshot)}: {snapshot.table}"
+    return _bar(f"snapshot {snapshot.percent:3.0f}%", 100, snapshot.percent, said)
 
 
 def _backfill_line(backfill: BackfillProgress) -> Table:
-    line = Table.grid(padding=(0, 1))
     left = "" if backfill.seconds_left is None else f", {backfill.seconds_left:,.0f} s left"
-    line.add_row(
-        Text(backfill.stage),
-        ProgressBar(total=max(1, backfill.chunks_in_all), completed=backfill.chunks, width=30),
-        Text(
-            f"{backfill.chunks:,} of {backfill.chunks_in_all:,} chunks, {backfill.rows:,} of about "
-            f"{backfill.rows_estimated:,} rows{left}"
-        ),
+    said = (
+        f"{backfill.chunks:,} of {backfill.chunks_in_all:,} chunks, {backfill.rows:,} of about "
+        f"{backfill.rows_estimated:,} rows{left}"
     )
+    return _bar(backfill.stage, max(1, backfill.chunks_in_all), backfill.chunks, said)
+
+
+def _bar(title: str, total: float, completed: float, said: str) -> Table:
+    line = Table.grid(padding=(0, 1))
+    line.add_column(no_wrap=True)
+    line.add_column(no_wrap=True)
+    line.add_column(overflow="ellipsis")
+    line.add_row(Text(title), ProgressBar(total=total, completed=completed, width=20), _line(said))
     return line
 
 

@@ -6,11 +6,13 @@ from collections import deque
 from typing import Final
 
 RATE_SECONDS: Final = 5.0
-"""Period over which a rate is averaged."""
+"""Least period over which a rate is averaged."""
+LONGEST_SECONDS: Final = 60.0
+"""Greatest period, for a count that grows in bursts: it reaches back to the beginning of the last one."""
 
 
 class Rate:
-    """Rate of a growing count over the last few seconds."""
+    """Rate of a growing count over the last few seconds, or since its last burst began."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
@@ -20,8 +22,14 @@ class Rate:
         seen = self._seen
         if seen and count < seen[-1][1]:
             seen.clear()
+        if len(seen) > 1 and seen[-1][1] == seen[-2][1] == count:
+            seen.pop()  # of equal counts the first and the last one matter
         seen.append((now, count))
-        while seen[0][0] < now - RATE_SECONDS:
+        while len(seen) > 1 and seen[1][0] <= now - LONGEST_SECONDS:
             seen.popleft()
         since, before = seen[0]
+        for at, earlier in reversed(seen):
+            if at <= now - RATE_SECONDS and earlier < count:
+                since, before = at, earlier
+                break
         return (count - before) / (now - since) if now > since else 0.0

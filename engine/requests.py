@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..errors import CheckpointError
 from ..sharding import Unlock
-from ..store.disk import replace as write_durably
+from ..store import disk
 
 
 class Requests(Struct, frozen=True):
@@ -65,7 +65,7 @@ class RequestFile:
 
     def _save(self, requests: Requests) -> None:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_durably(self.path, msgspec.json.encode(requests))
+            disk.make_private(self.path.parent)
+            disk.replace(self.path, msgspec.json.encode(requests))
         except OSError as error:
             raise CheckpointError(f"can't write {self.path}: {error.strerror}") from error

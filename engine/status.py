@@ -121,7 +121,7 @@ class FeedStatus(Struct, frozen=True):
     transactions: int | None
     """Number of transactions; None if not counted."""
     rows_per_second: float
-    """Row changes per second over the last few seconds."""
+    """Row changes per second over the last few seconds, or since the last burst began."""
     memory_bytes: int
     """Resident memory of the whole process."""
     sorter_memory_bytes: int

@@ -9,9 +9,9 @@ import tidemill
 from tidemill.emulator.sql.sql import Tidb
 
 
-def read(feed: tidemill.OpenFeed) -> list[pa.RecordBatch]:
+def read(feed: tidemill.OpenFeed[tidemill.Transaction]) -> list[pa.RecordBatch]:
     """Return all changes up to the source's present end, acknowledged."""
-    found = []
+    found: list[pa.RecordBatch] = []
     for batch in feed.arrow_batches():
         found.append(batch.data)
         feed.ack(batch)

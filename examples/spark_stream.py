@@ -27,16 +27,16 @@ def follow(spark: SparkSession, source: str, tables: str, directory: str, *flags
         .option("maxRowsPerBatch", 1000)
         .load()
     )
-    query = (
+    stream = (
         changes.drop("change", "layout")
         .writeStream.format("parquet")
         .partitionBy("schema", "table")
         .option("checkpointLocation", f"{directory}/checkpoint")
         .option("path", f"{directory}/changes")
-        .trigger(**({"availableNow": True} if "--now" in flags else {"processingTime": "0 seconds"}))
-        .start()
     )
-    query.awaitTermination()
+    ends = "--now" in flags
+    timed = stream.trigger(availableNow=True) if ends else stream.trigger(processingTime="0 seconds")
+    timed.start().awaitTermination()
 
 
 if __name__ == "__main__":

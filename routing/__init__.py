@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .condition import Chosen as Chosen
     from .condition import Condition as Condition
     from .filter import TableFilter as TableFilter
+    from .filter import named as named
     from .row_filter import RowFilter as RowFilter
     from .row_filter_stage import ROWS_KEY as ROWS_KEY
     from .row_filter_stage import WHERE_KEY as WHERE_KEY
@@ -41,6 +42,7 @@ _NAMES = Names(
         "WHERE_KEY": ".row_filter_stage",
         "Where": ".where",
         "difference": ".row_filter_stage",
+        "named": ".filter",
     },
 )
 __all__ = [*_NAMES]

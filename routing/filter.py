@@ -55,9 +55,30 @@ class TableFilter:
         ]
 
 
+def named(unmatched: Sequence[str], tables: Sequence[tuple[str, str]]) -> str:
+    """Return the patterns that match none of these names for a message, with a likely reason."""
+    return ", ".join(f"{pattern!r}{_in_another_case(pattern, tables)}" for pattern in unmatched)
+
+
+def _in_another_case(pattern: str, tables: Sequence[tuple[str, str]]) -> str:
+    try:
+        found = TableFilter([pattern.casefold()])
+    except ConfigError:  # of Canal
+        return ""
+    for schema, table in tables:
+        if found.matches(schema.casefold(), table.casefold()):
+            return f" (there is {schema}.{table}, but upper and lower case differ)"
+    return ""
+
+
 def _rule(pattern: str) -> tuple[bool, re.Pattern[str], re.Pattern[str]]:
     wanted = not pattern.startswith("!")
     schema, dot, table = pattern.removeprefix("!").strip().partition(".")
+    if (schema.startswith("/") and pattern.count("/") > 1) or re.fullmatch("/.+/", table):
+        raise ConfigError(
+            f"tables: {pattern!r} has a regular expression between slashes, which isn't accepted: write "
+            '"schema.table", with * and ? as wildcards, for instance "!shop.tmp_*"'
+        )
     if not (schema and dot and table):
         raise ConfigError(
             f'tables: {pattern!r} is not a pattern; write "schema.table", with * and ? as wildcards '

@@ -50,7 +50,8 @@ class TableStage:
         if isinstance(item, Mark):
             return item
         if isinstance(item, Ddl):
-            return item if self._tables.matches(item.schema, item.table) else emptied(item)
+            is_of_any = bool(item.refusal) and not item.table  # the statement's tables aren't known
+            return item if is_of_any or self._tables.matches(item.schema, item.table) else emptied(item)
         if item.chunk is not None and item.chunk.table:
             _, table = source_and_table(item.chunk.table, self._source_names)
             if not self._tables.matches_full(table):

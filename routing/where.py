@@ -138,18 +138,25 @@ class _Tests:
 
 
 def _expression(pattern: str, letters: Callable[[str], str], where: str) -> str:
-    """Return LIKE's pattern as a regular expression on the letters of a text."""
-    found, characters = [], iter(pattern)
+    """Return LIKE's pattern as a regular expression on the letters of a text.
+
+    A part between two "%" matches at its first place after the part before, or nowhere; none is tried twice.
+    """
+    parts, characters = [""], iter(pattern)
     for character in characters:
         if character == "%":
-            found.append(".*")
+            parts.append("")
         elif character == "_":
-            found.append(".")
+            parts[-1] += "."
         else:
             if character == "\\" and (character := next(characters, "")) == "":
                 raise SinkError(f"{where}: the pattern {pattern!r} ends with an escape")
-            found.append(re.escape(letters(character)))
-    return "".join(found)
+            parts[-1] += re.escape(letters(character))
+    first, *others = parts
+    if not others:
+        return first
+    *middle, last = others
+    return "".join([first, *(f"(?>.*?{part})" for part in middle if part), ".*", last])
 
 
 def _not(test: Test) -> Test:

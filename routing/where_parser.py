@@ -34,9 +34,9 @@ from .where_tree import (
 
 _TOKEN: Final = re.compile(
     r"""\s*(?: (?P<bytes>[xX]'(?:[0-9a-fA-F]{2})*')
-        | (?P<string>'(?:[^'\\]|''|\\.)*')
+        | (?P<string>'(?:[^'\\]++|''|\\.)*+')
         | (?P<number>-?\d+(?:\.\d+)?)(?![\w.])
-        | (?P<quoted>`(?:[^`]|``)+`)
+        | (?P<quoted>`(?:[^`]++|``)++`)
         | (?P<word>[^\W\d][\w$]*)
         | (?P<sign><=|>=|<>|!=|[=<>(),])
         | (?P<end>\Z) )""",

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from .. import config
+from ..config.url import redacted
 from ..errors import ConfigError
 from ..events import Table
 from .dead_letters import DeadLetters
@@ -39,8 +40,13 @@ class SinkForm(config.Form):
 
     def wrong(self, where: str, key: str, value: object, why: str) -> str:
         if found := _TYPE.fullmatch(why):
-            return f"{where}: {key} must be a {found[1]}, not {value!r}"
-        return f"{where}: {key} = {value!r}: {why}"
+            return f"{where}: {key} must be a {found[1]}, not {shown(value)}"
+        return f"{where}: {key} = {shown(value)}: {why}"
+
+
+def shown(value: object) -> str:
+    """Return an option's value for messages, without the login of a URL."""
+    return repr(redacted(value) if isinstance(value, str) else value)
 
 
 SINK_FORM: Final = SinkForm()
@@ -52,6 +58,9 @@ class GivenSink(NamedTuple):
     kind: SinkKind
     target: str | Receiver
     options: Any
+
+    def __repr__(self) -> str:
+        return f"GivenSink(kind={self.kind.name!r})"  # the URL may have a password
 
 
 def given_sink(
@@ -132,7 +141,7 @@ def misfits(given: GivenSink, tables: Iterable[Table]) -> Iterator[config.Findin
 def _kind(name: str, url: str, options: Mapping[str, Any]) -> SinkKind:
     found = _SCHEME.match(url)
     if found is None:
-        raise ConfigError(f"sink {name}: {url!r} is not a URL; accepted: {_accepted()}")
+        raise ConfigError(f"sink {name}: {redacted(url)!r} is not a URL; accepted: {_accepted()}")
     kind = SINKS.find(found[1])
     if kind is None:
         accepted = _accepted()

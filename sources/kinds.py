@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from ..config import Finding
-from ..config.url import PERCENT_ENCODE
+from ..config.url import PERCENT_ENCODE, port_problem
 from ..errors import ConfigError
 from ..puller.mysql.options import MysqlOptions
 from ..puller.pump.options import PumpOptions, pump_addresses
@@ -22,11 +22,12 @@ def _address(url: str) -> dict[str, Any]:
     """Return host, port, user and password, as far as they are given."""
     try:
         parts = urlsplit(url)
+    except ValueError:  # a bracket that is not of an IPv6 address
+        raise ConfigError(f"source.url: {PERCENT_ENCODE}") from None
+    try:
         port = parts.port
-    except ValueError as error:
-        # The error's own text could contain a part of the password.
-        reason = PERCENT_ENCODE if "@" in url else str(error)
-        raise ConfigError(f"source.url: {reason}") from None
+    except ValueError:  # its own text could contain a part of the password
+        raise ConfigError(f"source.url: {port_problem(url)}") from None
     rest = parts.path.strip("/") + parts.query + parts.fragment
     if "@" in rest:
         raise ConfigError(f"source.url: {PERCENT_ENCODE}")

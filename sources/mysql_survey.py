@@ -59,7 +59,7 @@ def survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Find
         with suppress(TidemillError):  # the requirements report the same
             seen = [(table.schema, table.name) for table in probe(options).tables]
             if unmatched := context.tables.unmatched(seen):
-                yield Finding("error", no_table_matches(unmatched))
+                yield Finding("error", no_table_matches(unmatched, seen))
     yield from found.findings
     start = (context.start and context.start.position) or options.position
     if start and found.server and not any(finding.level == "error" for finding in found.findings):

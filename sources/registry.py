@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import config
+from ..config.url import redacted
 from ..errors import ConfigError
 from .kind import SourceContext, SourceKind, SourceOptions
 from .kinds import MYSQL, PUMP, TIKV
@@ -29,7 +30,9 @@ def source_kind(url: str) -> SourceKind:
     kind = SOURCES.find(scheme)
     if kind is None:
         accepted = ", ".join(scheme for kind in SOURCES for scheme in kind.schemes)
-        raise ConfigError(f"source.url: no source {scheme!r}; accepted: {accepted}{SOURCES.problems}")
+        raise ConfigError(
+            f"source.url: no source {redacted(scheme)!r}; accepted: {accepted}{SOURCES.problems}"
+        )
     return kind
 
 

@@ -115,7 +115,7 @@ class Several:
             except Retryable as error:
                 raise Retryable(f"{member.name}: {error}", error.wait) from error
             if unmatched := member.tables.unmatched(found.tables):
-                raise ConfigError(f"{member.stage}: {no_table_matches(unmatched)}")
+                raise ConfigError(f"{member.stage}: {no_table_matches(unmatched, found.tables)}")
             self._identities[member.name] = found.source
             self._ends[member.name] = found.end
             tables[member.name] = [table for table in found.tables if member.tables.matches(*table)]

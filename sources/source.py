@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from ..events import Checkpoint, Item, Sorted, Ts, Wait
+from ..routing import named
 
 if TYPE_CHECKING:
     from ..actors import ActorSystem, Failed, PooledRef
@@ -120,6 +121,7 @@ class Renewable(Source, Protocol):
         """
 
 
-def no_table_matches(patterns: Sequence[str]) -> str:
-    names = ", ".join(map(repr, patterns))
+def no_table_matches(unmatched: Sequence[str], tables: Sequence[tuple[str, str]] = ()) -> str:
+    """Return the error about patterns that match none of these (schema, table) names."""
+    names = named(unmatched, tables)
     return f"source.tables: no table matches {names}: correct the pattern (or, MariaDB: GRANT SELECT)"

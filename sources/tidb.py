@@ -130,7 +130,7 @@ class TidbSource(ABC):
             if self._tables.matches(schema, table):
                 yield Finding("ok", f"follows {schema}.{table}")
         if is_new and (unmatched := self._tables.unmatched(found.tables)):
-            yield Finding("error", no_table_matches(unmatched))
+            yield Finding("error", no_table_matches(unmatched, found.tables))
 
     def _survey(self) -> Iterator[Finding]:
         """Yield further findings after a look."""

@@ -30,6 +30,8 @@ NO_LAYOUT: Final = b""
 """The layout of a schema change, whose bytes are complete without one."""
 
 _MAX_LAYOUTS: Final = 1000
+_MAX_LAYOUT_BYTES: Final = 64 << 20
+"""Maximum length of a column layout; a table has at most 4,096 columns."""
 _BINARY: Final = 1
 """Form of packets in the binary protocol."""
 _encode = msgspec.msgpack.Encoder().encode
@@ -189,7 +191,7 @@ class Layouts:
         if found is None:
             _make_room(self._by_layout)
             try:
-                found = self._codec(_read_layout(zlib.decompress(layout)))
+                found = self._codec(_read_layout(_uncompressed(layout)))
             except (zlib.error, msgspec.MsgspecError, SourceError) as error:
                 raise SinkError(f"the column layout holds what tidemill didn't write: {error}") from None
             self._by_layout[layout] = found
@@ -215,6 +217,14 @@ class Layouts:
             _make_room(self._decoders)
             self._decoders[key] = make()
         return self._decoders[key]
+
+
+def _uncompressed(layout: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    found = stream.decompress(layout, _MAX_LAYOUT_BYTES)
+    if not stream.eof:
+        raise zlib.error("it is incomplete or too long")
+    return found
 
 
 def _make_room(cache: dict[Any, Any]) -> None:

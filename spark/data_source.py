@@ -29,13 +29,17 @@ PUSHDOWN: str = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Let `spark` read and write format("tidemill").
+    """Let `spark` read and write format("tidemill"), and make it the active session of this thread.
+
+    Spark looks for the format of a `writeStream` only in the thread's active session, and a new thread has
+    none: call this there, too.
 
     A batch may have the option filterPushdown if spark.sql.python.filterPushdown.enabled is already true;
     call it again after changing that setting.
     """
     pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
     spark.dataSource.register(PushingSource if pushes else TidemillSource)
+    spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)  # type: ignore[union-attr]
 
 
 class TidemillSource(CopiedToWorkers, DataSource):
@@ -57,9 +61,10 @@ class TidemillSource(CopiedToWorkers, DataSource):
     @summarised
     def schema(self) -> StructType:
         """Return the columns. Raises ConfigError for an option, Retryable and Fatal for the source."""
-        from .read.schema import full_type
+        from .read.schema import full_type, with_operations
 
-        return full_type(self._found_table(read_options(self.options)))
+        options = read_options(self.options)
+        return with_operations(full_type(self._found_table(options)), options.operations)
 
     @summarised
     def reader(self, schema: StructType) -> DataSourceReader:

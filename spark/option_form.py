@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from ..config import Form
 from ..config.form import nearest
+from ..config.url import redacted
 
 
 class OptionForm(Form):
@@ -28,7 +29,8 @@ class OptionForm(Form):
         return f"option {key}: there is none of this name{self._doing}{hint} (accepted: {accepted})"
 
     def wrong(self, where: str, key: str, value: object, why: str) -> str:
-        return f"option {where + '.' if where else ''}{key} = {value!r}: {why}"
+        shown = redacted(value) if isinstance(value, str) else value
+        return f"option {where + '.' if where else ''}{key} = {shown!r}: {why}"
 
     def missing(self, where: str, key: str) -> str:  # noqa: ARG002
         return f"option {key}: missing; {self._example}"

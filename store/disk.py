@@ -28,6 +28,11 @@ def replace(path: Path, content: bytes, *, mode: int | None = None) -> None:
     sync(path.parent)
 
 
+def make_private(directory: Path) -> None:
+    """Create a directory that only this user may read, unless there is one. Raises OSError."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 def sync(directory: Path) -> None:
     """Make creations, renames and removals in the directory durable. Raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import sys
 from itertools import count
 from pathlib import Path
 
 from ..errors import StoreError
+from . import disk
 
 _LOCK = "tidemill.lock"
 _PREFIX = "store-"
@@ -28,7 +28,7 @@ class Scratch:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            disk.make_private(directory)
             self._lock = _lock(directory / _LOCK)
             for left in directory.glob(_PREFIX + "*"):
                 shutil.rmtree(left)
@@ -58,12 +58,12 @@ class Scratch:
 
 
 def _lock(path: Path) -> int:
-    """Take the lock file and write into it who holds it; the system lets go when a process ends."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    """Take the lock file and write its holder into it; the system lets go when a process ends."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"pid {os.getpid()} ({' '.join(sys.argv)[:200]})".encode())
+        os.write(descriptor, f"pid {os.getpid()}".encode())  # its command line may have a password
     except BlockingIOError:
         holder = os.pread(descriptor, 300, 0).decode(errors="replace") or "another process"
         os.close(descriptor)

@@ -10,6 +10,8 @@ from pathlib import Path
 import tidemill
 import tidemill.events
 
+from .wheel import build_wheel
+
 ROOT = Path(__file__).parents[1]
 OUTSIDE = {"tests", "examples", "build", "docs", "setup.py"}
 
@@ -67,21 +69,7 @@ def test_every_public_name_resolves():
 
 
 def test_the_wheel_holds_the_folders_and_nothing_else(tmp_path):
-    source = tmp_path / "source"
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split()
-    for name in listed:
-        if (ROOT / name).is_file():
-            target = source / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes((ROOT / name).read_bytes())
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, source],
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = tmp_path.glob("*.whl")
+    wheel = build_wheel(tmp_path)
     names = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
     native = {name for name in names if name.startswith("tidemill/codec/native/_native.")}
     assert len(native) == 2 or shutil.which("cc") is None  # with its types

@@ -19,7 +19,9 @@ _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "
 
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\((\d*)\))?", re.IGNORECASE)
 _TODAY: Final = re.compile(r"(?:current_date|curdate)(?:\(\))?", re.IGNORECASE)
-_STRING: Final = re.compile(r"(?:_\w+\s*|n|date\s*|time\s*|timestamp\s*)?'((?:[^'\\]|''|\\.)*)'", re.I | re.S)
+_STRING: Final = re.compile(
+    r"(?:_\w+\s*|n|date\s*|time\s*|timestamp\s*)?'((?:[^'\\]++|''|\\.)*+)'", re.I | re.S
+)
 _HEX_STRING: Final = re.compile(r"x'([0-9a-f]*)'", re.IGNORECASE)
 _HEX: Final = re.compile(r"0x([0-9a-f]+)", re.IGNORECASE)
 _BITS: Final = re.compile(r"b'([01]*)'|0b([01]+)", re.IGNORECASE)
@@ -29,7 +31,7 @@ _DATE: Final = re.compile(
 _COMPACT_DATE: Final = re.compile(r"(\d{4}|\d\d)(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d))?()")
 _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?")
 _COMPACT_TIME: Final = re.compile(r"(-?)(\d{0,3}?)(\d{0,2}?)(\d{1,2})(?:\.(\d{1,6}))?")
-_NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"[-+]?(\d+(?:\.\d*)?|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _YEAR: Final = re.compile(r"\d{1,4}")
 _EXPONENT: Final = re.compile("[eE]")
 

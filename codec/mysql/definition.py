@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from .column_type import bytes_of_length, read_type, shown_width
 from .constant import read_default, read_expression
 from .details import in_parentheses
 from .field import BYTES_KINDS
-from .tokens import MAXDB, ORACLE, STRICT, NotUnderstood, Tokens
+from .tokens import MAXDB, ORACLE, STRICT, NotUnderstood, Token, Tokens
 
 _UNSUPPORTED: Final = {
     "COMPRESSED": "COMPRESSED",
@@ -30,7 +30,6 @@ _UNSUPPORTED: Final = {
 }
 """Attributes beyond a plain column's, with what they make of it."""
 _TEXT_KINDS: Final = frozenset({"char", "varchar", "text", "enum", "set"})
-_JSON_CHECK: Final = re.compile(r"\(\s*json_valid\s*\(\s*`?((?:[^`)]|``)+?)`?\s*\)\s*\)", re.IGNORECASE)
 _UNKNOWN: Final[Mapping[str, str]] = {}
 _MAX_VARCHAR_BYTES: Final = 0xFFFF
 
@@ -226,8 +225,7 @@ def _read_constraint(tokens: Tokens, name: str, details: dict[str, Any]) -> bool
         start = tokens.next
         tokens.expect("(")
         tokens.skip_to_closing()
-        check = _JSON_CHECK.fullmatch(tokens.text_since(start))
-        if check and details["kind"] == "text" and check[1].lower() == name.lower():
+        if details["kind"] == "text" and _checks_json(tokens, start, name):
             details["is_json"] = True  # MariaDB's JSON is a LONGTEXT with such a check
         tokens.accept("NOT")
         tokens.accept("ENFORCED")
@@ -243,6 +241,16 @@ def _read_constraint(tokens: Tokens, name: str, details: dict[str, Any]) -> bool
         tokens.accept_any("SET", "NO")
         tokens.take()
     return True
+
+
+def _checks_json(tokens: Tokens, start: Token, name: str) -> bool:
+    """Return True if the condition read since `start` is (json_valid(`name`))."""
+    match [*islice(tokens.since(start), 7)]:
+        case [first, function, opening, column, *closing] if [
+            token.value for token in (first, function, opening)
+        ] == ["(", "JSON_VALID", "("] and [token.value for token in closing] == [")", ")"]:
+            return (column.value if column.kind == "name" else column.text).lower() == name.lower()
+    return False
 
 
 def _skip_attribute(tokens: Tokens) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from .json import Json, decode_json, print_json
 
 _REPLACE, _INSERT, _REMOVE = range(3)
-_LEG: Final = re.compile(r'\.(?:("(?:[^"\\]|\\.)*")|([^.\[\]"\s]+))|\[(\d+)\]', re.DOTALL)
+_LEG: Final = re.compile(r'\.(?:("(?:[^"\\]++|\\.)*+")|([^.\[\]"\s]+))|\[(\d+)\]', re.DOTALL)
 _LENGTH_BYTES: Final = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 
 

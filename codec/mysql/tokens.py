@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Final, NamedTuple
 
 REAL_AS_FLOAT: Final = 1
@@ -17,23 +18,26 @@ EMPTY_STRING_IS_NULL: Final = 1 << 32
 TIME_ROUND_FRACTIONAL: Final = 1 << 34
 """Bits of sql_mode, as in the binlog."""
 
+# Possessive quantifiers keep the time linear and the memory constant, whatever the text.
 _PATTERN: Final = r"""
-    (?P<space> \s+ | \#[^\n]* | --(?=\s|$)[^\n]* | /\*(?!M?!).*?\*/ )
-  | (?P<executed> /\*M?!\d* | \*/ )            # the content of /*! */ is part of the statement
-  | (?P<single> '(?:[^'\\]|\\.|'')*' )
-  | (?P<double> "(?:[^"\\]|\\.|"")*" )
-  | (?P<name> `(?:[^`]|``)*` )
-  | (?P<number> (?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w$]) )
-  | (?P<word> [\w$@]+ )
-  | (?P<mark> [^'"`] )
+    (?P<space> [\t-\r ]++ | \#[^\n]*+ | --(?=[\x00-\x20\x7f]|\Z)[^\n]*+ | /\*(?!EXECUTED).*?\*/ )
+  | (?P<opening> /\*EXECUTED(?:VERSION)? )      # the content of /*! */ is part of the statement
+  | (?P<closing> \*/ )
+  | (?P<single> '(?:[^'ESCAPE]++|ESCAPED|'')*+' )
+  | (?P<double> "(?:[^"ESCAPE]++|ESCAPED|"")*+" )
+  | (?P<name> `(?:[^`]++|``)*+` )
+  | (?P<number> (?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![WORD]) )
+  | (?P<word> [WORD@]++ )
+  | (?P<unclosed> ['"`] | /\* | \xa0 )
+  | (?P<mark> . )
 """
-_TOKEN: Final = re.compile(_PATTERN, re.DOTALL | re.VERBOSE)
-_TOKEN_WITHOUT_ESCAPES: Final = re.compile(
-    _PATTERN.replace(r"[^'\\]|\\.|", "[^']|").replace(r'[^"\\]|\\.|', '[^"]|'), re.DOTALL | re.VERBOSE
-)
+_WORD: Final = r"0-9A-Za-z_$\x80-\x9f\xa1-\U0010ffff"
+"""Characters of names without quotes: outside ASCII all but the no-break space, which is a space in some
+character sets."""
+_MAX_DIGITS: Final = 100
 _READING: Final = {"SQL_MODE", "CHARACTER_SET_CONNECTION", "COLLATION_CONNECTION"}
 """Settings that change how a statement is parsed."""
-_MARIADB_ONLY: Final = re.compile(r"/\*M!.*?\*/", re.DOTALL)
+_UNCLOSED: Final = {"/*": "a comment isn't closed", "\xa0": "a no-break space outside quotes"}
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
@@ -51,34 +55,44 @@ class Token(NamedTuple):
     end: int
     text: str
     """The text as written in the statement."""
+    executed: bool = False
+    """True inside a comment that the server executes."""
 
 
 class Tokens:
-    """Reads a statement token by token. Comments are skipped, except those that the server executes."""
+    """Reads a statement token by token, and only as far as needed. Comments are skipped, except those that
+    the server executes."""
 
     def __init__(
         self, statement: str, sql_mode: int = 0, *, folds_names: bool = False, of_mysql: bool = False
     ) -> None:
         """Read a statement of a session with that sql_mode. `folds_names` is True if the server's
         lower_case_table_names is 1, and `of_mysql` if it is a MySQL, for which the content of /*M! */ is a
-        comment. Raises NotUnderstood for an unterminated quote."""
+        comment. The methods raise NotUnderstood for a quote or comment that isn't closed."""
         self.sql_mode = sql_mode
         self.of_mysql = of_mysql
         self._folds_names = folds_names
         self.was_read_otherwise = False
         """True if it ran with settings of its own that weren't in effect when the server parsed it."""
         self._statement = statement
-        self._tokens = list(_tokens(statement, sql_mode, of_mysql))
+        self._match = _scanner(not sql_mode & NO_BACKSLASH_ESCAPES, of_mysql)
         self._at = 0
+        """End of the last token consumed."""
+        self._executed = False
+        self._next: Token | None = None
+        """The token after `_at`; None until it is asked for."""
 
     @property
     def next(self) -> Token:
-        return self._tokens[self._at]
+        token = self._next
+        if token is None:
+            token = self._next = self._scan(self._at, self._executed)
+        return token
 
     def take(self) -> Token:
         token = self.next
         if token.kind != "end":
-            self._at += 1
+            self._at, self._executed, self._next = token.end, token.executed, None
         return token
 
     def accept(self, *values: str) -> bool:
@@ -86,10 +100,12 @@ class Tokens:
         first = self.next
         if first.value != values[0] or first.kind not in ("word", "mark"):  # nearly always
             return False
-        ahead = self._tokens[self._at : self._at + len(values)]
-        if [token.value for token in ahead if token.kind in ("word", "mark")] != list(values):
-            return False
-        self._at += len(values)
+        self.take()
+        for value in values[1:]:
+            if self.next.value != value or self.next.kind not in ("word", "mark"):
+                self.step_back_to(first)
+                return False
+            self.take()
         return True
 
     def accept_any(self, *values: str) -> str:
@@ -121,7 +137,7 @@ class Tokens:
 
     def number(self) -> int:
         token = self.take()
-        if token.kind != "number" or not token.value.isdecimal():
+        if token.kind != "number" or not token.value.isdecimal() or len(token.value) > _MAX_DIGITS:
             raise NotUnderstood(f"a number is missing before {token.text}")
         return int(token.value)
 
@@ -133,16 +149,18 @@ class Tokens:
 
     def text_since(self, start: Token) -> str:
         """Return the statement from `start` up to the last token consumed."""
-        return self._statement[start.start : self._tokens[self._at - 1].end]
+        return self._statement[start.start : self._at]
 
-    def since(self, start: Token) -> list[Token]:
-        """Return the tokens from `start` up to the last one consumed."""
-        return self._tokens[self._tokens.index(start) : self._at]
+    def since(self, start: Token) -> Iterator[Token]:
+        """Yield the tokens from `start` up to the last one consumed."""
+        token, end = start, self._at
+        while token.start < end:
+            yield token
+            token = self._scan(token.end, token.executed)
 
     def step_back_to(self, token: Token) -> None:
         """Go back to a token, which comes next again."""
-        while self.next is not token:
-            self._at -= 1
+        self._at, self._executed, self._next = token.start, token.executed, token
 
     def skip_to_closing(self) -> None:
         """Skip to the end of parentheses whose "(" was consumed."""
@@ -157,17 +175,22 @@ class Tokens:
     def skip_clause(self) -> None:
         """Skip to the comma or closing parenthesis that ends a clause of a list, or to the end."""
         while self.next.kind != "end" and not (self.next.kind == "mark" and self.next.value in ",)"):
-            if self.take().value == "(" and self._tokens[self._at - 1].kind == "mark":
+            token = self.take()
+            if token.value == "(" and token.kind == "mark":
                 self.skip_to_closing()
 
     def skip_setting(self) -> bool:
         """Skip "name = value" if it comes next."""
-        ahead = self._tokens[self._at : self._at + 2]
-        found = len(ahead) == 2 and ahead[0].kind in ("word", "name") and ahead[1].value == "="
-        if found:
-            self._at += 2
-            self.take()
-        return found
+        name = self.next
+        if name.kind not in ("word", "name"):
+            return False
+        self.take()
+        if self.next.value != "=":
+            self.step_back_to(name)
+            return False
+        self.take()
+        self.take()
+        return True
 
     def skip_settings(self) -> Token:
         """Skip SET STATEMENT ... FOR if it comes next; return the next token.
@@ -189,6 +212,39 @@ class Tokens:
         token = self.next
         return NotUnderstood(token.text if token.kind != "end" else "it ends too early")
 
+    def _scan(self, at: int, executed: bool) -> Token:
+        """Return the token at or after `at`."""
+        statement = self._statement
+        while at < len(statement):
+            match = self._match(statement, at)
+            assert match is not None  # a mark is any character
+            start, at, kind, text = at, match.end(), match.lastgroup or "", match[0]
+            if kind == "closing" and not executed:
+                kind, text, at = "mark", "*", start + 1
+            if kind in ("opening", "closing"):
+                executed = kind == "opening"
+            elif kind == "unclosed":
+                raise NotUnderstood(_UNCLOSED.get(text, "a quote isn't closed"))
+            elif kind != "space":
+                return self._token(kind, text, start, at, executed)
+        return Token("end", "", at, at, "", executed)
+
+    def _token(self, kind: str, text: str, start: int, end: int, executed: bool) -> Token:
+        value = text
+        if kind == "double":
+            kind = "name" if self.sql_mode & ANSI_QUOTES else "string"
+        elif kind == "single":
+            kind = "string"
+        if kind == "string":
+            value = text[1:-1].replace(text[0] * 2, text[0])
+            if not self.sql_mode & NO_BACKSLASH_ESCAPES:
+                value = _ESCAPE.sub(_unescaped, value)
+        elif kind == "name":
+            value = text[1:-1].replace(text[0] * 2, text[0])
+        elif kind == "word":
+            value = text.upper()
+        return Token(kind, value, start, end, text, executed)
+
 
 def quoted(name: str) -> str:
     """Return a name quoted for SQL, such as `order`."""
@@ -205,33 +261,19 @@ def literal(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"
 
 
-def _tokens(statement: str, sql_mode: int, of_mysql: bool) -> Iterator[Token]:
-    escapes = not sql_mode & NO_BACKSLASH_ESCAPES
-    next_token = (_TOKEN if escapes else _TOKEN_WITHOUT_ESCAPES).match
-    at = 0
-    while at < len(statement):
-        match = (of_mysql and _MARIADB_ONLY.match(statement, at)) or next_token(statement, at)
-        if match is None:
-            raise NotUnderstood("a quote isn't closed")
-        at = match.end()
-        kind, text = match.lastgroup, match[0]
-        if kind is None or kind in ("space", "executed"):
-            continue
-        if kind == "double":
-            kind = "name" if sql_mode & ANSI_QUOTES else "string"
-        elif kind == "single":
-            kind = "string"
-        value = text
-        if kind == "string":
-            value = text[1:-1].replace(text[0] * 2, text[0])
-            if escapes:
-                value = _ESCAPE.sub(_unescaped, value)
-        elif kind == "name":
-            value = text[1:-1].replace(text[0] * 2, text[0])
-        elif kind == "word":
-            value = text.upper()
-        yield Token(kind, value, match.start(), at, text)
-    yield Token("end", "", at, at, "")
+@cache
+def _scanner(escapes: bool, of_mysql: bool) -> Callable[[str, int], re.Match[str] | None]:
+    """Return the matcher of one token, space or mark of a comment, for whether \\ escapes in strings."""
+    pattern = _PATTERN
+    for name, part in (
+        ("ESCAPED", r"\\." if escapes else r"(?!)"),
+        ("ESCAPE", r"\\" if escapes else ""),
+        ("EXECUTED", "!" if of_mysql else "M?!"),
+        ("VERSION", r"[0-9]{5}(?:[0-9](?=[\t-\r ]))?" if of_mysql else "[0-9]{5,6}"),
+        ("WORD", _WORD),
+    ):
+        pattern = pattern.replace(name, part)
+    return re.compile(pattern, re.DOTALL | re.VERBOSE).match
 
 
 def _unescaped(match: re.Match[str]) -> str:

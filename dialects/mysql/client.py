@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import ssl
 from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
 
@@ -13,9 +12,9 @@ import pymysql.connections
 from msgspec import Struct
 from pymysql.constants import CR, ER
 
-from ...codec.mysql.shared_tls import SharedTls
+from ...codec.mysql.tls import Guarded, rejected_certificate
 from ...errors import Retryable, SourceError, TidemillError
-from .server import ServerOptions
+from .server import ServerOptions, tls_of
 from .zone import SAMPLES_QUERY, ServerZone
 
 Session: TypeAlias = Any
@@ -47,34 +46,27 @@ class Unavailable(Retryable):
     """This server can't be followed now; another one of the same topology may be."""
 
 
-class Connection(SharedTls, pymysql.connections.Connection):
-    """PyMySQL's, with a TLS context that is made once."""
+class Connection(Guarded, pymysql.connections.Connection):
+    """PyMySQL's, which sends no password in clear."""
 
 
 def connect(options: ServerOptions) -> Session:
-    """Open a session in UTC and utf8mb4, with autocommit. Raises Retryable or SourceError."""
-    try:
-        with translated(options):
-            return Connection(
-                host=options.host,
-                port=options.port,
-                user=options.user,
-                password=options.password.encode(),
-                charset="utf8mb4",
-                autocommit=True,
-                connect_timeout=options.timeout_seconds,
-                read_timeout=options.timeout_seconds,
-                write_timeout=options.timeout_seconds,
-                init_command=_SESSION,
-                program_name="tidemill",
-                ssl_ca=options.ssl_ca,
-                ssl_cert=options.ssl_cert,
-                ssl_key=options.ssl_key,
-                ssl_verify_cert=options.ssl_ca is not None or None,
-                ssl_verify_identity=options.ssl_verify_identity or None,
-            )
-    except OSError as error:
-        raise SourceError(f"ssl_ca, ssl_cert or ssl_key can't be read: {error}") from error
+    """Open a session in UTC and utf8mb4, with autocommit. Raises Retryable or Fatal."""
+    with translated(options):
+        return Connection(
+            host=options.host,
+            port=options.port,
+            user=options.user,
+            password=options.password.encode(),
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=options.timeout_seconds,
+            read_timeout=options.timeout_seconds,
+            write_timeout=options.timeout_seconds,
+            init_command=_SESSION,
+            program_name="tidemill",
+            ssl=tls_of(options).context(),
+        )
 
 
 def disconnect(session: Session) -> None:
@@ -161,7 +153,7 @@ def translated(options: ServerOptions) -> Iterator[None]:
 
 def translation(options: ServerOptions, error: pymysql.err.Error) -> TidemillError:
     code, message = error.args if len(error.args) == 2 else (0, str(error))
-    if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
+    if rejected_certificate(error):
         return SourceError(f"{options.address}: the server's certificate is not accepted: {message}")
     if isinstance(error, pymysql.err.InterfaceError) and not code:  # used after it was cut
         return Unavailable(f"{options.address}: the connection is closed")

@@ -11,9 +11,11 @@ from typing import Any, Final, NamedTuple
 import pymysql.connections
 from pymysql.connections import MAX_PACKET_LEN
 from pymysql.constants import COMMAND
-from sqlalchemy import Engine, event
+from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy.pool import NullPool
 
-from ...codec.mysql.shared_tls import SharedTls
+from ...codec.mysql.tls import Guarded, TlsFiles
+from ...errors import ConfigError
 from .large import LargeValues
 
 _QUERY: Final = bytes([COMMAND.COM_QUERY])
@@ -22,6 +24,15 @@ _HEADER: Final = Struct("<I")
 _DUPLICATES: Final = re.compile(rb"Duplicates: (\d+)")
 _PIECE_BYTES: Final = 1 << 18
 """Bytes of a packet of rows, which the server reads while the next one is made."""
+_TLS: Final = "ssl"
+"""Prefix of the URL's options for TLS."""
+_OPTIONS: Final = {
+    "ssl_ca": "ca",
+    "ssl_cert": "cert",
+    "ssl_key": "key",
+    "ssl_verify_identity": "verify_identity",
+}
+_BOOLEANS: Final = {"true": True, "false": False}
 
 
 class Outcome(NamedTuple):
@@ -34,7 +45,7 @@ class Outcome(NamedTuple):
     warnings: int
 
 
-class Connection(SharedTls, pymysql.connections.Connection):
+class Connection(Guarded, pymysql.connections.Connection):
     """Sends statements and receives their outcomes apart."""
 
     _result: Any
@@ -56,7 +67,7 @@ class Connection(SharedTls, pymysql.connections.Connection):
         large.drop(statements)
 
     def _execute_pieces(self, left: int, pieces: Iterator[bytes]) -> None:
-        if not self._sock:  # type: ignore[attr-defined]
+        if not self._sock:
             raise pymysql.InterfaceError(0, "")
         self._result = None
         room = sequence = 0
@@ -106,10 +117,38 @@ class Connection(SharedTls, pymysql.connections.Connection):
         return outcomes
 
 
-def use_own_connections(engine: Engine) -> None:
-    """Have an engine make such connections."""
+def engine(url: URL, **options: Any) -> Engine:
+    """Return an engine that makes such connections with PyMySQL's `options`, and keeps none of them.
 
-    def connect(_dialect: object, _record: object, args: list[Any], options: dict[str, Any]) -> Connection:
-        return Connection(*args, **options)
+    The URL may have options for TLS. Raises ConfigError for others that begin with "ssl".
+    """
+    tls = tls_of(url)
+    others = [name for name in url.query if name.startswith(_TLS)]
+    # The database is created if it is missing.
+    place = url.difference_update_query(others).set(drivername="mysql+pymysql", database="")
+    made = create_engine(place, poolclass=NullPool, connect_args=options)
 
-    event.listen(engine, "do_connect", connect)
+    def connect(_dialect: object, _record: object, args: list[Any], given: dict[str, Any]) -> Connection:
+        return Connection(*args, **given, ssl=tls.context())
+
+    event.listen(made, "do_connect", connect)
+    return made
+
+
+def tls_of(url: URL) -> TlsFiles:
+    """Return a URL's options for TLS. Raises ConfigError for unknown ones."""
+    given: dict[str, Any] = {}
+    for name, value in url.query.items():
+        if name not in _OPTIONS:
+            if name.startswith(_TLS):
+                accepted = ", ".join(_OPTIONS)
+                raise ConfigError(f"unknown option {name!r} in the URL; accepted for TLS: {accepted}")
+        elif not isinstance(value, str):
+            raise ConfigError(f"{name} is given twice in the URL")
+        elif name != "ssl_verify_identity":
+            given[_OPTIONS[name]] = value
+        elif value in _BOOLEANS:
+            given[_OPTIONS[name]] = _BOOLEANS[value]
+        else:
+            raise ConfigError(f"{name} = {value!r} in the URL: accepted: {', '.join(_BOOLEANS)}")
+    return TlsFiles(**given)

@@ -13,11 +13,11 @@ from ...events import Column, Details, Table
 from .session import MySqlSession, quoted
 
 _CONSTANT: Final = re.compile(
-    r"'(?:[^'\\]|''|\\.)*'|[bx]'[0-9a-f]*'|0x[0-9a-f]+|0b[01]+|[-+]?[\d.]+(?:e[-+]?\d+)?|true|false",
+    r"'(?:[^'\\]++|''|\\.)*+'|[bx]'[0-9a-f]*'|0x[0-9a-f]+|0b[01]+|[-+]?[\d.]+(?:e[-+]?\d+)?|true|false",
     re.I | re.S,
 )
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtimestamp|localtime)(?:\(\d*\))?", re.I)
-_LITERAL: Final = re.compile(r"(?:\b_(\w+)\s*)?(?<!\bx)'((?:[^'\\]|''|\\.)*)'", re.I | re.S)
+_LITERAL: Final = re.compile(r"(?:\b_(\w+)\s*)?(\bx)?'((?:[^'\\]++|''|\\.)*+)(?:'|\Z)", re.I | re.S)
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _EXPRESSIONS_ONLY: Final = frozenset({"text", "blob", "json", "geometry", "vector"})
 """Kinds whose default must be an expression."""
@@ -148,8 +148,8 @@ def _portable(expression: str) -> str:
 
 
 def _without_escapes(match: re.Match[str]) -> str:
-    charset, inside = match.groups()
-    if ("\\" not in inside and "''" not in inside) or charset not in (None, "utf8mb4", "utf8mb3"):
+    charset, is_hex, inside = match.groups()
+    if is_hex or ("\\" not in inside and "''" not in inside) or charset not in (None, "utf8mb4", "utf8mb3"):
         return match[0]
     plain = re.sub(
         r"''|\\(.)", lambda found: _ESCAPES.get(found[1], found[1] or "'"), inside, flags=re.DOTALL

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from msgspec import Meta
+
+from ...codec.mysql.tls import TlsFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,18 +17,29 @@ class ServerOptions:
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=1, le=65535)] = 3306
     user: str = "root"
-    password: str = ""
+    password: str = field(default="", repr=False)
     ssl_ca: str | None = None
     """File of the certificate authority that must have signed the server's certificate. Without it, TLS is
     used if the server offers it, and nothing is verified."""
     ssl_cert: str | None = None
     """File of the client certificate, if the server requires one; with `ssl_key`."""
     ssl_key: str | None = None
-    ssl_verify_identity: bool = False
-    """Verify that the server's certificate is for `host`."""
+    ssl_verify_identity: bool = True
+    """With `ssl_ca`, verify that the server's certificate is for `host`; false accepts every certificate that
+    the authority signed."""
     timeout_seconds: Annotated[float, Meta(ge=1)] = 30.0
     """Timeout for connecting and for the answer to a statement."""
 
     @property
     def address(self) -> str:
         return f"{self.host}:{self.port}"
+
+
+def tls_of(options: ServerOptions) -> TlsFiles:
+    """Return the files of TLS, and the checks of the server's certificate."""
+    return TlsFiles(
+        ca=options.ssl_ca,
+        cert=options.ssl_cert,
+        key=options.ssl_key,
+        verify_identity=options.ssl_verify_identity,
+    )

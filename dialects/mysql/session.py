@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import pymysql
 from pymysql.constants import CLIENT
-from sqlalchemy import URL, create_engine
+from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
 
+from ...codec.mysql.tls import rejected_certificate
 from ...errors import Retryable, SinkError
 from ..database import StatementRejected
 from . import text as text
 from . import tidb
-from .connection import Connection, Outcome, use_own_connections
+from .connection import Connection, Outcome, engine
 from .large import LargeValues
 from .modes import STRICT, WITHOUT_STRICT
 
@@ -85,17 +85,13 @@ class MySqlSession:
 
     def __init__(self, url: URL, identity: str) -> None:
         self._identity = identity
-        self._engine = create_engine(
-            url.set(drivername="mysql+pymysql", database=""),  # which is created if missing
-            poolclass=NullPool,
-            connect_args={
-                "client_flag": CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES,
-                "charset": "utf8mb4",
-                "autocommit": True,  # transactions are explicit; none is opened by accident
-                "connect_timeout": 10,
-            },
+        self._engine = engine(
+            url,
+            client_flag=CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES,
+            charset="utf8mb4",
+            autocommit=True,  # transactions are explicit; none is opened by accident
+            connect_timeout=10,
         )
-        use_own_connections(self._engine)
         self._connection: Connection | None = None
         self.large = LargeValues()
         self.packet_bytes = 0
@@ -238,6 +234,8 @@ class MySqlSession:
         if not isinstance(error, pymysql.MySQLError):
             return None
         code = error.args[0] if error.args else 0
+        if rejected_certificate(error):
+            return SinkError(f"{self._identity}: the server's certificate is not accepted: {error.args[-1]}")
         said = f"{self._identity}: {doing}: {error.args[-1] if error.args else error}"
         is_later = code in _WAITING_HELPS or tidb.TRY_AGAIN in said
         if is_later or isinstance(error, pymysql.InterfaceError):

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Final
 
-from sqlalchemy import URL, Connection, create_engine, text
+from sqlalchemy import URL, Connection, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
 
 from ...config import Finding
+from ...errors import ConfigError
 from ..options import MySqlOptions
+from .connection import engine
 
 _RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
 """Privileges that a feed needs on its target schemas."""
@@ -25,16 +26,19 @@ _NOT_COPIED: Final = (
 
 def survey(url: URL, options: MySqlOptions) -> Iterator[Finding]:
     """Yield findings about a server."""
-    at = url.set(drivername="mysql+pymysql", database="")
     try:
-        with create_engine(at, poolclass=NullPool).connect() as server:
+        with engine(url).connect() as server:
             yield Finding("ok", f"{url.host} answers")
+            if warning := server.connection.driver_connection.tls_warning:  # type: ignore[union-attr]
+                yield Finding("warning", warning)
             if options.copy == "definition":
                 yield Finding("ok", f'copy = "definition" leaves out {_NOT_COPIED}')
             yield from _rights(server, options.schema or url.database)
     except DBAPIError as error:
         reason = error.orig.args[-1] if error.orig is not None and error.orig.args else error
         yield Finding("error", str(reason))
+    except ConfigError as error:
+        yield Finding("error", str(error))
 
 
 def _rights(server: Connection, schema: str | None) -> Iterator[Finding]:

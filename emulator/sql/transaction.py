@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 from ...codec.tidb.column_type import ColumnFlag
 from ...codec.tidb.columns import columns_of
@@ -56,7 +56,7 @@ class SqlTransaction:
         self.commit_ts: Ts = 0
         """The commit ts; 0 before the commit, and for a transaction without changes."""
 
-    def __enter__(self) -> SqlTransaction:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -28,7 +28,7 @@ from .change import Change, failed, reloaded
 from .copies import without_generated
 from .details import followed
 from .rename_statement import rename_tables
-from .scope import Scope, check_settings
+from .scope import Scope, check_readable
 from .unknown_table import alter_unknown
 
 
@@ -40,8 +40,7 @@ def alter(scope: Scope, tokens: Tokens, query: Query) -> Iterator[Change]:
     is_ignore = False
     while word := tokens.accept_any("ONLINE", "IGNORE"):
         is_ignore = is_ignore or word == "IGNORE"
-    if not tokens.accept("TABLE"):
-        return
+    tokens.expect("TABLE")
     if_exists = skip_condition(tokens)
     name = tokens.qualified_name(query.schema)
     if not scope.follows(name):
@@ -72,7 +71,7 @@ def alter_table(
     the clauses don't."""
     start = tokens.next
     try:
-        check_settings(tokens)
+        check_readable(tokens, query)
         if query.error:
             raise NotUnderstood(failed(query))
         clauses = read_clauses(tokens, query.schema, explicit_timestamps=query.explicit_timestamps)

@@ -92,7 +92,7 @@ def failed(query: Query) -> str:
 
 def quoted(query: Query) -> str:
     """Return a statement in one line, shortened."""
-    statement = " ".join(query.query.split())
-    if len(statement) > _QUOTED_CHARACTERS:
+    statement = " ".join(query.query[: 2 * _QUOTED_CHARACTERS].split())
+    if len(statement) > _QUOTED_CHARACTERS or len(query.query) > 2 * _QUOTED_CHARACTERS:
         statement = statement[:_QUOTED_CHARACTERS] + " ..."
     return statement

@@ -16,13 +16,13 @@ from .alter_statement import alter_table
 from .change import Change
 from .creation import created, like
 from .drop_statement import drop_database
-from .scope import Scope, check_settings
+from .scope import Scope, check_readable
 
 
 def create(scope: Scope, tokens: Tokens, query: Query) -> Iterator[Change]:
     """Yield the effects of a statement that begins with CREATE."""
     replaces = tokens.accept("OR", "REPLACE")
-    kind = tokens.accept_any("UNIQUE", "FULLTEXT", "SPATIAL")
+    kind = tokens.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
     match tokens.accept_any("TABLE", "DATABASE", "SCHEMA", "INDEX"):
         case "INDEX":
             index = tokens.next
@@ -53,6 +53,8 @@ def create(scope: Scope, tokens: Tokens, query: Query) -> Iterator[Change]:
             elif unless_exists and database in scope.catalog.databases:
                 return
             scope.set_database(tokens, database, query.server_charset)
+        case _:
+            raise tokens.unexpected()
 
 
 def _create_table(
@@ -72,7 +74,7 @@ def _create_table(
             yield scope.reload(name, why, query, "create table")
             return
     try:
-        check_settings(tokens)
+        check_readable(tokens, query)
         start = tokens.next
         made = read_table(tokens, query.schema, explicit_timestamps=query.explicit_timestamps)
         if made.is_sequence:

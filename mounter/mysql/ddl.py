@@ -1,15 +1,17 @@
 """Effects of logged statements on the followed tables.
 
 Every change of a followed table's columns, key or rows is followed. If its effect isn't known exactly, the
-table is loaded again; a statement whose table can't be named is refused: the feed stops there with an error
-that quotes it. Statements that touch no followed table are ignored.
+table is loaded again; a statement whose table can't be named, or that isn't known, is refused: the feed stops
+there with an error that quotes it. Statements that touch no followed table are ignored.
 """
 
 from __future__ import annotations
 
+from ...codec.mysql.effect import read_effect
 from ...codec.mysql.entry import Query
 from ...codec.mysql.known_table import KnownTable
 from ...codec.mysql.tokens import NotUnderstood, Tokens
+from ...errors import InvariantViolated
 from ...events import Action
 from ..tables import Tables
 from .alter_statement import alter
@@ -57,23 +59,31 @@ class Statements:
                 folds_names=scope.catalog.folds_names,
                 of_mysql=self._of_mysql,
             )
-            tokens.skip_settings()
-            match tokens.accept_any("ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE"):
-                case "ALTER":
-                    return list(alter(scope, tokens, query))
-                case "CREATE":
-                    return list(create(scope, tokens, query))
-                case "DROP":
-                    return list(drop(scope, tokens, query))
-                case "RENAME":
-                    return rename(scope, tokens, query)
-                case "TRUNCATE":
-                    tokens.accept("TABLE")
-                    return list(truncate(scope, tokens.qualified_name(query.schema), query))
+            return self._changes(tokens, query)
         except NotUnderstood as reason:
-            if scope.touches(query.schema):
-                return [refused(query.schema, str(reason), query)]
-        return []
+            return [refused(query.schema, str(reason), query)]
+
+    def _changes(self, tokens: Tokens, query: Query) -> list[Change]:
+        scope = self._scope
+        match read_effect(tokens):
+            case "nothing":
+                return []
+            case "rows":
+                raise NotUnderstood("a statement in place of the rows that it changed")
+        match tokens.take().value:
+            case "ALTER":
+                return list(alter(scope, tokens, query))
+            case "CREATE":
+                return list(create(scope, tokens, query))
+            case "DROP":
+                return list(drop(scope, tokens, query))
+            case "RENAME":
+                return rename(scope, tokens, query)
+            case "TRUNCATE":
+                tokens.accept("TABLE")
+                return list(truncate(scope, tokens.qualified_name(query.schema), query))
+            case verb:
+                raise InvariantViolated(f"{verb} changes definitions")
 
     def details_of(self, known: KnownTable) -> list[Action]:
         """Return the action that gives a new table its details, if they are followed."""

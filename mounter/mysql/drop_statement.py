@@ -35,6 +35,8 @@ def drop(scope: Scope, tokens: Tokens, query: Query) -> Iterator[Change]:
         case "DATABASE" | "SCHEMA":
             skip_condition(tokens)
             yield from drop_database(scope, tokens.stored_name(), query)
+        case _:
+            raise tokens.unexpected()
 
 
 def drop_database(scope: Scope, database: str, query: Query) -> Iterator[Change]:

@@ -183,7 +183,7 @@ class History:
             content += _record(_Entry(ts, base, definitions))
         self._compacted_bytes = len(content)
         self._base_ts = ts
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        disk.make_private(self.path.parent)
         disk.replace(self.path, content + later)
         self._open(len(content) + len(later))
 

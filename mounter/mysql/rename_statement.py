@@ -13,8 +13,7 @@ from .scope import Scope
 
 def rename(scope: Scope, tokens: Tokens, query: Query) -> list[Change]:
     """Return the effects of a statement that begins with RENAME."""
-    if not tokens.accept_any("TABLE", "TABLES"):
-        return []
+    tokens.accept_any("TABLE", "TABLES")
     if_exists = skip_condition(tokens)
     pairs = []
     while True:

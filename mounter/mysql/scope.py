@@ -19,6 +19,9 @@ from .alteration import Defaults
 from .catalog import Catalog
 from .change import Change, cascading, reloaded
 
+_MAX_CHARACTERS: Final = 1 << 20
+"""Maximum length of a statement whose clauses are read, which takes about 100 bytes a character. The largest
+number of partitions, 8,192, needs half of that."""
 _OTHER_SETTINGS: Final = "SET STATEMENT of sql_mode or a character set"
 
 
@@ -83,7 +86,9 @@ class Scope:
         self.catalog.set_database(name, choice.resolve(default, self.catalog.collations))
 
 
-def check_settings(tokens: Tokens) -> None:
-    """Raise NotUnderstood if the statement was read with other settings than it ran with."""
+def check_readable(tokens: Tokens, query: Query) -> None:
+    """Raise NotUnderstood if the statement was read with other settings than it ran with, or is too long."""
     if tokens.was_read_otherwise:
         raise NotUnderstood(_OTHER_SETTINGS)
+    if len(query.query) > _MAX_CHARACTERS:
+        raise NotUnderstood(f"a statement of {len(query.query)} characters")

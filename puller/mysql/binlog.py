@@ -22,7 +22,7 @@ from ...errors import SourceError
 from ...events import Changes, Ts, compose_ts
 from .compression import ROWS_COMPRESSED, events_of_payload, uncompress_rows
 from .cursor import HEADER, Cursor
-from .dml import DML_VERBS, reject_followed
+from .dml import changes_definitions
 from .event import (
     EXECUTE_LOAD_QUERY,
     FORMAT_DESCRIPTION,
@@ -47,11 +47,13 @@ from .position import CommitClock, Place, Position, Rank
 from .prepared import COMMIT as XA_COMMIT
 from .prepared import ROLLBACK as XA_ROLLBACK
 from .prepared import Prepared, read_prepare
-from .query import DDL_VERBS, LoggedStatement, verb
+from .query import LoggedStatement
 from .table_ids import UNWANTED, TableIds
 from .transactions import Transactions
 
 _IGNORABLE = 0x80
+_BOUNDS = ("BEGIN", "COMMIT")
+_XA = ("XA START ", "XA END ", "XA PREPARE ")
 _u16 = Struct("<H").unpack_from
 _u32 = Struct("<I").unpack_from
 
@@ -100,6 +102,7 @@ class BinlogDecoder:
         self._gtid = b""  # the body of the latest GTID event
         self._is_statement: bool | None = None  # the transaction is a single statement; None if not known yet
         self._is_half_of_alter = False
+        self._is_of_mysql = False
         self._payload = b""  # the event whose payload is read
         self._arrive()
 
@@ -229,6 +232,7 @@ class BinlogDecoder:
         self._cursor.begin(event)
         self._is_statement = is_statement(gtid) if kind == GTID else None
         self._is_half_of_alter = kind == GTID and halves_alter(gtid)
+        self._is_of_mysql = kind != GTID
         self.epoch_seconds = _u32(event)[0]
         self._out.begin(self.epoch_seconds)
         self._out.is_kept_whole = kind == GTID and is_prepared(gtid)
@@ -373,12 +377,11 @@ class BinlogDecoder:
                 self._prepared.drop(xid)
         elif text.startswith(XA_ROLLBACK):
             self._prepared.drop(text.removeprefix(XA_ROLLBACK))
-        elif (first := verb(logged.without_settings)) in DDL_VERBS:
-            if not self._is_half_of_alter:
+        elif text not in _BOUNDS and not text.startswith(_XA):
+            is_definition = changes_definitions(logged, self._is_of_mysql, self._follows, self._cursor)
+            if is_definition and not self._is_half_of_alter:
                 end = self._cursor.after(event)
                 out.add(DDL, encode_statement(logged.as_query(_u32(event)[0], self._zone, end)))
-        elif first in DML_VERBS:
-            reject_followed(logged, self._follows, self._cursor)
         if text in ("COMMIT", "ROLLBACK") or self._is_statement:
             self._commit(event)
 

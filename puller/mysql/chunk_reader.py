@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Thread
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -13,13 +12,14 @@ from msgspec.structs import replace
 from ...codec.mysql.tokens import qualified as quoted
 from ...dialects.mysql.client import Session, Unavailable, connect, disconnect, is_mariadb, query, translated
 from ...dialects.mysql.key_range import chunk_query, is_key_of, is_ordered, last_key
-from ...dialects.mysql.result import Result, cut
+from ...dialects.mysql.result import Result
 from ...errors import Retryable
 from ...events import OrderedKey, TableProgress
 from .log_watch import LogWatch, Mark
 from .options import MysqlOptions
 from .position import Position
 from .snapshot import BEGIN, begin_view, current_end, prepare
+from .stop_signal import StopSignal
 from .tables import FoundTable, SourceTable, is_unchanged, read_table
 
 _WAIT: Final = "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)"
@@ -67,11 +67,7 @@ class ChunkReaders:
     def __init__(self, options: MysqlOptions, watch: LogWatch, max_bytes: int) -> None:
         self.results: SimpleQueue[Found] = SimpleQueue()
         self._tasks: SimpleQueue[ReadChunk | None] = SimpleQueue()
-        self._stopped = Event()
-        self._readers = [
-            _ChunkReader(options, watch, max_bytes, self._stopped.is_set)
-            for _ in range(options.snapshot_workers)
-        ]
+        self._readers = [_ChunkReader(options, watch, max_bytes) for _ in range(options.snapshot_workers)]
         self._threads = [
             Thread(
                 target=reader.run,
@@ -89,9 +85,8 @@ class ChunkReaders:
 
     def close(self) -> None:
         """Stop all threads, also those that wait for an answer; their connections are closed."""
-        self._stopped.set()
         for reader in self._readers:
-            reader.cut()
+            reader.stop.set()
         for _ in self._threads:
             self._tasks.put(None)
         for thread in self._threads:
@@ -99,18 +94,16 @@ class ChunkReaders:
 
 
 class _ChunkReader:
-    def __init__(
-        self, options: MysqlOptions, watch: LogWatch, max_bytes: int, is_stopped: Callable[[], bool]
-    ) -> None:
+    def __init__(self, options: MysqlOptions, watch: LogWatch, max_bytes: int) -> None:
+        self.stop: Final = StopSignal()
         self._options = options
         self._watch = watch
         self._max_bytes = max_bytes
-        self._is_stopped = is_stopped
         self._session: Session | None = None
 
     def run(self, tasks: SimpleQueue[ReadChunk | None], results: SimpleQueue[Found]) -> None:
         try:
-            while (task := tasks.get()) is not None and not self._is_stopped():
+            while (task := tasks.get()) is not None and not self.stop.is_set:
                 with translated(self._options):
                     results.put(self._chunk(task))
         except BaseException as error:  # any error ends the load
@@ -118,15 +111,11 @@ class _ChunkReader:
         finally:
             self._disconnect()
 
-    def cut(self) -> None:
-        """Cut the connection. Called by another thread, after the stop."""
-        if (session := self._session) is not None:
-            cut(session)
-
     def _connected(self) -> Session:
         if self._session is None:
             self._session = session = connect(self._options)
-            if self._is_stopped():  # the cut may have come before
+            self.stop.watch(session)
+            if self.stop.is_set:
                 raise _stopped()
             prepare(session)
         return self._session
@@ -186,7 +175,7 @@ class _ChunkReader:
         view."""
         gtid = mark.position.gtid
         if is_mariadb(session):
-            while not self._is_stopped():
+            while not self.stop.is_set:
                 end = begin_view(session)
                 if place(end) >= place(mark.position):  # what the log has becomes visible a moment later
                     return end
@@ -194,7 +183,7 @@ class _ChunkReader:
         elif not gtid:
             return begin_view(session)
         else:
-            while not self._is_stopped():
+            while not self.stop.is_set:
                 if not query(session, _WAIT, gtid, _VISIBLE_SECONDS)[0][0]:
                     query(session, BEGIN)
                     return current_end(session)
@@ -205,7 +194,7 @@ class _ChunkReader:
         assert source is not None
         table = source.table
         result = Result(session, self._options, table, chunk_query(table, task.after or None, task.limit))
-        while not result.done and found.bytes < self._max_bytes and not self._is_stopped():
+        while not result.done and found.bytes < self._max_bytes and not self.stop.is_set:
             if packets := result.read():
                 found.packets.append(packets)
                 found.bytes += len(packets)

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from io import BytesIO
 from struct import Struct
 from typing import IO, Final
-from zlib import decompress
-from zlib import error as zlib_error
 
 from zstandard import ZstdDecompressor, ZstdError
 
+from ...codec.mysql.values import uncompressed
 from ...errors import SourceError
 
 ROWS_COMPRESSED: Final = {166: 23, 167: 24, 168: 25}
@@ -27,15 +26,11 @@ _size_of_event = Struct("<9xI").unpack_from
 
 
 def uncompress(data: bytes) -> bytes:
-    """Uncompress data: a byte of algorithm and width, the length in that width (big endian), a zlib
-    stream."""
-    algorithm = data[0] >> 4 & 7
-    if algorithm:
-        raise SourceError(f"the binlog is compressed by an unknown algorithm ({algorithm})")
+    """Uncompress a part of an event, which has the form of a compressed value. Raises SourceError."""
     try:
-        return decompress(data[1 + (data[0] & 7) :])
-    except zlib_error as error:
-        raise SourceError(f"a compressed event of the binlog is damaged: {error}") from None
+        return uncompressed(data)
+    except ValueError as error:
+        raise SourceError(f"a compressed event of the binlog can't be read: {error}") from None
 
 
 def uncompress_rows(event: bytes) -> bytes:
@@ -51,7 +46,7 @@ def uncompress_rows(event: bytes) -> bytes:
 def events_of_payload(body: bytes) -> Iterator[bytes]:
     """Yield the events of a TRANSACTION_PAYLOAD, which have no checksums, while they are uncompressed.
 
-    Raises SourceError for a payload that is damaged or compressed by an unknown algorithm.
+    Raises SourceError for a payload that is damaged, longer than it says, or compressed by another algorithm.
     """
     fields = {_ALGORITHM: _NONE}
     at = 0
@@ -70,14 +65,17 @@ def events_of_payload(body: bytes) -> Iterator[bytes]:
         raise SourceError(f"the binlog is compressed by an unknown algorithm ({fields[_ALGORITHM]})")
     if len(data) != fields.get(_SIZE, len(data)):
         raise SourceError("a transaction's payload in the binlog is cut off")
+    left = fields.get(_UNCOMPRESSED_SIZE, 0)
     if fields[_ALGORITHM] == _NONE:
         stream: IO[bytes] = BytesIO(data)
+        left = len(data)
     else:
         stream = ZstdDecompressor().stream_reader(data, read_across_frames=True)
     try:
         while header := _read(stream, _HEADER):
             size = _size_of_event(header)[0] - _HEADER if len(header) == _HEADER else -1
-            event = header + (_read(stream, size) if size > 0 else b"")
+            left -= size + _HEADER
+            event = header + (_read(stream, size) if size > 0 and left >= 0 else b"")
             if len(event) != size + _HEADER:
                 raise SourceError("a transaction's payload in the binlog is damaged")
             yield event

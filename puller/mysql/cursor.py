@@ -61,7 +61,7 @@ class Cursor:
 
     def is_at(self, position: Position) -> bool:
         """True if the cursor is at or after a position on the same server, by file and offset."""
-        return Position(self._file, self._offset).rank >= Position(position.file, position.offset).rank
+        return Position(self._file, self._offset).rank >= position.without_gtids.rank
 
     def has_reached(self, rank: Rank) -> bool:
         """True if the cursor is at or after a position, which may be another server's."""

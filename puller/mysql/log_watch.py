@@ -11,8 +11,6 @@ from ...codec.mysql.entry import DDL, Query, decode_statement
 from ...codec.mysql.layout import Layouts
 from .position import Position
 
-_WORD: Final = re.compile(r"[\w$]+")
-
 
 class Entry(NamedTuple):
     """A logged change: ROWS of a table, or DDL."""
@@ -120,7 +118,7 @@ def _concerns(value: bytes, schema: str, name: str) -> bool:
     statement = decode_statement(value)
     if not isinstance(statement, Query) or not name.isidentifier():  # quotes in a name are doubled
         return True
-    words = set(_WORD.findall(statement.query.casefold()))
-    return name.casefold() in words or (
-        schema.casefold() in words and not words.isdisjoint(("database", "schema"))
-    )
+    text = statement.query.casefold()
+    if re.search(rf"(?<![\w$]){re.escape(name.casefold())}(?![\w$])", text):
+        return True
+    return schema.casefold() in text and ("database" in text or "schema" in text)

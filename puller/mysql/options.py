@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ...dialects.mysql.server import ServerOptions
+from ...dialects.mysql.server import ServerOptions, tls_of
 from ...errors import ConfigError
 
 
@@ -53,6 +53,10 @@ class MysqlOptions(ServerOptions):
 
     def __post_init__(self) -> None:
         """Raises ConfigError."""
+        try:
+            tls_of(self)
+        except ConfigError as error:
+            raise ConfigError(f"source.{error}") from None
         for address in self.failover:
             _host_and_port(address)
 

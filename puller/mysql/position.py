@@ -15,7 +15,7 @@ from ...events import Checkpoint, TablePosition, Ts, compose_ts
 from ..lane import ALONE, Lane
 from .gtid import parse_gtids
 
-_PLACE = r"(.+?\.\d+):(\d+)"
+_PLACE = r"(.{1,512}?\.\d+):(\d+)"
 _POSITION = re.compile(rf"{_PLACE}(?: gtid=(\S+))?(?: server=(\S+))?( by=gtid)?(?: prepared {_PLACE})?")
 
 
@@ -61,6 +61,11 @@ class Position(Struct, frozen=True):
                 f"{text!r} is not a binlog position like 'mysql-bin.000003:4711', nor a set of GTIDs like "
                 "'0-1-100' or 'uuid:1-100'"
             ) from None
+
+    @property
+    def without_gtids(self) -> Position:
+        """File and offset alone, which are those of one server."""
+        return Position(self.file, self.offset)
 
     @property
     def rank(self) -> Rank:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from struct import Struct
 from typing import Any, Final
@@ -11,12 +10,9 @@ from pymysql.charset import charset_by_id
 
 from ...codec.mysql.collation import Charset, collation
 from ...codec.mysql.entry import Query
-from ...codec.mysql.tokens import NotUnderstood, Tokens
+from ...codec.mysql.tokens import Tokens
 from ...dialects.mysql.zone import ServerZone, offset_of
 from .compression import uncompress
-
-DDL_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "SET"})
-"""SET is the first word of a SET STATEMENT that can't be parsed; the mounter decides if it is refused."""
 
 _head = Struct("<IIBHH").unpack_from  # thread, duration in seconds, length of schema, error, length of status
 _STATUS_WIDTHS: Final = {
@@ -46,9 +42,6 @@ _EXPLICIT_TIMESTAMPS: Final = 1 << 24
 _TOO_MANY_DATABASES: Final = 254
 """MySQL's number of databases if it doesn't list them."""
 _HEAD: Final = 13
-
-# Tokens that may precede the first word; the server executes the content of /*! */ and /*M! */.
-VERB: Final = re.compile(r"(?:\s|/\*M?!\d*|/\*.*?\*/|--[ \t][^\n]*\n|\#[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
 
 
 class LoggedStatement:
@@ -87,16 +80,9 @@ class LoggedStatement:
             error=self._error,
         )
 
-    @property
-    def without_settings(self) -> str:
-        """Return the text after SET STATEMENT ... FOR, if it begins with that; the whole text if it can't be
-        parsed."""
-        if verb(self.text) != "SET":
-            return self.text
-        try:
-            return self.text[Tokens(self.text, self._sql_mode).skip_settings().start :]
-        except NotUnderstood:
-            return self.text
+    def tokens(self, *, of_mysql: bool) -> Tokens:
+        """Return a reader of the text; `of_mysql` is True if the server is a MySQL, not a MariaDB."""
+        return Tokens(self.text, self._sql_mode, of_mysql=of_mysql)
 
     @property
     def _sql_mode(self) -> int:
@@ -175,9 +161,3 @@ def _charset(number: int) -> str:
 
 def _number(value: bytes) -> int:
     return int.from_bytes(value, "little")
-
-
-def verb(statement: str) -> str:
-    """Return the statement's first word in capitals; empty if there is none."""
-    match = VERB.match(statement)
-    return match[1].upper() if match else ""

@@ -123,6 +123,8 @@ def survey_session(
     tables: list[SourceTable] = []
     findings = [*_settings(session, _SETTINGS if mariadb else _MYSQL_SETTINGS)]
     findings += _rights(session) if mariadb else _mysql_rights(session, options)
+    if session.tls_warning:
+        findings.append(Finding("warning", session.tls_warning))
     found = find_tables(session, only)
     followed = [one for one in found if follows(one.schema, one.name)]
     if not followed and is_new:

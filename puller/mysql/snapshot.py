@@ -185,8 +185,7 @@ def begin_unlocked(session: Session) -> Position:
     if is_mariadb(session):
         return begin_view(session)
     query(session, BEGIN)
-    end = current_end(session)
-    return Position(end.file, end.offset)
+    return current_end(session).without_gtids
 
 
 def current_end(session: Session) -> Position:

@@ -48,7 +48,7 @@ SELECT DISTINCT INDEX_NAME FROM information_schema.STATISTICS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0
 """
 _MYSQL_INEXACT: Final = re.compile("0x")
-_MARIADB_INEXACT: Final = re.compile(r"(?=.*\?)'(?:[^'\\]|\\.|'')*'\Z", re.DOTALL)
+_MARIADB_INEXACT: Final = re.compile(r"(?=.*\?)'(?:[^'\\]++|\\.|'')*+'\Z", re.DOTALL)
 """A default that information_schema may show inexactly: in MariaDB a literal, not an expression."""
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from ...errors import ConfigError
-from ..tikv.options import TikvOptions, check_address
+from ..tikv.options import TikvOptions, check_address, reject_login
 from .service.options import DEFAULT_PORT, DrainerOptions
 
 PUMP_PORT = 8250
@@ -29,6 +29,8 @@ class PumpOptions(TikvOptions):
     drainer.
     """
 
+    pd: tuple[str, ...] = ()
+    """Addresses of placement drivers; with `pump://` they must be given."""
     pumps: tuple[str, ...] = ()
     """Addresses of pumps, "host:port"; without any, they are found in the `registry`."""
     compression: str = "none"
@@ -63,6 +65,11 @@ class PumpOptions(TikvOptions):
     """Interval of pushes."""
 
     def __post_init__(self) -> None:
+        if not self.pd:
+            raise ConfigError(
+                "source.pd: missing: pump:// names the pumps only, and the schema is read from TiKV: give "
+                'the addresses of the placement drivers, pd = ["pd1:2379"]'
+            )
         TikvOptions.__post_init__(self)
         for address in self.pumps:
             check_address("pumps", address)
@@ -97,6 +104,7 @@ class PumpOptions(TikvOptions):
 def pump_addresses(url: str) -> tuple[str, ...]:
     """Return the addresses of `pump://host:8250,host`. Raises ConfigError naming a part that isn't one."""
     rest = url.strip().removeprefix("pump://").rstrip("/")
+    reject_login("url", rest)
     found = []
     for part in filter(None, (part.strip() for part in rest.split(","))):
         last = part.rpartition("]")[2]

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from ...config.url import redacted
 from ...errors import ConfigError
 from ..grpc.security import Security
 
@@ -114,6 +115,7 @@ def endpoints(text: str) -> tuple[str, ...]:
     Raises ConfigError naming a part that isn't an address.
     """
     rest = text.strip().removeprefix("tikv://").rstrip("/")
+    reject_login("pd", rest)
     found = tuple(address_of(part) for part in rest.split(",") if part.strip())
     if not found:
         raise ConfigError(f"source.pd = {text!r}: at least one address, such as tikv://pd1:2379,pd2:2379")
@@ -125,6 +127,15 @@ def endpoints(text: str) -> tuple[str, ...]:
 def address_of(url: str) -> str:
     """Return the "host:port" of a member's URL: PD lists itself as http://host:port or https://host:port."""
     return url.strip().removeprefix("http://").removeprefix("https://").rstrip("/")
+
+
+def reject_login(name: str, text: str) -> None:
+    """Raise ConfigError, naming the option, for a user or a password, which isn't shown."""
+    if "@" in text:
+        raise ConfigError(
+            f"source.{name} = {redacted(text)!r}: it has no user and no password: addresses are host:port, "
+            "separated by commas"
+        )
 
 
 def check_address(name: str, address: str) -> None:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from ...errors import CheckpointError
 
-_POSITION: Final = re.compile(r"(.+?\.\d+):(\d+)(?: gtid=(\S+))?(?: [^p]\S*)*( prepared .*)?")
+_POSITION: Final = re.compile(r"(.{1,512}?\.\d+):(\d+)(?: gtid=(\S+))?(?: [^p]\S*)*( prepared .*)?")
 _RELAYED: Final = re.compile(r"\|\d+(?=\.\d+$)")
 """The number that DM's relay log puts into the name of a file."""
 

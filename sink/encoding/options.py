@@ -143,7 +143,7 @@ class DebeziumOptions(EncodingOptions):
     """Refuse a value that its type here can't hold: a decimal that isn't a double, an unsigned BIGINT from
     2^63 on as long, a zero date. False writes the nearest double, the negative number of the same 64 bits,
     and NULL or the start of 1970, as TiCDC does."""
-    schema_registry: str = ""
+    schema_registry: str = field(default="", repr=False)
     """URL of a schema registry: then messages are payloads in Confluent's frame, with JSON Schemas there; it
     may contain a user and a password. Empty: schemas are in the messages."""
     topic: str = "{schema}_{table}"
@@ -174,7 +174,7 @@ class DebeziumOptions(EncodingOptions):
 class RegistryOptions(EncodingOptions):
     """Options of encodings whose schemas are in a schema registry."""
 
-    schema_registry: str = ""
+    schema_registry: str = field(default="", repr=False)
     """URL of the schema registry, as "http://registry:8081"; it may contain a user and a password."""
     topic: str = "{schema}_{table}"
     """Topic of a table's rows, of which the schemas' subjects are made."""

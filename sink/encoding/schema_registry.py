@@ -11,6 +11,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
+from ...config.url import redacted
 from ...errors import ConfigError, Retryable, SinkError
 
 SchemaKind: TypeAlias = Literal["AVRO", "JSON"]
@@ -26,7 +27,7 @@ class SchemaRegistry:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(
-                f"schema-registry = {url!r}: the URL of a schema registry, such as http://registry:8081"
+                f"schema-registry = {redacted(url)!r}: the URL of a schema registry, such as http://registry:8081"
             )
         self._connection: Final = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._host: Final = parts.hostname

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...actors import SystemClock
 from ...config import Finding
 from ...config.survey import begins, writable_directory, writable_file
+from ...config.url import redacted
 from ...errors import ConfigError
 from ..kind import ByFiles, NotOnSpark, SinkContext, SinkKind
 from ..sink import Sink
@@ -69,7 +70,7 @@ def _begins(context: SinkContext) -> Finding:
 def _path(url: str, example: str) -> Path:
     path = _split(url)[0]
     if not path:
-        raise ConfigError(f"{url!r} names no file; for instance {example}")
+        raise ConfigError(f"{redacted(url)!r} names no file; for instance {example}")
     return Path(path)
 
 

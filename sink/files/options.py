@@ -15,7 +15,7 @@ class LinesOptions:
     format: str = "ndjson"
     """ndjson, an encoding (canal-json, debezium, maxwell, csv, simple), or parquet for an archive of
     Parquet files."""
-    encoding: dict[str, Any] = field(default_factory=dict)
+    encoding: dict[str, Any] = field(default_factory=dict, repr=False)
     """Options of the encoding, by the names in docs/encodings.md."""
 
     def __post_init__(self) -> None:

@@ -55,7 +55,7 @@ class KafkaOptions:
 
     format: str = "canal-json"
     """Encoding of the messages: one of docs/encodings.md."""
-    encoding: dict[str, Any] = field(default_factory=dict)
+    encoding: dict[str, Any] = field(default_factory=dict, repr=False)
     """Options of the encoding, by the names in docs/encodings.md; max-message-bytes is 1,000,000 here."""
     delivery: Literal["exactly once", "at least once"] = "exactly once"
     """With "exactly once" rows and checkpoint are in one transaction of Kafka; consumers must read with

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from ...config import with_query
+from ...config.url import redacted
 from ...errors import ConfigError
 from .options import BucketAccess
 
@@ -45,5 +46,5 @@ def directory_of(url: str, options: D) -> tuple[Path, D]:
     """Return the directory, and the options with those in the URL. Raises ConfigError."""
     parts = urlsplit(url)
     if parts.netloc or not parts.path.strip("/"):
-        raise ConfigError(f"{url!r} names no directory; for instance {DIRECTORY_EXAMPLE}")
+        raise ConfigError(f"{redacted(url)!r} names no directory; for instance {DIRECTORY_EXAMPLE}")
     return Path(unquote(parts.path)).absolute().resolve(), with_query(options, parts.query, _NOT_IN_URLS)

@@ -20,7 +20,7 @@ class DirectoryOptions:
     """Format of the files."""
     layout: Literal["tables", "ticdc"] = "tables"
     """Names of the files: by table and date, or as TiCDC names them."""
-    encoding: dict[str, Any] = field(default_factory=dict)
+    encoding: dict[str, Any] = field(default_factory=dict, repr=False)
     """Options of csv and canal-json, by the names in docs/encodings.md."""
     file_bytes: int = 64 << 20
     """Bytes in memory, over all tables, at which files are written; Parquet files are about a fifth of it."""
@@ -77,11 +77,11 @@ class BucketAccess:
     """URL of a store other than Amazon's, such as "http://minio:9000"."""
     region: str = ""
     """Region of the bucket; empty: found out at Amazon, and us-east-1 elsewhere."""
-    access_key: str = ""
+    access_key: str = field(default="", repr=False)
     """Access key, with `secret_key`; empty: the environment, files and services where Amazon's tools look."""
-    secret_key: str = ""
+    secret_key: str = field(default="", repr=False)
     """Its secret."""
-    session_token: str = ""
+    session_token: str = field(default="", repr=False)
     """Token of temporary keys."""
     role: str = ""
     """ARN of a role to assume."""

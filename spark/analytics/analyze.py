@@ -70,17 +70,20 @@ def analysis(
     Raises SinkError for a directory without an archive, NoStore without a store if there is no archive.
     """
     found = None if archive is None else analyze_archive(spark, archive)
-    store = None
+    store, no_store = None, ""
     try:
         store = None if feed is None else feed.report(spark)
     except NoStore as error:
         if found is None:
             raise
+        no_store = str(error)
         log.warning("the page is of the archive alone: %s", error)
+    if store is not None and not store.bytes:
+        log.warning("the store in %s is empty, so the page has no figures of it", store.directory)
     directory = None if feed is None else feed.data_dir
     title = " and ".join(str(each) for each in (directory, archive) if each is not None)
     place = None if feed is None else feed.place(plan)
-    made = page(title, SystemClock().time(), store, found, place)
+    made = page(title, SystemClock().time(), store, found, place, no_store=no_store)
     return Analysis(made, None if store is None else encode_plan(store.plan))
 
 

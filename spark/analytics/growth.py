@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Final, TypeAlias
 
-from .chart import LABEL, WIDTH, picture, tick, tick_numbers
+from .chart import Drawing, Frame, picture, tick, tick_numbers
 
 Show: TypeAlias = Callable[[float], str]
 """Formats an amount with its unit."""
@@ -22,51 +22,65 @@ _LINES: Final = 4
 
 def columns(values: Sequence[Parts], labels: Sequence[str], caption: str, show: Show, *, base: int) -> str:
     """Draw a column for each label. `base` is 1024 for a scale of bytes, or 10."""
+    return picture(lambda frame: _columns(values, labels, caption, show, base, frame), caption)
+
+
+def _columns(
+    values: Sequence[Parts], labels: Sequence[str], caption: str, show: Show, base: int, frame: Frame
+) -> Drawing:
     most = max([sum(value for _, value in parts) for parts in values], default=0)
-    top, drawn = _scale(most, caption, show, base)
-    step = (WIDTH - LABEL) / max(1, len(values))
+    top, drawn = _scale(most, caption, show, base, frame)
+    step = frame.column(len(values))
     for number, parts in enumerate(values):
         y = float(_HEIGHT - _BOTTOM)
         for name, value in parts:
             height = _room() * value / top
             y -= height
             if height > 0:
-                x, width = LABEL + number * step, max(1.0, step - 1)
+                x, width = frame.label + number * step, max(1.0, step - 1)
                 place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.2f}"'
                 drawn.append(f'<rect class="{name}" {place}/>')
-    return picture([*drawn, *_times(labels)], _HEIGHT, caption)
+    return [*drawn, *_times(labels, frame)], _HEIGHT
 
 
 def curve(values: Sequence[float], labels: Sequence[str], caption: str, show: Show, *, base: int) -> str:
-    """Draw the running total at the end of each column."""
+    """Draw the running total at the end of each column; nothing for a single column, which shows it."""
+    if len(values) < 2:
+        return ""
+    return picture(lambda frame: _curve(values, labels, caption, show, base, frame), caption)
+
+
+def _curve(
+    values: Sequence[float], labels: Sequence[str], caption: str, show: Show, base: int, frame: Frame
+) -> Drawing:
     totals = [*accumulate(values)]
-    top, drawn = _scale(max(totals, default=0), caption, show, base)
-    step = (WIDTH - LABEL) / max(1, len(totals))
+    top, drawn = _scale(max(totals, default=0), caption, show, base, frame)
+    step = frame.column(len(totals))
     bottom = _HEIGHT - _BOTTOM
-    path = f"M{LABEL},{bottom}"
+    path = f"M{frame.label},{bottom}"
     for number, total in enumerate(totals, 1):
-        path += f" L{LABEL + number * step:.1f},{bottom - _room() * total / top:.1f}"
+        path += f" L{frame.label + number * step:.1f},{bottom - _room() * total / top:.1f}"
     drawn += [
-        f'<path class="area" d="{path} L{WIDTH},{bottom} Z"/>',
+        f'<path class="area" d="{path} L{frame.label + len(totals) * step:.1f},{bottom} Z"/>',
         f'<path class="curve" d="{path}"/>',
     ]
-    return picture([*drawn, *_times(labels)], _HEIGHT, caption)
+    return [*drawn, *_times(labels, frame)], _HEIGHT
 
 
 def _room() -> int:
     return _HEIGHT - _TOP - _BOTTOM
 
 
-def _scale(most: float, caption: str, show: Show, base: int) -> tuple[float, list[str]]:
+def _scale(most: float, caption: str, show: Show, base: int, frame: Frame) -> tuple[float, list[str]]:
     """Return the value at the top of the picture, and the caption with the lines of the scale."""
     step = scale_step(most, base)
     lines = range(int(-(-most // step)) + 1) if most else range(1)
     top = max(step * (len(lines) - 1), step)
-    drawn = [f'<text x="{LABEL}" y="12">{caption}</text>']
+    drawn = [f'<text x="{frame.label}" y="12">{caption}</text>']
     for number in lines:
         y = _HEIGHT - _BOTTOM - _room() * number * step / top
-        drawn.append(f'<line class="axis" x1="{LABEL}" y1="{y:.1f}" x2="{WIDTH}" y2="{y:.1f}"/>')
-        drawn.append(tick(LABEL - 10, y + 4, show(number * step), "end"))
+        drawn.append(f'<line class="axis" x1="{frame.label}" y1="{y:.1f}" x2="{frame.width}" y2="{y:.1f}"/>')
+        drawn.append(tick(frame.label - 10, y + 4, show(number * step), "end"))
     return top, drawn
 
 
@@ -82,6 +96,9 @@ def scale_step(most: float, base: int) -> float:
     return unit * next((power * n for n in (1, 2, 5) if power * n >= rough), power * 10)
 
 
-def _times(labels: Sequence[str]) -> list[str]:
-    step = (WIDTH - LABEL) / max(1, len(labels))
-    return [tick(LABEL + number * step, _HEIGHT - 8, labels[number]) for number in tick_numbers(labels, step)]
+def _times(labels: Sequence[str], frame: Frame) -> list[str]:
+    step = frame.column(len(labels))
+    return [
+        tick(frame.label + number * step, _HEIGHT - 8, labels[number])
+        for number in tick_numbers(labels, step, frame)
+    ]

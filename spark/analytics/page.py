@@ -8,7 +8,7 @@ from html import escape
 from .advice import FeedPlace
 from .archive_page import archive_sections
 from .compared import Compaction, compaction_section
-from .paper import STYLE
+from .paper import STYLE, section
 from .report import ArchiveReport, StoreReport
 from .store_page import store_sections
 
@@ -20,10 +20,12 @@ def page(
     archive: ArchiveReport | None = None,
     place: FeedPlace | None = None,
     done: Compaction | None = None,
+    no_store: str = "",
 ) -> str:
     """Render the page for a store report, an archive report or both; `made` in Unix seconds.
 
-    `place` is for the commands on it; `done` is the compaction of which `store` is the state after.
+    `place` is for the commands on it; `done` is the compaction of which `store` is the state after;
+    `no_store` says why there is none of the feed that was asked for.
     """
     when = datetime.fromtimestamp(made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     parts = [f"<h1>{escape(title)}</h1><p>As of {when}.</p>"]
@@ -31,6 +33,8 @@ def page(
         parts.append(compaction_section(done))
     if store is not None:
         parts += store_sections(store, place or FeedPlace())
+    elif no_store:
+        parts.append(section("There is no store", f"{no_store}. The page is of the archive alone."))
     if archive is not None:
         parts += archive_sections(archive)
     return (

@@ -25,7 +25,10 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .tile b { display: block; font-size: 20px; letter-spacing: -.02em; white-space: nowrap }
 .tile span { display: block }
 .tile i { font-style: normal; color: var(--soft); font-size: 13px; overflow-wrap: anywhere }
-svg { display: block; width: 100%; height: auto; min-width: 640px } svg + svg { margin-top: 12px }
+svg { display: block; width: 100%; height: auto } svg + svg { margin-top: 12px }
+svg.narrow { display: none; max-width: 560px }
+@media (max-width: 860px) { svg.wide { display: none } svg.narrow { display: block }
+  main { padding: 20px 12px 40px } section { padding: 14px 12px } }
 svg.spark { width: 120px; min-width: 120px; display: inline-block; vertical-align: middle }
 text { font: 12px system-ui, sans-serif; fill: var(--ink) } .note, .tick { fill: var(--soft) }
 rect.live { fill: var(--live) } rect.stuck { fill: var(--stuck) } rect.free, circle.free { fill: var(--free) }
@@ -35,13 +38,13 @@ rect.live { fill: var(--live) } rect.stuck { fill: var(--stuck) } rect.free, cir
 .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px }
 i.live { background: var(--live) } i.stuck { background: var(--stuck) } i.free { background: var(--free) }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums }
-th { text-align: left; color: var(--soft); font-weight: 500 }
-th, td { padding: 5px 10px 5px 0; white-space: nowrap; vertical-align: top }
-td:first-child { white-space: normal; overflow-wrap: anywhere; max-width: 300px }
+th { text-align: left; color: var(--soft); font-weight: 500; vertical-align: bottom }
+th, td { padding: 5px 10px 5px 0 } td { white-space: nowrap; vertical-align: top }
+table.names td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 20ch; max-width: 300px }
 h4 { font-size: 15px; margin: 16px 0 4px } ol { margin: 0; padding-left: 22px } li > h4 { margin-top: 0 }
 li + li { margin-top: 20px } li > p { margin: 0 0 8px; max-width: 76ch; color: var(--soft) }
 pre { margin: 0 0 8px; padding: 8px 12px; background: var(--paper); border: 1px solid var(--line);
-  border-radius: 6px; overflow-x: auto; font-size: 13px }
+  border-radius: 6px; white-space: pre-wrap; font-size: 13px }
 .gives { display: flex; flex-wrap: wrap; gap: 4px 24px; font-size: 14px } .gives i { font-style: normal;
   color: var(--soft) } .rest { color: var(--soft); font-size: 13px; margin: 10px 0 0 }
 tr + tr td { border-top: 1px solid var(--line) } td.n, th.n { text-align: right }
@@ -119,4 +122,7 @@ def table(
         ]
         return f"<tr>{''.join(drawn)}</tr>"
 
-    return f"<table>{row('th', head, False)}{''.join(row('td', cells, is_html) for cells in rows)}</table>"
+    kind = " class=names" if head[0] == "table" else ""
+    return (
+        f"<table{kind}>{row('th', head, False)}{''.join(row('td', cells, is_html) for cells in rows)}</table>"
+    )

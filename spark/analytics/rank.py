@@ -11,11 +11,15 @@ from .report import WindowFigures
 
 LEAST_SHARE: Final = 10
 """A generation is skipped while less than 1/10 of it can be freed."""
+LEAST_BYTES: Final = 16 << 20
+"""A plan that frees less than this has no generation of which more is rewritten than freed."""
 
 
 def plan_of(windows: Iterable[WindowFigures], acknowledged: Ts) -> Plan:
     """Return a plan of the generations worth compacting, by bytes freed per byte rewritten."""
     worth = [one for one in windows if one.free_bytes * LEAST_SHARE >= one.bytes > 0]
+    if sum(one.free_bytes for one in worth) < LEAST_BYTES:
+        worth = [one for one in worth if gain(one) >= 1]
     ranked = sorted(worth, key=lambda one: (-gain(one), -one.free_bytes, one.store, one.window))
     steps = [Step(one.store, one.window, one.free_bytes, one.bytes - one.free_bytes) for one in ranked]
     return Plan(VERSION, acknowledged, steps)

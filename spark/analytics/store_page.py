@@ -19,7 +19,12 @@ from .store_words import growth_words, overlap_words, skew_words, windows_words
 
 MOST_ROWS: Final = 30
 """Maximum tables, generations and steps shown; the report has all."""
-_NOTHING_TO_DO: Final = "Nothing: no generation has a tenth or more to free, and no sink is awaited."
+_NOTHING_TO_DO: Final = "Nothing: no generation is worth compacting, and no sink is awaited."
+EMPTY: Final = (
+    "A feed puts changes here that don't fit into its memory, until they are delivered. There are none now: "
+    "all are in memory, or delivered and dropped, so there is nothing to measure, and nothing to do. Analyze "
+    "it again while a sink is behind, or analyze the archive of changes with --archive."
+)
 _NO_FEED: Final = FeedPlace()
 
 
@@ -27,10 +32,10 @@ def store_sections(report: StoreReport, place: FeedPlace = _NO_FEED) -> Iterable
     free = sum(step.dead_bytes for step in report.plan.steps)
     moved = sum(step.live_bytes for step in report.plan.steps)
     yield f"<p class=sub>The store in <code>{escape(report.directory)}</code>. {_acknowledged(report)}</p>"
-    yield tiles(_tiles(report, free, moved))
     if not report.bytes:
-        yield section("The store is empty", "All changes are in memory, or delivered and dropped.")
+        yield section("The store is empty", EMPTY)
         return
+    yield tiles(_tiles(report, free, moved))
     yield advice_section(
         "What to do next, and what it would give", [*store_advice(report, place)], _NOTHING_TO_DO
     )

@@ -38,7 +38,7 @@ def read_mysql(options: MysqlOptions, directory: Directory, plan: Plan, number: 
         try:
             _copy(Result(session, options, table.table, _select(table, chunk)), writer)
             with translated(options):
-                high = low if table.exact else _place(listed_end(session))
+                high = low if table.exact else listed_end(session).without_gtids
             reach("snapshot.chunk_read")
             writer.finish(str(low), str(high))
         except BaseException:
@@ -71,10 +71,6 @@ def _open_view(session: Session, table: TablePlan) -> Position:
     query(session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     query(session, BEGIN)
     return Position.parse(table.since)
-
-
-def _place(position: Position) -> Position:
-    return Position(position.file, position.offset)
 
 
 def _select(planned: TablePlan, chunk: ChunkPlan) -> str:

@@ -14,7 +14,6 @@ from ...dialects.mysql.key_range import has_integer_key
 from ...errors import ConfigError
 from ...events import compose_ts
 from ...puller.mysql.options import MysqlOptions
-from ...puller.mysql.position import Position
 from ...puller.mysql.probe import probe
 from ...puller.mysql.requirements import survey
 from ...puller.mysql.snapshot import begin
@@ -32,14 +31,15 @@ _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 def plan_mysql(options: MysqlOptions, wanted: TableFilter, settings: BackfillOptions) -> Plan:
     """Plan the chunks. Raises ConfigError for patterns, Retryable and SourceError."""
     found = probe(options)
-    if unmatched := wanted.unmatched([(table.schema, table.name) for table in found.tables]):
-        raise ConfigError(no_table_matches(unmatched))
+    names = [(table.schema, table.name) for table in found.tables]
+    if unmatched := wanted.unmatched(names):
+        raise ConfigError(no_table_matches(unmatched, names))
     empty = Plan(
         "mariadb",
         new_uid(),
         found.source,
         wanted.patterns,
-        str(Position(found.end.file, found.end.offset)),
+        str(found.end.without_gtids),
         "",
         compose_ts(int(found.server.epoch_seconds * 1000)),
         (),
@@ -85,7 +85,7 @@ def _settled(options: MysqlOptions) -> str:
             end = begin(session)
     finally:
         disconnect(session)
-    return str(Position(end.file, end.offset))
+    return str(end.without_gtids)
 
 
 def _says_positions(session: Session, settings: BackfillOptions) -> bool:

@@ -41,7 +41,7 @@ def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions
     schema = RowTables(wanted)
     client.run(read_schema(client.kv, at, schema))
     if unmatched := wanted.unmatched(schema.names):
-        raise ConfigError(no_table_matches(unmatched))
+        raise ConfigError(no_table_matches(unmatched, schema.names))
     numbers = count()
     tables = []
     for name, info in schema.tables:

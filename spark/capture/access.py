@@ -5,36 +5,32 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
 from pyarrow import flight
 
+from ...config.address import is_loopback
 from ...errors import ConfigError
 
 _HEADER: Final = "authorization"
 _SCHEME: Final = "Bearer "
 
 
-def check_listening(listen: str, *, has_token: bool) -> None:
-    """Raise ConfigError unless `listen` is host:port, with a loopback host if no token is required."""
+def check_listening(listen: str, *, has_token: bool, has_tls: bool) -> None:
+    """Raise ConfigError unless `listen` is host:port, with a token and TLS beyond loopback."""
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 0xFFFF:
         raise ConfigError(f'capture.listen: expected host:port as "127.0.0.1:8815", not {listen!r}')
-    if not has_token and not _is_loopback(host):
-        raise ConfigError(
-            f"capture.listen: {listen} can be reached from outside: give a token_file, or listen on 127.0.0.1"
+    if not (has_token and has_tls) and not is_loopback(host):
+        needs = (
+            "tls_cert and tls_key, for the token is sent in clear without them"
+            if has_token
+            else "a token_file"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+        raise ConfigError(
+            f"capture.listen: {listen} can be reached from outside: give {needs}, or listen on 127.0.0.1"
+        )
 
 
 def read_token(path: Path, option: str = "capture.token_file") -> str:
@@ -70,10 +66,20 @@ class Access:
     ca: bytes = b""
     """PEM of the authority that signed the captures' certificates; empty: the system's authorities."""
 
-    def connect(self, address: str) -> flight.FlightClient:
-        """Return a client, without sending anything. Raises ConfigError if the address isn't host:port."""
-        if ":" not in address:
+    def check(self, address: str) -> None:
+        """Raise ConfigError unless the address is host:port, with TLS for a token beyond loopback."""
+        host, colon, _ = address.rpartition(":")
+        if not colon:
             raise ConfigError(f"a capture's address is host:port, not {address!r}")
+        if self.token and not (self.tls or self.ca) and not is_loopback(host):
+            raise ConfigError(
+                f"the token isn't sent to {address} in clear: use TLS (captureTls or captureCaFile of a "
+                "reader, capture_tls or capture_ca_file of a feed.toml)"
+            )
+
+    def connect(self, address: str) -> flight.FlightClient:
+        """Return a client, without sending anything. Raises ConfigError for an address as `check` does."""
+        self.check(address)
         options: dict[str, Any] = {"tls_root_certs": self.ca} if self.ca else {}
         scheme = "grpc+tls" if self.tls or self.ca else "grpc+tcp"
         return flight.FlightClient(f"{scheme}://{address}", **options)

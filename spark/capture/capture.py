@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -24,6 +24,7 @@ from ...store.scratch import Scratch
 from .access import Doorkeeper, read_token
 from .answer import Answers
 from .buffer import ChangeBuffer
+from .guard import Guard
 from .lease import Lease
 from .options import CaptureOptions
 from .place import rank_of
@@ -83,26 +84,32 @@ class Capture:
         self._store = CheckpointFile(options.data_dir / "capture.checkpoint")
         sink = CaptureSink(capture.listen, self._store, self.buffer, rank)
         answers = Answers(options, self.buffer, rank, capture.wait_seconds)
-        location, protection = _location(capture), _protection(capture)
-        try:
-            self.server = CaptureServer(
-                location,
-                answers,
-                self.buffer,
-                Lease(capture.lease_seconds, clock),
-                rank,
-                tuple(options.tables.patterns),
-                lambda: sink.source,
-                lambda: self.feed.flush(),
-                **protection,
-            )
-        except (pa.ArrowException, OSError) as error:
-            what = "tls_cert" if capture.tls_cert is not None else "listen"
-            raise ConfigError(f"capture.{what}: {location}: {error}") from None
-        self.port: int = self.server.port
-        sink.target = f"flight://{capture.listen.rpartition(':')[0]}:{self.port}"
-        # Tasks have no catalog: with one, a capture would leave out statements that change nothing.
-        self.feed = Feed(options, [sink], clock, keeps_state=False)
+        protection = _protection(capture)
+        self._guard = Guard(capture) if capture.token_file is not None else None
+        with ExitStack() as undo:
+            if self._guard is not None:
+                undo.callback(self._guard.close)
+            location = _location(capture) if self._guard is None else self._guard.location
+            try:
+                self.server = CaptureServer(
+                    location,
+                    answers,
+                    self.buffer,
+                    Lease(capture.lease_seconds, clock),
+                    rank,
+                    tuple(options.tables.patterns),
+                    lambda: sink.source,
+                    lambda: self.feed.flush(),
+                    **protection,
+                )
+            except (pa.ArrowException, OSError) as error:
+                what = "tls_cert" if capture.tls_cert is not None else "listen"
+                raise ConfigError(f"capture.{what}: {location}: {error}") from None
+            self.port: int = self.server.port if self._guard is None else self._guard.port
+            sink.target = f"flight://{capture.listen.rpartition(':')[0]}:{self.port}"
+            # Tasks have no catalog: with one, a capture would leave out statements that change nothing.
+            self.feed = Feed(options, [sink], clock, keeps_state=False)
+            undo.pop_all()
         self._thread = Thread(target=self.server.serve, name="tidemill-capture", daemon=True)
         self._thread.start()
 
@@ -132,6 +139,8 @@ class Capture:
         self.buffer.close(ENDED)
         if self._started:
             self.feed.wait()
+        if self._guard is not None:
+            self._guard.close()
         self.server.shutdown()
         self._thread.join()
         if self._scratch is not None:
@@ -171,7 +180,7 @@ def _protection(capture: CaptureOptions) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if capture.token_file is not None:
         found["middleware"] = {"token": Doorkeeper(read_token(capture.token_file))}
-    if capture.tls_cert is not None and capture.tls_key is not None:
+    elif capture.tls_cert is not None and capture.tls_key is not None:
         try:
             pair = flight.CertKeyPair(capture.tls_cert.read_bytes(), capture.tls_key.read_bytes())
         except OSError as error:

@@ -32,13 +32,16 @@ def captures_of(options: ReadOptions) -> Captures | None:
     if not options.capture:
         return None
     token = options.capture_token_file
+    access = Access(
+        token=read_token(Path(token), "option captureTokenFile") if token else "",
+        tls=options.capture_tls,
+        ca=_read_ca(options.capture_ca_file) if options.capture_ca_file else b"",
+    )
+    for address in options.capture:
+        access.check(address)
     return Captures(
         addresses=options.capture,
-        access=Access(
-            token=read_token(Path(token), "option captureTokenFile") if token else "",
-            tls=options.capture_tls,
-            ca=_read_ca(options.capture_ca_file) if options.capture_ca_file else b"",
-        ),
+        access=access,
         wait_seconds=options.capture_wait_seconds,
     )
 

@@ -23,7 +23,7 @@ class CaptureOptions:
     """Options of a capture. Raises ConfigError if they are unsafe or conflict."""
 
     listen: str = "127.0.0.1:8815"
-    """host:port; port 0 chooses a free one. A host other than loopback requires a token."""
+    """host:port; port 0 chooses a free one. A host other than loopback requires a token and TLS."""
     token_file: Path | None = None
     """File with the token that clients must send."""
     tls_cert: Path | None = None
@@ -41,7 +41,7 @@ class CaptureOptions:
     def __post_init__(self) -> None:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ConfigError("capture: tls_cert and tls_key go together: give both or neither")
-        check_listening(self.listen, has_token=self.token_file is not None)
+        check_listening(self.listen, has_token=self.token_file is not None, has_tls=self.tls_cert is not None)
 
 
 def capture_options(found: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple[FeedOptions, CaptureOptions]:

@@ -60,7 +60,7 @@ class MysqlOffsets:
             if self._filter.unmatched(names):  # some may have tables that can't be read
                 names = [(one.schema, one.name) for one in find_tables(session, only)]
         if unmatched := self._filter.unmatched(names):
-            raise ConfigError(no_table_matches(unmatched))
+            raise ConfigError(no_table_matches(unmatched, names))
         found.raise_errors()
         return [one.table for one in found.tables]
 
@@ -82,8 +82,7 @@ class MysqlOffsets:
     def _now_at(self, session: Session, position: Position) -> Offset:
         seconds = query(session, _NOW)[0][0]
         query(session, "COMMIT")
-        place = Position(position.file, position.offset)  # without GTIDs: offsets are of one server
-        return Offset(compose_ts(int(seconds * 1000)), str(place), self.source)
+        return Offset(compose_ts(int(seconds * 1000)), str(position.without_gtids), self.source)
 
     def earliest(self) -> Offset:
         return self._beginning(self._files()[0])

@@ -37,7 +37,7 @@ class TikvOffsets:
         found = _Tables(wanted)
         self.client.run(read_schema(self.client.kv, self._now(), found))
         if unmatched := wanted.unmatched(found.names):
-            raise ConfigError(no_table_matches(unmatched))
+            raise ConfigError(no_table_matches(unmatched, found.names))
         return found.tables
 
     def latest(self) -> Offset:

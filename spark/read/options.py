@@ -39,7 +39,7 @@ OWN_OPTIONS: Final = {
 class ReadOptions:
     """Validated options of a reader, which isn't connected yet."""
 
-    url: Annotated[str, Text("source", values_of.source_url)]
+    url: Annotated[str, Text("source", values_of.source_url)] = field(repr=False)
     patterns: Annotated[tuple[str, ...], Text("tables", values_of.patterns)] = ()
     table: Annotated[str, Text("table", values_of.table_name)] = ""
     """Table to read with typed columns; empty: all tables in the raw envelope."""
@@ -88,7 +88,7 @@ class ReadOptions:
     """PEM file on the driver's machine: the authority that signed the captures' certificates."""
     capture_wait_seconds: Annotated[float, Text("captureWaitSeconds", values_of.seconds)] = 20.0
     """Maximum time that a task waits for a capture's changes, before it reads the source."""
-    source: Mapping[str, str] = field(default_factory=dict)
+    source: Mapping[str, str] = field(default_factory=dict, repr=False)
     """More options of the source, as in its section of a feed.toml."""
 
     @property

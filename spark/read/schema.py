@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
+import msgspec
 from pyspark.sql import types as t
 
 from ...events import Column, Table
 from .commit_time import with_commit_time
+
+_TABLE: Final = "tidemill.table"
+"""Metadata of the column `after`: the definition of its table."""
+_OPERATIONS: Final = "tidemill.operations"
+"""Metadata of the column `op`: the option `operations` if it leaves schema changes out."""
 
 MOST_DIGITS: Final = 38
 """Maximum digits of a decimal; a column with more digits is a string."""
@@ -66,6 +73,44 @@ def exact_type() -> t.StructType:
     return from_arrow_schema(ENVELOPE)
 
 
+def with_operations(schema: t.StructType, operations: Collection[str]) -> t.StructType:
+    """Return the schema; its column `op` says so if schema changes aren't among the operations."""
+    if "ddl" in operations or "op" not in schema.names:
+        return schema
+    fields = [
+        t.StructField("op", one.dataType, one.nullable, {_OPERATIONS: ",".join(operations)})
+        if one.name == "op"
+        else one
+        for one in schema
+    ]
+    return t.StructType(fields)
+
+
+def operations_of(schema: t.StructType) -> Collection[str]:
+    """Return the operations of a frame with this schema, as far as `with_operations` noted them."""
+    text: str = schema["op"].metadata.get(_OPERATIONS, "ddl") if "op" in schema.names else "ddl"
+    return text.split(",")
+
+
+def lacks_schema_changes(schema: t.StructType) -> bool:
+    """True if a frame with this schema was read without schema changes."""
+    return "ddl" not in operations_of(schema)
+
+
+def told_table(schema: t.StructType) -> Table | None:
+    """Return the table whose rows a frame with this schema has; None if the schema doesn't tell."""
+    text = schema["after"].metadata.get(_TABLE) if "after" in schema.names else None
+    return None if text is None else read_table(text)
+
+
+def table_text(table: Table) -> str:
+    return msgspec.json.encode(table).decode()
+
+
+def read_table(text: str) -> Table:
+    return msgspec.json.decode(text, type=Table)
+
+
 def row_type(table: Table) -> t.StructType:
     """Return the type of a row; every column is nullable, since a change may be older than the column."""
     return t.StructType([t.StructField(c.name, column_type(c)) for c in table.columns])
@@ -85,5 +130,5 @@ def change_type(table: Table) -> t.StructType:
     """Return the same without `commit_time`."""
     row = row_type(table)
     order = [t.StructField(name, t.LongType(), False) for name in ("commit_ts", "start_ts", "sequence")]
-    images = [t.StructField(name, row) for name in ("before", "after")]
+    images = [t.StructField("before", row), t.StructField("after", row, True, {_TABLE: table_text(table)})]
     return t.StructType([*order, t.StructField("op", t.StringType(), False), *images])

@@ -216,7 +216,8 @@ def check_visible(ddl: Ddl) -> None:
     if is_hidden and not ddl.query.lstrip().upper().startswith("CREATE"):
         raise SourceError(
             f"{ddl.full_name} was changed in a way that its rows don't tell: {ddl.query[:200]}; read the raw "
-            "envelope, where this is a row, or set option operations to insert,update,delete to pass over it"
+            "envelope, where this is a row, or set option operations to insert,update,delete to pass over "
+            "it: then the rows can't be merged into a copy"
         )
 
 
@@ -228,10 +229,11 @@ def _texts(scale: int, values: Sequence[Any]) -> Sequence[Any]:
     """Convert decimals, which may be of another layout than the column: with its scale, or a larger one."""
     if not any(type(value) is Decimal for value in values):
         return values
-    return [_text(scale, value) if type(value) is Decimal else value for value in values]
+    return [text_of(scale, value) if type(value) is Decimal else value for value in values]
 
 
-def _text(scale: int, value: Decimal) -> str:
+def text_of(scale: int, value: Decimal) -> str:
+    """Return a decimal's text with `scale` digits after the point, or more if it has more."""
     exponent = value.as_tuple().exponent
     own = -exponent if isinstance(exponent, int) else 0  # a letter of NaN
     return f"{value:.{max(scale, own)}f}"

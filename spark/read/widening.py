@@ -59,7 +59,9 @@ def _joined(one: t.StructField, other: t.StructField) -> t.StructField:
     if found is None:
         names = " and ".join(kind.simpleString() for kind in types)
         raise ConfigError(f"column {other.name}: no type holds both {names}; read the raw envelope")
-    return t.StructField(other.name, found, one.nullable or other.nullable)
+    # The metadata of rows tells a table, which doesn't have the columns of both.
+    metadata = {} if isinstance(found, t.StructType) else {**one.metadata, **other.metadata}
+    return t.StructField(other.name, found, one.nullable or other.nullable, metadata)
 
 
 def _decimal(found: t.DataType) -> t.DecimalType | None:

@@ -22,11 +22,11 @@ _ADVICE: Final = "set PYSPARK_PYTHON to a Python {} that every worker has there,
 _HERE: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 _OF_WORKERS: Final = (
     (
-        re.compile(r"PYTHON_VERSION_MISMATCH\].*?: ([\d.]+)"),
+        re.compile(r"PYTHON_VERSION_MISMATCH\].{0,500}?: ([\d.]+)"),
         f"the workers have another Python than the driver: {{0}}, and not {_HERE}: {_ADVICE.format(_HERE)}",
     ),
     (
-        re.compile(r'Cannot run program "([^"]+)"[^\n]*?: ([^\n]+)'),
+        re.compile(r'Cannot run program "([^"\n]{1,500})"[^\n]{0,500}?: ([^\n]+)'),
         f"a worker can't run {{0}}: {{1}}: {_ADVICE.format(_HERE)}",
     ),
     (
@@ -34,7 +34,7 @@ _OF_WORKERS: Final = (
         "the workers' Python has no {0}: pip install 'tidemill[spark]' on each of them",
     ),
     (
-        re.compile(r"Error from python worker:\s(?:.*\n)*?\s*(\w.*)\nPYTHONPATH was"),
+        re.compile(r"^[ \t]*(\w.*)\nPYTHONPATH was", re.MULTILINE),
         f"the workers' Python doesn't start ({{0}}): {_ADVICE.format(_HERE)}",
     ),
     (

@@ -41,7 +41,7 @@ def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[TikvPartition]
             found = RowTables(wanted)
             client.run(read_schema(client.kv, at.ts, found))
             if not options.ts and (unmatched := wanted.unmatched(found.names)):
-                raise ConfigError(no_table_matches(unmatched))
+                raise ConfigError(no_table_matches(unmatched, found.names))
             return [
                 TikvPartition(number, schema, info, at, ranges)
                 for schema, info in found.tables

@@ -5,9 +5,11 @@ from .catalog import merge_into
 from .each_batch import by_table
 from .last_changes import last_changes
 from .parquet import merge_parquet, merged_parquet
+from .table_changes import TableChanges
 from .typed_tables import TypedTables
 
 __all__ = [
+    "TableChanges",
     "TypedTables",
     "by_table",
     "last_changes",

@@ -14,7 +14,7 @@ from ...errors import ConfigError
 KEY: Final = "key"
 ROW: Final = "row"
 
-_ORDER: Final = ("commit_ts", "start_ts", "sequence")
+ORDER: Final = ("commit_ts", "start_ts", "sequence")
 
 
 def last_changes(changes: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -33,7 +33,7 @@ def last_changes(changes: DataFrame, key: Sequence[str]) -> DataFrame:
     gone = f.when(f.col("before").isNotNull() & ~stays, _line(old, 0, f.lit(None).cast(row)))
     here = f.when(f.col("after").isNotNull(), _line(new, 1, f.col("after")))
     lines = changes.select(f.explode(f.array_compact(f.array(gone, here))).alias("line"))
-    at = f.struct(*(f.col(f"line.{name}") for name in (*_ORDER, "step")))
+    at = f.struct(*(f.col(f"line.{name}") for name in (*ORDER, "step")))
     last = f.max_by(f.struct(f.col("line.row")), at)
     return lines.groupBy(f.col("line.key").alias(KEY)).agg(last.alias("last")).select(KEY, f.col("last.row"))
 
@@ -57,5 +57,5 @@ def _key_of(image: str, key: Sequence[str]) -> Column:
 
 def _line(key: Column, step: int, row: Column) -> Column:
     """Return a line; of one change, the lower step comes first."""
-    at = (f.col(name) for name in _ORDER)
+    at = (f.col(name) for name in ORDER)
     return f.struct(*at, f.lit(step).alias("step"), key.alias(KEY), row.alias(ROW))

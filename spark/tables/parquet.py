@@ -1,8 +1,9 @@
 """Changes merged into a Parquet copy of a table.
 
-Each merge writes the whole copy into a new directory `version=N`, where N is the batch's number, and marks
-it as complete by the file `_complete`. So a merge that is interrupted changes nothing, and one that is
-repeated has the same result. The previous version stays for its readers.
+Each merge writes the whole copy into a directory of its own, `version=N.TOKEN`, where N is the batch's
+number. The copy counts once the file `_version-N` names that directory, which only one merge can create. So a
+merge that is interrupted changes nothing, one that is repeated has the same result, and of two at once one
+fails. The previous version stays for its readers.
 """
 
 from __future__ import annotations
@@ -10,48 +11,68 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Any, Final
+from uuid import uuid4
 
+import msgspec
+from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql import functions as f
 
-from ...errors import CheckpointError, ConfigError
-from ..read.widening import wider_type
+from ...errors import CheckpointError, ConfigError, SourceError
+from ...events import Ddl, Table
+from ..read.schema import column_type
+from .alteration import NONE, Alteration, alteration, check_creation
+from .columns import check_columns
 from .last_changes import KEY, ROW, last_changes, quoted
+from .table_changes import Order, Rows, TableChanges, changes_of, check_key, key_of
 
-_VERSION: Final = re.compile(r"version=(\d+)")
-_COMPLETE: Final = "_complete"
+_MARKER: Final = re.compile(r"_version-(\d+)")
+_DIRECTORY: Final = re.compile(r"version=(\d+)\.\w+")
 _KEPT: Final = 2
 
 
-def merge_parquet(changes: DataFrame, path: str, *, key: Sequence[str], batch: int) -> None:
-    """Apply the typed changes of one table to its copy, in ascending batches; a repeated one does nothing.
+class _Version(Struct, frozen=True):
+    """Content of a marker."""
 
-    Inserts and updates replace the row of their key, deletes remove it. Columns that the copy lacks are
-    added, and null in its other rows; a column has a type that holds the values of both. Raises ConfigError
-    for a key, or if a column has no such type, and CheckpointError if a later batch was merged.
+    directory: str
+    base: int | None
+    """Number of the version that it was made of; None for the first one."""
+    end: Order
+    """Order of the batch's last change."""
+    table: Table | None
+    """The copy's definition in the source; None if it isn't known."""
+
+
+def merge_parquet(
+    changes: DataFrame | TableChanges, path: str, *, key: Sequence[str] | None = None, batch: int
+) -> None:
+    """Apply the changes of one table to its copy, in ascending batches; a repeated one does nothing.
+
+    Inserts and updates replace the row of their key, by default the primary key, deletes remove it. Schema
+    changes have the effect that they had in the source, or raise SourceError, and so do columns that differ
+    from the copy's without one. Raises ConfigError for a key, and CheckpointError if the copy has a later
+    batch, or other changes of this one. After an error the copy is as before.
     """
-    spark = changes.sparkSession
-    folder = _Folder(spark, path)
+    found = changes_of(changes)
+    folder = _Folder(found.spark, path)
     versions = folder.versions()
-    if versions and versions[-1] > batch:
-        raise CheckpointError(
-            f"{path} has batch {versions[-1]} already, and this is batch {batch}: another query writes "
-            "there, or this one lost its checkpointLocation; give it a path of its own"
-        )
-    if batch in versions:
+    base = versions[-1] if versions else None
+    if batch in versions and folder.version(batch).end == found.end:
         return
-    last = last_changes(changes, key).persist()
+    if base is not None and base >= batch:
+        raise CheckpointError(_other(path, base, batch))
+    copy = _Copy(found, folder, None if base is None else folder.version(base), key)
     try:
-        rows = last.where(f"{ROW} is not null").select(f"{ROW}.*")
-        if versions:
-            copy = folder.read(versions[-1])
-            columns = _columns(copy.schema, rows.schema)
-            rows = _unchanged(copy, last, key).to(columns).unionByName(rows.to(columns))
-        rows.write.mode("overwrite").parquet(folder.place(batch))
+        for step in found.steps:
+            copy.apply(step)
+        if copy.frame is None:
+            return
+        version = _Version(f"version={batch}.{uuid4().hex[:12]}", base, found.end, copy.table)
+        copy.frame.write.mode("error").parquet(folder.place(version))
     finally:
-        last.unpersist()
-    folder.complete(batch)
-    folder.remove(versions[: 1 - _KEPT])
+        copy.close()
+    folder.complete(batch, version)
+    folder.clean()
 
 
 def merged_parquet(spark: SparkSession, path: str) -> DataFrame:
@@ -60,33 +81,89 @@ def merged_parquet(spark: SparkSession, path: str) -> DataFrame:
     versions = folder.versions()
     if not versions:
         raise ConfigError(f"{path}: there is no copy by merge_parquet in it")
-    return folder.read(versions[-1])
+    return folder.read(folder.version(versions[-1]))
+
+
+class _Copy:
+    """The rows of a copy, with the changes so far."""
+
+    def __init__(
+        self, changes: TableChanges, folder: _Folder, base: _Version | None, key: Sequence[str] | None
+    ) -> None:
+        self.frame = None if base is None else folder.read(base)
+        self.table = None if base is None else base.table
+        self._changes = changes
+        self._key = key
+        self._persisted: list[DataFrame] = []
+
+    def close(self) -> None:
+        for frame in self._persisted:
+            frame.unpersist()
+
+    def apply(self, step: Rows | Ddl) -> None:
+        if isinstance(step, Ddl):
+            self._alter(step)
+        else:
+            self._merge(step)
+
+    def _merge(self, step: Rows) -> None:
+        key = key_of(self._changes, step, self._key)
+        last = last_changes(step.frame, key).persist()
+        self._persisted.append(last)
+        rows = last.where(f"{ROW} is not null").select(f"{ROW}.*")
+        if self.frame is not None:
+            columns = check_columns(
+                self._changes.name, self.frame.schema, rows.schema, self.table, step.table
+            )
+            rows = _unchanged(self.frame, last, key).to(columns).unionByName(rows.to(columns))
+        self.frame = rows
+        self.table = step.table
+
+    def _alter(self, ddl: Ddl) -> None:
+        """Apply a schema change. Raises SourceError if its effect on the copy isn't known exactly."""
+        frame = self.frame
+        if frame is None:  # later rows have the columns
+            check_creation(ddl)
+            return
+        effect = alteration(ddl, self.table, frame.columns)
+        check_key(self._key, effect)
+        if effect == NONE:
+            return
+        for change in effect.changes:
+            if change.replaces_null and not frame.where(f.col(quoted(change.name)).isNull()).isEmpty():
+                raise SourceError(
+                    f"{ddl.full_name}, column {change.name}: the value that replaced NULL isn't known; load "
+                    f"the table into another copy: {ddl.query[:200]}"
+                )
+        self.frame = _altered(frame.limit(0) if effect.empties else frame, effect)
+        self.table = None if self.table is None else effect.definition(self.table)
+
+
+def _altered(frame: DataFrame, effect: Alteration) -> DataFrame:
+    dropped = {name.lower() for name in effect.drops}
+    changed = {change.name.lower(): change.column for change in effect.changes}
+    columns = []
+    for name in frame.columns:
+        column, value = changed.get(name.lower()), f.col(quoted(name))
+        if column is not None:
+            columns.append(value.cast(column_type(column)).alias(column.name))
+        elif name.lower() not in dropped:
+            columns.append(value)
+    return frame.select(*columns, *[f.expr(added.value).alias(added.column.name) for added in effect.adds])
 
 
 def _unchanged(rows: DataFrame, last: DataFrame, key: Sequence[str]) -> DataFrame:
     """Return the rows whose key isn't in `last`."""
-    missing = [name for name in key if name not in rows.columns]
-    if missing:
-        raise ConfigError(f"key: the copy has no column {missing[0]}; merge with the same key as before")
     keys = last.select(KEY)
     same = [rows[quoted(name)].eqNullSafe(keys[KEY][name]) for name in key]
     return rows.join(keys, same, "left_anti")
 
 
-def _columns(copy: StructType, rows: StructType) -> StructType:
-    """Return the columns of both, those of the copy first, in types that hold the values of both."""
-    found = {field.name.lower(): field for field in copy}
-    for field in rows:
-        older = found.setdefault(field.name.lower(), field)
-        wider = wider_type(older.dataType, field.dataType)
-        if wider is None:
-            names = [kind.dataType.simpleString() for kind in (older, field)]
-            raise ConfigError(
-                f"column {field.name}: it is {names[0]} in the copy and {names[1]} in the changes, and no "
-                "type holds both; load the table into another path"
-            )
-        found[field.name.lower()] = StructField(older.name, wider)
-    return StructType([*found.values()])
+def _other(path: str, found: int, batch: int) -> str:
+    return (
+        f"{path} has batch {found} already, and this is batch {batch} with other changes: another query "
+        "writes there, or this one lost its checkpointLocation; give it a path of its own"
+    )
 
 
 class _Folder:
@@ -101,26 +178,56 @@ class _Folder:
 
     def versions(self) -> list[int]:
         """Return the numbers of the complete versions, ascending."""
+        return sorted(int(match[1]) for name in self._names() if (match := _MARKER.fullmatch(name)))
+
+    def version(self, number: int) -> _Version:
+        stream = self._files.open(self._marker(number))
+        try:
+            return msgspec.json.decode(bytes(stream.readAllBytes()), type=_Version)
+        finally:
+            stream.close()
+
+    def place(self, version: _Version) -> str:
+        return f"{self._path}/{version.directory}"
+
+    def read(self, version: _Version) -> DataFrame:
+        return self._spark.read.parquet(self.place(version))
+
+    def complete(self, number: int, version: _Version) -> None:
+        """Make a version count. Raises CheckpointError if another merge has added one since its base."""
+        written = self._hadoop(f"{self.place(version)}/_version")
+        stream = self._files.create(written, False)
+        stream.write(bytearray(msgspec.json.encode(version)))
+        stream.close()
+        marker = self._marker(number)
+        is_own = not self._files.exists(marker) and self._files.rename(written, marker)
+        since = [one for one in self.versions() if version.base is None or one > version.base]
+        if is_own and since == [number] and self.version(number) == version:
+            return
+        if is_own and self.version(number) == version:
+            self._files.delete(marker, False)
+        self._files.delete(self._hadoop(self.place(version)), True)
+        if since == [number] and self.version(number).end == version.end:
+            return  # another attempt at the same merge was faster
+        others = [one for one in since if one != number or not is_own]
+        raise CheckpointError(_other(self._path, max(others, default=number), number))
+
+    def clean(self) -> None:
+        """Remove all versions but the newest, and what interrupted merges left before them."""
+        versions = self.versions()
+        for number in versions[:-_KEPT]:
+            self._files.delete(self._marker(number), False)
+        kept = {self.version(number).directory for number in versions[-_KEPT:]}
+        for name in self._names():
+            match = _DIRECTORY.fullmatch(name)
+            if match and int(match[1]) < versions[-1] and name not in kept:
+                self._files.delete(self._hadoop(f"{self._path}/{name}"), True)
+
+    def _names(self) -> list[str]:
         root = self._hadoop(self._path)
         if not self._files.exists(root):
             return []
-        found = [_VERSION.fullmatch(status.getPath().getName()) for status in self._files.listStatus(root)]
-        numbers = [int(match[1]) for match in found if match]
-        return sorted(number for number in numbers if self._files.exists(self._marker(number)))
-
-    def place(self, number: int) -> str:
-        return f"{self._path}/version={number}"
-
-    def read(self, number: int) -> DataFrame:
-        return self._spark.read.parquet(self.place(number))
-
-    def complete(self, number: int) -> None:
-        self._files.create(self._marker(number)).close()
-
-    def remove(self, numbers: Sequence[int]) -> None:
-        for number in numbers:
-            self._files.delete(self._marker(number), False)
-            self._files.delete(self._hadoop(self.place(number)), True)
+        return [status.getPath().getName() for status in self._files.listStatus(root)]
 
     def _marker(self, number: int) -> Any:
-        return self._hadoop(f"{self.place(number)}/{_COMPLETE}")
+        return self._hadoop(f"{self._path}/_version-{number}")

@@ -14,7 +14,7 @@ from ...config import Text
 from ...engine.checkpoint import CheckpointFile
 from ...errors import ConfigError
 from ...sink.kind import ByFiles, ByRows, NotOnSpark, SinkContext
-from ...sink.registry import GivenSink, SinkForm, given_sink, open_given
+from ...sink.registry import GivenSink, SinkForm, given_sink, open_given, shown
 from .. import option_values as values_of
 from ..option_form import OptionForm, divided
 
@@ -33,21 +33,21 @@ class _SinkForm(SinkForm):
     is_text = True
 
     def wrong(self, where: str, key: str, value: object, why: str) -> str:  # noqa: ARG002
-        return f"option {SINK_PREFIX}{key} = {value!r}: {why}"
+        return f"option {SINK_PREFIX}{key} = {shown(value)}: {why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
     """Validated options of a writer, which isn't connected yet."""
 
-    url: Annotated[str, Text("sink", values_of.any_text)]
+    url: Annotated[str, Text("sink", values_of.any_text)] = field(repr=False)
     id: Annotated[str, Text("id", values_of.any_text)] = ""
     """Id under which the target keeps its checkpoints; empty: the query's id, or a new one for a batch."""
     partitions: Annotated[int, Text("partitions", values_of.whole(1, 10_000))] = 0
     """Number of partitions, which becomes part of the id; 0: unknown."""
     timeout: Annotated[float, Text("sinkTimeout", values_of.seconds)] = 120.0
     """Time without writing to the target after which a task fails."""
-    sink: Mapping[str, Any] = field(default_factory=dict)
+    sink: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """More options of the sink, as in its section of a feed.toml."""
     host: str = field(default_factory=socket.gethostname)
     """Name of the driver's host."""

@@ -8,7 +8,7 @@ rows. So attempts take turns, and neither makes the other fail.
 from __future__ import annotations
 
 import socket
-from typing import Any, Final
+from typing import Any
 
 from ...codec.checkpoint import encode_checkpoint
 from ...dialects.database import Database
@@ -20,9 +20,6 @@ from ...sink.safe_mode import CONFIGURED
 from ...sink.sql.sql import SqlSink
 from .options import NAME
 from .place import Overtaken, Place
-
-BUSY_SECONDS: Final = 30.0
-"""Timeout of a statement that waits for another writer, after which the attempt starts again."""
 
 
 class SharedSqlSink(SqlSink):
@@ -75,8 +72,14 @@ class SharedSqlSink(SqlSink):
             self._fail(error, "waiting for another attempt")
 
 
-def open_shared(dialect: Dialect, url: str, options: Any, place: Place, host: str) -> SqlSink:
-    """Return the sink, not opened yet. Raises ConfigError, and SinkError for a file of another host."""
+def open_shared(
+    dialect: Dialect, url: str, options: Any, place: Place, host: str, busy_seconds: float
+) -> SqlSink:
+    """Return the sink, not opened yet.
+
+    `busy_seconds` is the timeout of a statement that waits for somebody else's lock.
+
+    Raises ConfigError, and SinkError for a file of another host."""
     if options.on_error != "stop":
         raise ConfigError(
             f'on_error = "{options.on_error}": Spark keeps no dead letters: use "stop", or the local engine'
@@ -91,4 +94,4 @@ def open_shared(dialect: Dialect, url: str, options: Any, place: Place, host: st
             f"{url} is a file of the driver's host {host}, and this task runs on {socket.gethostname()}: "
             f"{dialect.name} is for masters such as local[2]; name a server's database"
         )
-    return SharedSqlSink(NAME, dialect.connect(url, options, place.feed, BUSY_SECONDS), options, place)
+    return SharedSqlSink(NAME, dialect.connect(url, options, place.feed, busy_seconds), options, place)

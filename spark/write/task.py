@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from itertools import chain
 from threading import Event
@@ -19,11 +20,16 @@ from ...sink.sink import closing
 from .files import Files, Made
 from .options import WriteOptions
 from .order import Ordered
-from .place import Place, Progress
+from .place import Overtaken, Place, Progress
 from .sql import open_shared
+
+log = logging.getLogger("tidemill.spark")
 
 AGAIN_SECONDS: Final = 0.2
 """Pause between attempts, unless the error names another."""
+
+LOCK_SECONDS: Final = 10.0
+"""Longest wait for a lock of somebody else in the target, before it is reported and the attempt repeated."""
 
 T = TypeVar("T")
 
@@ -57,7 +63,8 @@ def _open(options: WriteOptions, place: Place) -> Sink:
     if way.open is not None:
         return way.open(given.target, given.options, place, options.host)
     assert given.kind.dialect is not None
-    return open_shared(given.kind.dialect, given.target, given.options, place, options.host)
+    seconds = min(LOCK_SECONDS, options.timeout / 4)
+    return open_shared(given.kind.dialect, given.target, given.options, place, options.host, seconds)
 
 
 def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: bool) -> Made:
@@ -106,8 +113,9 @@ class _Task:
         delivery.flush(self._clock.now())
 
     def _patiently(self, attempt: Callable[[], T]) -> T:
-        """Retry while the target can't be reached. ReplayRequired ends the task: Spark repeats all rows."""
-        until = self._clock.now() + self._timeout
+        """Retry while the target can't be reached, or a lock is in the way; each wait is a line in the task's
+        log. ReplayRequired ends the task: Spark repeats all rows."""
+        began = self._clock.now()
         while True:
             try:
                 return attempt()
@@ -115,6 +123,11 @@ class _Task:
                 raise
             except Retryable as error:
                 pause = AGAIN_SECONDS if error.wait is None else error.wait
-                if self._clock.now() + pause > until:
-                    raise
+                seconds = self._clock.now() - began
+                waits = f"{self._place.mark}, partition {self._place.partition}, waited {seconds:.0f} s"
+                if seconds + pause > self._timeout:
+                    raise Retryable(f"{waits} (option sinkTimeout): {error}", error.wait) from error
+                if isinstance(error, Overtaken):
+                    continue
+                log.warning("%s of %.0f s: %s", waits, self._timeout, error)
                 Event().wait(pause)

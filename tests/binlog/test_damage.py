@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import struct
-from contextlib import suppress
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from random import Random
 
 import pytest
+from zstandard import ZstdCompressor
 
 from tidemill.codec.mysql.json import json_text
 from tidemill.codec.mysql.json_diff import changed_json
 from tidemill.codec.mysql.values import UNREADABLE, uncompressed
 from tidemill.errors import SourceError
-from tidemill.puller.mysql.compression import events_of_payload
+from tidemill.puller.mysql.compression import events_of_payload, uncompress, uncompress_rows
 from tidemill.testing.damage import CALLS_A_BYTE, CALLS_AT_ALL, calls, damaged
 
 from .recorded import Reader, Recorded
@@ -26,6 +30,7 @@ LOGS = [
 ]
 _PAYLOAD = 40
 _HEADER = 19
+BOMB_BYTES = 64 << 20
 
 
 def without_checksum(event: bytes, random: Random) -> bytes:
@@ -80,3 +85,29 @@ def test_a_damaged_payload_is_an_error_of_the_source() -> None:
     for _ in range(100):
         with suppress(SourceError):
             list(events_of_payload(damaged(whole, random)))
+
+
+@pytest.mark.parametrize("read", [uncompress, lambda data: uncompress_rows(bytes(27) + b"\1\1" + data)])
+def test_a_compressed_event_is_as_long_as_it_says(read: Callable[[bytes], bytes]) -> None:
+    data = b"\x82" + (1_000).to_bytes(2, "big") + zlib.compress(bytes(BOMB_BYTES))
+    with memory_limit(), pytest.raises(SourceError, match="a compressed value has another length"):
+        read(data)
+
+
+@pytest.mark.parametrize("says", [b"", b"\3\1\x64"])
+def test_a_compressed_transaction_is_as_long_as_it_says(says: bytes) -> None:
+    event = bytes(9) + (BOMB_BYTES + 19).to_bytes(4, "little") + bytes(6 + BOMB_BYTES)
+    payload = b"\2\1\0" + says + b"\0" + ZstdCompressor().compress(event)
+    with memory_limit(), pytest.raises(SourceError, match="a transaction's payload in the binlog is damaged"):
+        list(events_of_payload(payload))
+
+
+@contextmanager
+def memory_limit() -> Iterator[None]:
+    """Fail if more memory is taken than a hundredth of what a bomb holds."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < BOMB_BYTES / 100
+    finally:
+        tracemalloc.stop()

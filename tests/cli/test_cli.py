@@ -7,6 +7,7 @@ import sqlite3
 import msgspec
 import pytest
 
+import tidemill
 from tidemill.codec.native import library
 from tidemill.engine.status import FeedStatus, SinkStatus, StatusFile
 from tidemill.events import Chunk, Wait
@@ -98,6 +99,38 @@ def test_a_mistake_is_one_sentence_and_status_2(call, arguments, sentence):
     assert call(*arguments) == (2, "", f"tidemill: {sentence}\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            'source = "mysql://db"\ntables = ["shop.*"]\n',
+            'source: expected a table: write [source], and below it url = "…" and tables = ["…"]',
+        ),
+        (
+            'tables = ["shop.*"]\n[source]\nurl = "mysql://db"\n',
+            "tables: it is a key of [source] or of a [[sink]]: write it below one of them",
+        ),
+        (
+            '[source]\nurl = "pump://p1"\ntables = ["shop.*"]\n',
+            "source.pd: missing: pump:// names the pumps only, and the schema is read from TiKV: give the "
+            'addresses of the placement drivers, pd = ["pd1:2379"]',
+        ),
+        (
+            '[source]\nurl = "mysql://u:p@db:x"\ntables = ["shop.*"]\n',
+            "source.url: 'x', the port of db, is not a number from 1 to 65535",
+        ),
+    ],
+)
+def test_a_mistake_in_a_file_says_what_to_write(call, config, text, sentence):
+    config.write_text(text)
+    assert call("check", config) == (2, "", f"tidemill: {sentence}\n")
+
+
+def test_a_mistyped_mode_of_a_bench_is_one_sentence(call):
+    sentence = "--mode: no mode 'boht'; accepted: write, fetch, both, latency, tables"
+    assert call("bench", "sorter", "--mode", "boht") == (2, "", f"tidemill: {sentence}\n")
+
+
 def test_flags_go_before_the_file(call, config):
     assert call("run", config, "--source", "oracle://db")[2].startswith(
         "tidemill: source.url: no source 'oracle'"
@@ -143,6 +176,21 @@ def test_the_status_of_a_feed_that_failed_is_1_and_says_why(call, config, tmp_pa
     status, out, _ = call("status", config)
     assert (status, "the disk is full" in out) == (1, True)
     assert call("explain", config) == (0, "feed shop: failed: the disk is full\n", "")
+
+
+def test_the_version_is_printed(call):
+    assert call("--version") == (0, f"tidemill {tidemill.__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", ["status", "explain", "locks"])
+def test_reading_a_status_needs_no_password(call, config, tmp_path, command):
+    StatusFile(tmp_path).save(STATUS)
+    config.write_text(config.read_text().replace("nobody@", "repl:${NO_SUCH_PASSWORD}@"))
+    status, out, err = call(command, config)
+    assert (status, err) == (0, "")
+    assert out
+    config.write_text(config.read_text().replace(f'"{tmp_path}"', "5", 1))
+    assert call(command, config) == (2, "", "tidemill: data_dir: expected a string\n")
 
 
 def test_explain_is_sentences_or_a_list_of_them(call, tmp_path):

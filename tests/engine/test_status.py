@@ -1,4 +1,5 @@
 import io
+import logging
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from tidemill.engine.progress import JsonLines, LogLines, explanation, panel, size
+from tidemill.engine.rate import Rate
 from tidemill.engine.status import (
     BackfillProgress,
     FeedStatus,
@@ -76,8 +78,57 @@ def test_log_lines_come_on_a_change_of_state_and_every_few_seconds():
     lines = LogLines(stream)
     for updated, state in [(0, "normal"), (1, "normal"), (2, "warning"), (3, "warning"), (8, "warning")]:
         lines.show(msgspec.structs.replace(STATUS, updated=float(updated), state=state))
-    found = [line.split("event=")[1].split()[0] for line in stream.getvalue().splitlines()]
-    assert found == ["normal", "warning", "warning"]
+    found = [line.split("level=")[1].split(" feed=")[0] for line in stream.getvalue().splitlines()]
+    assert found == ["info event=normal", "warning event=warning", "warning event=warning"]
+
+
+def test_log_lines_have_a_level_and_are_one_line_each():
+    stream = io.StringIO()
+    lines = LogLines(stream)
+    lines.show(msgspec.structs.replace(STATUS, state="failed", detail="table shop.a\nb\x1b[1m is missing"))
+    logging.getLogger("tidemill.sink").warning("first\nsecond")
+    logging.getLogger("tidemill.sink").error("third")
+    lines.close()
+    found = [line.partition(" level=")[2] for line in stream.getvalue().splitlines()]
+    assert [line.split()[0:2] for line in found] == [
+        ["error", "event=failed"],
+        ["warning", "event=message"],
+        ["error", "event=message"],
+    ]
+    assert r"shop.a\nb\x1b[1m is missing" in found[0].replace("\\\\", "\\")
+    assert r"first\nsecond" in found[1].replace("\\\\", "\\")
+
+
+GTIDS = "mysql-bin.000003:4711 0-1-100,1-2-200 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-1000"
+
+
+def test_the_panel_keeps_lag_rows_and_state_on_80_columns():
+    sink = SinkStatus(
+        "orders", "mysql://warehouse:3306/shop_copy", GTIDS, 1, 12.3, 1_234_567, state="warning"
+    )
+    snapshot = SnapshotStatus("shop.\norders", 120_000, 1_000_000, 12, 3)
+    source = "mysql server 3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    console = Console(file=io.StringIO(), width=80)
+    console.print(
+        panel(msgspec.structs.replace(STATUS, source=source, position=GTIDS, sinks=[sink], snapshot=snapshot))
+    )
+    lines = console.file.getvalue().splitlines()
+    assert len(lines) == 5, lines
+    assert lines[2].startswith("snapshot  12% ")
+    assert "table 4 of 12, 120,000 of about" in lines[2]
+    assert lines[3].split() == ["sink", "lag", "rows", "state", "target", "checkpoint"]
+    assert lines[4].startswith("orders  12.3 s  1,234,567  warning  mysql://")
+
+
+def test_rows_that_come_in_bursts_have_a_rate():
+    rate, rows, rates = Rate(), 0, []
+    for tick in range(400):
+        if tick % 40 == 0:
+            rows += 1000
+        rates.append(rate(tick / 4, rows))
+    assert all(60 < found < 400 for found in rates[80:])
+    assert rate(160.0, rows) == 0.0
+    assert [round(rate(160.0 + second, rows + 50 * second)) for second in range(10)][6:] == [50, 50, 50, 50]
 
 
 def test_a_backfill_shows_its_stage_and_how_much_is_left():

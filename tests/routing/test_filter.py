@@ -1,7 +1,7 @@
 import pytest
 
 from tidemill.errors import ConfigError
-from tidemill.routing import TableFilter
+from tidemill.routing import TableFilter, named
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,25 @@ def test_the_last_pattern_that_matches_decides(patterns, followed, left_out):
 def test_a_pattern_without_both_names_is_refused_with_an_example(pattern):
     with pytest.raises(ConfigError, match=r"shop\.\*"):
         TableFilter([pattern])
+
+
+@pytest.mark.parametrize("pattern", ["/^tmp/.*", "!/^tmp/.*", "/^tmp.*/.*", "shop./^t.*/", "!shop./^t/"])
+def test_a_regular_expression_is_refused(pattern):
+    with pytest.raises(
+        ConfigError, match=r"has a regular expression between slashes, which isn't accepted: write"
+    ):
+        TableFilter([pattern])
+
+
+def test_a_slash_may_be_in_a_name():
+    assert TableFilter(["a/b.c/d", "/x.y"]).matches("/x", "y")
+
+
+def test_a_pattern_in_another_case_is_named_with_the_table():
+    tables = [("Shop", "Orders"), ("bank", "a")]
+    assert named(["shop.o*", "bank.b"], tables) == (
+        "'shop.o*' (there is Shop.Orders, but upper and lower case differ), 'bank.b'"
+    )
 
 
 def test_no_pattern_at_all_is_refused():

@@ -75,3 +75,9 @@ def test_a_table_of_one_of_several_sources_is_chosen_by_its_name_in_the_source()
     (dropped,) = TableStage(TableFilter(["s.a"])).apply([moved])
     assert dropped.origin_name == "north: s.a"
     assert tables_of(moved) == ["north: s.a", "north: s.b"]
+
+
+@pytest.mark.parametrize("schema", ["s", "other", ""])
+def test_a_statement_whose_tables_are_not_known_stops_every_sink(schema):
+    refused = replace(alter(7, ORDERS, "FROBNICATE"), schema=schema, table="", actions=(), refusal="unknown")
+    assert TableStage(TableFilter(["s.a"])).apply([refused]) == [refused]

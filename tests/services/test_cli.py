@@ -48,6 +48,20 @@ def test_until_now_finishes_and_the_next_run_goes_on(place):
     place.continues()
 
 
+def test_names_with_control_characters_are_escaped(place):
+    with place.server.connect(database=place.schema) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE `two\nlines\x1b[1m` (id INT PRIMARY KEY)")
+        cursor.execute("INSERT INTO `two\nlines\x1b[1m` VALUES (1)")
+    name = f"{place.schema}.two\\nlines\\x1b[1m"
+    found = place.call("check", str(place.config)).out.splitlines()
+    assert next(line for line in found if "lines" in line).startswith(
+        f"ok      source: follows {name} (id; about"
+    )
+    assert all(re.match(r"ok|warning|error", line) for line in found)
+    assert place.run().status == 0
+    assert f"{name}: 1 rows, no differences" in place.call("diff", str(place.config)).out.splitlines()
+
+
 def test_json_is_a_status_a_line_and_nothing_else(place):
     done = place.run("--json")
     found = [json.loads(line) for line in done.out.splitlines()]
@@ -58,7 +72,9 @@ def test_json_is_a_status_a_line_and_nothing_else(place):
 def test_log_lines_elsewhere_than_on_a_terminal(place):
     done = place.run()
     assert done.out == ""
-    assert all(re.match(r"timestamp=\S+Z event=\w+ feed=copy ", line) for line in done.err.splitlines())
+    assert all(
+        re.match(r"timestamp=\S+Z level=info event=\w+ feed=copy ", line) for line in done.err.splitlines()
+    )
     assert " event=finished " in done.err.splitlines()[-1]
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +9,6 @@ import pytest
 from tidemill.codec.mysql.entry import COMMIT, RESULT_ROWS, ROLLBACK_MARKER, decode_commit
 from tidemill.events import Checkpoint, Chunk, Ddl, Transaction, compose_ts, physical_ms
 from tidemill.puller.puller import Connected, Retrying, SnapshotReport, Statistics
-from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
 from tidemill.testing.progress import STALL_SECONDS
 
@@ -434,38 +430,3 @@ def test_a_loaded_table_can_be_altered_while_the_next_one_is_loaded(sql: Client)
         pulling.catch_up(binlog_end(sql.server))
     assert not any(isinstance(message, Retrying) for message in pulling.messages)
     assert rows_of(copy) == source_rows(sql.server, sql.database)
-
-
-# --- TLS -----------------------------------------------------------------------------------------
-
-
-def certificate(directory: Path) -> tuple[Path, Path]:
-    """Files of a key and of a certificate for 127.0.0.1 that signs itself."""
-    directory.mkdir()
-    key, made = directory / "key.pem", directory / "certificate.pem"
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=tidemill"
-    command += f" -addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {made}"
-    subprocess.run(command.split(), check=True, capture_output=True)
-    return key, made
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl not found: apt-get install openssl")
-def test_a_server_is_followed_over_tls(private_mariadb: MariaDb, tmp_path: Path) -> None:
-    key, made = certificate(tmp_path / "server")
-    private_mariadb.options = (f"--ssl-key={key}", f"--ssl-cert={made}", "--require-secure-transport=ON")
-    server = private_mariadb.start()
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
-    sql = Client(server, "shop")
-    sql("CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(1000))")
-    sql("INSERT INTO t SELECT seq, REPEAT('x', 900) FROM seq_1_to_5000")
-    copy = Copy()
-    with follow(sql, copy, ssl_ca=str(made), ssl_verify_identity=True) as pulling:
-        pulling.catch_up(binlog_end(server))
-        sql("UPDATE t SET note = CONCAT(note, 'y')")
-        pulling.catch_up(binlog_end(server))
-    assert rows_of(copy) == source_rows(server, "shop")
-    _, other = certificate(tmp_path / "other")
-    with follow(sql, ssl_ca=str(other)) as pulling:
-        assert "certificate is not accepted" in str(pulling.wait_for_error())
-    sql.close()

@@ -56,7 +56,7 @@ def test_a_chosen_schema_is_part_of_the_target():
         ("mysql://root:1#2@word@db/shop", {}, "percent-encode it (/ is %2F, # is %23, ? is %3F, @ is %40)"),
         ("mysql://ro/ot:pass@db/shop", {}, "percent-encode it"),
         ("mysql://root:pass/word@db:x/shop", {}, "percent-encode it"),
-        ("mysql://db:x/shop", {}, "sink copy: 'mysql://db:x/shop' has a port that is not a number"),
+        ("mysql://db:x/shop", {}, "sink copy: the port of 'db' is not a number from 1 to 65535"),
         ("sqlite://", {}, "an SQLite sink needs a file"),
         ("sqlite:///:memory:", {}, "an SQLite sink needs a file"),
         ("file://", {}, "sink copy: 'file://' names no file; for instance file:///var/rows.ndjson"),

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from tidemill.benchmarks import sorter, sorter_table
+from tidemill.benchmarks.report import BENCHES, UNITS, measured, report
 from tidemill.benchmarks.rocks import YARDSTICKS
+from tidemill.errors import ConfigError
 from tidemill.testing.workload import FIRST_TS, w1
 
 
@@ -49,8 +51,22 @@ def test_a_run_gives_figures_yardsticks_and_ratios(mode, figures):
 
 
 def test_an_unknown_mode_is_refused():
-    with pytest.raises(ValueError, match="mode 'fast': one of write, fetch, both, latency, tables"):
+    with pytest.raises(
+        ConfigError, match="--mode: no mode 'fast'; accepted: write, fetch, both, latency, tables"
+    ):
         sorter.run(mode="fast")
+
+
+def test_a_run_that_stays_in_memory_says_so_and_every_bench_has_a_unit():
+    small = measured("sorter", events=2_000, rounds=1, yardsticks=["one_put"])
+    assert small["figures"]["spilled_bytes"] == 0
+    assert small["note"] in report(small)
+    assert "the disk wasn't used" in small["note"]
+    assert small["unit"].startswith("million events per second")
+    large = measured("sorter", events=2_000, memory_tier=0, rounds=1, yardsticks=["one_put"])
+    assert large["figures"]["spilled_bytes"] > 0
+    assert "note" not in large
+    assert UNITS.keys() == BENCHES.keys()
 
 
 def test_many_tables_come_are_filled_resolved_and_go():

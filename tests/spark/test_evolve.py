@@ -75,7 +75,7 @@ def test_wider_types_hold_the_rows_of_before_and_after(bed: Bed) -> None:
         with pytest.raises(SourceError, match="don't hold: column id was int and is bigint"):
             query.rows(first, last)
     with Evolving(bed) as query:
-        assert widened(narrow, query.schema) == query.schema
+        assert widened(narrow, query.schema).simpleString() == query.schema.simpleString()
         assert query.rows(first, last) == [ROW, {"id": 1 << 40, "note": "b"}]
 
 
@@ -124,9 +124,11 @@ def test_a_widened_schema_has_the_columns_of_both() -> None:
     older = schema(Column("id", "int"), Column("gone", "date"), Column("part", "float"))
     newer = schema(Column("new", "text"), Column("part", "double"), Column("id", "bigint"))
     found = widened(older, newer)
-    assert found == schema(
+    wanted = schema(
         Column("new", "text"), Column("part", "double"), Column("id", "bigint"), Column("gone", "date")
     )
+    fields = [[(one.name, one.dataType, one.nullable) for one in kind] for kind in (found, wanted)]
+    assert fields[0] == fields[1]
     with pytest.raises(ConfigError, match="column id: no type holds both int and string"):
         widened(older, schema(Column("id", "text")))
 

@@ -18,7 +18,7 @@ from tidemill.spark.read.stream_reader import StreamReader
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
 
-from .job import Job, finished
+from .job import Job, completed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,9 +72,8 @@ class TypedJob(Job):
         """Process all available changes; return the error that stopped the query."""
         writer = frame.writeStream.foreachBatch(self._keep)
         writer = writer.option("checkpointLocation", str(self.directory / "checkpoint"))
-        query = writer.trigger(availableNow=True).start()
         try:
-            finished(query)
+            completed(writer.trigger(availableNow=True).start)
         except Exception as error:
             return str(error)
         return ""

@@ -14,7 +14,7 @@ from tidemill.errors import ConfigError, Retryable, SourceError
 from tidemill.spark.run.errors import explain
 from tidemill.spark.summary import summarised
 
-from .job import finished
+from .job import completed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,9 +72,9 @@ def test_spark_shows_the_sentence_first(spark: SparkSession, tidb: Tidb, tmp_pat
     stream = spark.readStream.format("tidemill").option("source", f"tikv://{tidb.pd_address}")
     writer = stream.option("table", "shop.t").load().writeStream.foreachBatch(lambda *_: None)
     tidb.execute("alter table shop.t add column note text")
-    query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    writer = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
     with pytest.raises(Exception, match="was changed after") as stopped:
-        finished(query)
+        completed(writer.start)
     head = str(stopped.value).split("Traceback")[0]
     assert "tidemill.errors.ConfigError: shop.t was changed after load()" in head
     assert isinstance(explain(stopped.value, "query"), ConfigError)

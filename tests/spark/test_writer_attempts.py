@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidemill.errors import ConfigError, SinkError
+from tidemill.errors import ConfigError, Retryable, SinkError
 from tidemill.events import AddColumn, Chunk, Column, CreateTable, Ddl, Item, RowChange, Table, Transaction
 from tidemill.spark.envelope import Encoder
 from tidemill.spark.read.schema import envelope_type, table_type
@@ -417,3 +418,33 @@ def test_a_batch_into_files_has_no_id(tmp_path: Path) -> None:
     given = {"sink": f"parquet://{tmp_path}/rows", "id": "job"}
     with pytest.raises(ConfigError, match="option id: a directory of files doesn't know what it has"):
         batch_writer(given, envelope_type(), False)
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "postgres"])
+def test_a_lock_of_somebody_else_is_reported_and_ends_the_task_at_its_timeout(
+    request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    with ExitStack() as stack:
+        if kind == "postgres":
+            server: PostgreSql = request.getfixturevalue("postgresql")
+            database: str = request.getfixturevalue("postgres_database")
+            other = stack.enter_context(server.connect(dbname=database))
+            target = Target(server.url(database), list)
+            begin, end, table = other.execute, other.rollback, "shop.log"
+        else:
+            maria: MariaDb = request.getfixturevalue("mariadb")
+            sql: Client = request.getfixturevalue("sql")
+            target = Target(maria.url(), list, schema=sql.database)
+            begin, end, table = sql, lambda: sql("ROLLBACK"), "log"
+        target.options = replace(target.options, timeout=2.0)
+        target.write(0, [insert(10, 1)])
+        begin("BEGIN")
+        begin(f"SELECT * FROM {table}")
+        waits = f"batch 1 of {target.query}, partition 0, waited"
+        with pytest.raises(
+            Retryable, match=rf"{waits} \d+ s \(option sinkTimeout\): .*(lock timeout|Lock wait timeout)"
+        ):
+            target.write(1, [widen(20)], [insert(30, 2, table=WIDE)])
+        assert any(waits in one and "s of 2 s: " in one for one in caplog.messages)
+        end()
+        target.write(1, [widen(20)], [insert(30, 2, table=WIDE)])

@@ -173,7 +173,7 @@ def test_a_second_process_is_told_the_directory_and_who_holds_it(tmp_path):
         with pytest.raises(StoreError) as raised:
             Scratch(tmp_path)
         assert str(tmp_path) in str(raised.value)
-        assert f"pid {holder.pid} " in str(raised.value)
+        assert f"pid {holder.pid};" in str(raised.value)
         holder.kill()
     Scratch(tmp_path).close()
 

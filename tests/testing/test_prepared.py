@@ -49,10 +49,10 @@ def test_it_runs_where_it_is_told_to(tmp_path):
 
 
 def test_its_environment_is_that_of_the_moment(tmp_path, monkeypatch):
-    (tmp_path / "feed.toml").write_text(FEED.replace("copy.db", "${TIDEMILL_COPY}"))
+    (tmp_path / "feed.toml").write_text('data_dir = "${TIDEMILL_COPY}"\n' + FEED)
     command = [*CLI, "status", "feed.toml"]
     assert "TIDEMILL_COPY" in output_of(command, tmp_path / "out", cwd=tmp_path)[1]
-    monkeypatch.setenv("TIDEMILL_COPY", "copy.db")
+    monkeypatch.setenv("TIDEMILL_COPY", "state")
     assert "no feed has run here" in output_of(command, tmp_path / "out", cwd=tmp_path)[1]
     monkeypatch.delenv("TIDEMILL_COPY")
     assert "TIDEMILL_COPY" in output_of(command, tmp_path / "out", cwd=tmp_path)[1]

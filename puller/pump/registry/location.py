@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from ....config.url import redacted
 from ....errors import ConfigError
 from ...grpc.security import Security
 from ...tikv.options import endpoints
@@ -28,6 +29,6 @@ def open_registry(url: str, security: Security | None = None, timeout_seconds: f
             try:
                 from .etcd import EtcdRegistry
             except ImportError as error:
-                raise ConfigError(f"{url} needs: pip install 'tidemill[etcd]'") from error
+                raise ConfigError(f"{redacted(url)} needs: pip install 'tidemill[etcd]'") from error
             return EtcdRegistry(addresses, security, timeout_seconds)
-    raise ConfigError(f"{url!r} is not the URL of a registry; accepted: {ACCEPTED}")
+    raise ConfigError(f"{redacted(url)!r} is not the URL of a registry; accepted: {ACCEPTED}")

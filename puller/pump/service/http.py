@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -31,13 +31,14 @@ def text_answer(status: HTTPStatus, text: str) -> Answer:
 
 
 async def serve(
-    head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, routes: Routes
+    head: bytes, read: Callable[[], Awaitable[bytes]], writer: asyncio.StreamWriter, routes: Routes
 ) -> None:
-    """Answer the request that begins with `head`; the caller closes the connection."""
+    """Answer the request that begins with `head`; `read` returns what follows. The caller closes the
+    connection."""
     while b"\r\n\r\n" not in head:
         if len(head) > MAX_HEAD_BYTES:
             return _send(writer, text_answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "too large"))
-        data = await reader.read(MAX_HEAD_BYTES)
+        data = await read()
         if not data:
             return None
         head += data

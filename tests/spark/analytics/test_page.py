@@ -79,7 +79,8 @@ def pictures(text):
 
 def pictures_of(text):
     found = [ET.fromstring(one) for one in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
-    return {one.get("aria-label"): one for one in found if one.get("aria-label")}
+    names = {"wide": "", "narrow": " (narrow)"}
+    return {one.get("aria-label") + names[one.get("class")]: one for one in found if one.get("aria-label")}
 
 
 def test_it_needs_nothing_but_itself(text):
@@ -91,7 +92,10 @@ def test_names_of_the_source_are_text_and_never_markup(text):
     assert "<script>" not in text
     assert "&lt;script&gt;" in text
     ET.fromstring(
-        re.search(r"<main>.*</main>", text, re.DOTALL)[0].replace(" class=sub", "").replace(" class=n", "")
+        re.search(r"<main>.*</main>", text, re.DOTALL)[0]
+        .replace(" class=sub", "")
+        .replace(" class=names", "")
+        .replace(" class=n", "")
     )
 
 
@@ -100,7 +104,7 @@ def test_it_says_when_it_was_made(text):
 
 
 def test_every_picture_is_as_large_as_what_is_in_it(pictures):
-    assert len(pictures) == 17
+    assert len(pictures) == 2 * 17
     check(pictures)
 
 
@@ -160,11 +164,33 @@ def test_the_plan_has_what_pays_most_first():
     ]
 
 
+def test_a_small_plan_rewrites_nothing_larger_than_what_it_frees():
+    windows = [WindowFigures("store-1", f"window-{n}", 1000, n, n, 0, 5 << 18, 1, 0, 0) for n in (415, 500)]
+    assert [step.window for step in plan_of(windows, 5).steps] == ["window-500"]
+    large = WindowFigures("store-1", "window-1", 100 << 20, 40 << 20, 40 << 20, 0, 5 << 18, 1, 0, 0)
+    steps = plan_of([*windows, large], 5).steps
+    assert [step.window for step in steps] == ["window-500", "window-415", "window-1"]
+
+
+def test_names_of_tables_break_in_no_column_narrower_than_a_word(text):
+    names = re.findall(r"<table class=names><tr><th>table</th>", text)
+    assert len(names) == 2
+    assert (
+        "table.names td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 20ch;" in text
+    )
+
+
 def test_a_page_of_nothing_is_a_page():
     empty = StoreReport("/var/scratch", 0, [], [], [], [], [], [], plan_of([], 0))
     text = page("nothing", 0.0, empty, ArchiveReport("/var/archive", [], [], [], 0))
     assert "Nothing is said to be acknowledged" in text
     assert "The store is empty" in text
+    assert "There are none now: all are in memory, or delivered and dropped" in text
+    assert "unknown" not in text
+    alone = page("nothing", 0.0, archive=ARCHIVE, no_store="/var/scratch has no store in it")
+    assert (
+        "There is no store</h2><p>/var/scratch has no store in it. The page is of the archive alone." in alone
+    )
     assert "The archive is empty" in text
     assert "tidemill compact" not in text
 
@@ -172,7 +198,7 @@ def test_a_page_of_nothing_is_a_page():
 def many(tables, name):
     """Return the report of a store of `tables` tables, each with changes at two times."""
     stores = [StoreFigures("store-1", tables * 1000, tables * 500, tables, tables * 1000, 1.0)]
-    windows = [WindowFigures("store-1", f"window-{n}", 100, 50, 40, 0, 5 << 18, 1, 0, 0) for n in range(40)]
+    windows = [WindowFigures("store-1", f"window-{n}", 100, 70, 60, 0, 5 << 18, 1, 0, 0) for n in range(40)]
     figures = [
         TableFigures(n, name(n), 1000, 5000, 0, 1000, 500, 50, 9, 3.0, 500, 1.5) for n in range(1, tables + 1)
     ]
@@ -187,10 +213,10 @@ def many(tables, name):
 
 def test_of_very_many_tables_the_largest_are_shown_and_the_others_counted():
     text = page("many", 0.0, many(10_000, lambda number: f"shop.table_{number}"))
-    assert len(text) < 200_000
+    assert len(text) < 250_000
     assert "9,970 more tables, together 9.5 MiB" in text
     assert "10 more generations, together 1,000 B" in text
-    assert "10 more steps, which free 400 B" in text
+    assert "10 more steps, which free 600 B" in text
     check(pictures_of(text))
 
 
@@ -212,7 +238,11 @@ def test_one_table_of_one_minute_is_a_page_with_units():
     )  # fmt: skip
     text = page("one", 0.0, one)
     found = pictures_of(text)
-    assert {"Bytes per minute", "Bytes, cumulative", "Changes per minute", "Rows per minute"} <= found.keys()
+    assert {"Bytes per minute", "Changes per minute", "Rows per minute"} <= found.keys()
+    assert "Bytes, cumulative" not in found  # a single column shows the same
+    for name in ("Bytes per minute", "Bytes of each table by commit time"):
+        (column,) = found[name].iter("rect")
+        assert float(column.get("width")) < 70
     assert [each.text for each in found["Rows per minute"].iter("text")][:5] == [
         "Rows per minute", "0", "1,000", "2,000", "3,000",
     ]  # fmt: skip

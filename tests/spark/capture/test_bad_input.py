@@ -12,7 +12,9 @@ import pytest
 
 from tidemill.errors import ConfigError
 from tidemill.spark.capture.access import Access
+from tidemill.spark.capture.captures import captures_of
 from tidemill.spark.capture.options import capture_options
+from tidemill.spark.read.options import read_options
 from tidemill.testing.progress import completed
 
 FOUND = {"source": {"url": "mysql://root@127.0.0.1:1", "tables": ["shop.*"]}}
@@ -38,6 +40,10 @@ def test_loopback_needs_no_token(listen):
     ("flags", "sentence"),
     [
         ({"listen": "0.0.0.0:8815"}, "0.0.0.0:8815 can be reached from outside: give a token_file"),
+        (
+            {"listen": "0.0.0.0:8815", "token_file": Path("t")},
+            "give tls_cert and tls_key, for the token is sent in clear without them",
+        ),
         ({"listen": "[::]:8815"}, "can be reached from outside"),
         ({"listen": "db1:8815"}, "can be reached from outside"),
         ({"listen": "8815"}, 'expected host:port as "127.0.0.1:8815"'),
@@ -56,8 +62,9 @@ def test_options_that_can_not_be(flags, sentence):
     assert sentence in str(refused.value)
 
 
-def test_outside_loopback_a_token_is_enough(tmp_path):
-    assert parse(listen="0.0.0.0:1", token_file=tmp_path / "token").listen == "0.0.0.0:1"
+def test_outside_loopback_a_token_is_enough_over_tls():
+    files = {name: Path(name) for name in ("token_file", "tls_cert", "tls_key")}
+    assert parse(listen="0.0.0.0:1", **files).listen == "0.0.0.0:1"
 
 
 def fails(tmp_path: Path, **flags: Any) -> str:
@@ -96,6 +103,20 @@ def test_certificates_that_are_none(tmp_path):
     for path in pair.values():
         Path(path).write_text("nothing")
     assert "capture.tls_cert: " in fails(tmp_path, **pair)
+
+
+@pytest.mark.parametrize("address", ["db1:8815", "10.0.0.5:8815", "[2001:db8::1]:8815"])
+def test_a_token_leaves_the_machine_over_tls_only(tmp_path, address):
+    with pytest.raises(ConfigError, match=r"the token isn't sent to .* in clear: use TLS"):
+        Access(token="s3cret").connect(address)
+    Access(token="s3cret", tls=True).connect(address).close()
+    Access().connect(address).close()
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    given = {"source": "mysql://db/", "tables": "shop.*", "captureTokenFile": str(token)}
+    with pytest.raises(ConfigError, match="the token isn't sent to"):
+        captures_of(read_options(given | {"capture": f"127.0.0.1:1,{address}"}))
+    assert captures_of(read_options(given | {"capture": "127.0.0.1:1,[::1]:2"})) is not None
 
 
 def test_an_address_without_a_port():

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,6 +17,8 @@ from pyarrow import flight
 from tidemill.spark.capture import client
 from tidemill.spark.capture.access import Access, Doorkeeper
 from tidemill.spark.capture.client import CaptureUnavailable
+from tidemill.spark.capture.guard import MAX_REQUEST_BYTES, Guard
+from tidemill.spark.capture.options import CaptureOptions
 from tidemill.spark.capture.ticket import End
 from tidemill.spark.capture.ticket import write as to_json
 from tidemill.spark.envelope import ENVELOPE
@@ -201,6 +208,44 @@ def test_without_it_nothing_is(guarded, token):
         ):
             with pytest.raises(flight.FlightUnauthenticatedError):
                 call()
+
+
+@contextmanager
+def behind_guard(keeping: Keeping, tmp_path: Path, **options: Any) -> Iterator[str]:
+    """The address of a server of which clients see only the guard."""
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    guard = Guard(CaptureOptions(listen="127.0.0.1:0", token_file=token, **options))
+    try:
+        with served(keeping, location=guard.location, middleware={"token": Doorkeeper("s3cret")}):
+            yield f"127.0.0.1:{guard.port}"
+    finally:
+        guard.close()
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_behind_its_guard_a_server_answers_as_before(tmp_path, keeping, items, is_tls):
+    authority = Authority(tmp_path / "tls")
+    cert, key = authority.issue("capture")
+    options = {"tls_cert": cert, "tls_key": key} if is_tls else {}
+    with behind_guard(keeping, tmp_path, **options) as address:
+        access = Access(token="s3cret", ca=authority.ca.read_bytes() if is_tls else b"")
+        assert read(address, ticket=ticket(0, COUNT), access=access) == expected(items, 0, COUNT)
+        with pytest.raises(CaptureUnavailable, match="the token is missing or isn't the capture's"):
+            read(address, ticket=ticket(0, COUNT), access=replace(access, token="other"))
+        foreign = Authority(tmp_path / "other").ca.read_bytes()
+        with pytest.raises(CaptureUnavailable):
+            read(address, ticket=ticket(0, COUNT), access=replace(access, ca=foreign, tls=True))
+
+
+def test_a_request_without_the_token_is_not_received_whole(keeping, tmp_path):
+    large = bytes(MAX_REQUEST_BYTES + 1)
+    with behind_guard(keeping, tmp_path) as address, Access().connect(address) as other:
+        with pytest.raises(flight.FlightUnavailableError):
+            list(other.do_action(flight.Action("status", large)))
+        with pytest.raises(flight.FlightUnavailableError):
+            other.do_get(flight.Ticket(large)).read_all()
+        assert client.status(address, access=Access(token="s3cret")).source == SOURCE
 
 
 def test_over_tls_the_certificate_is_checked(tmp_path, keeping, items):

@@ -2,8 +2,9 @@
 
     python delta_copy.py URL TABLE DIRECTORY POSITION JARS
 
-loads the table as batch 0, follows its changes from the binlog's position POSITION, a few rows a batch, and
-prints the copy's rows and the number of Delta's versions as JSON.
+loads the table as batch 0, prints "loaded" and waits for a line. Then it follows the changes from the
+binlog's position POSITION, a few rows a batch. Each batch is merged twice, the first time up to a
+statement that drops a column. It prints the copy's rows and the refusals of an older batch as JSON.
 """
 
 from __future__ import annotations
@@ -11,14 +12,22 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 import tidemill.spark
-from tidemill.spark.tables import TypedTables, by_table, merge_into
+from tidemill.errors import CheckpointError
+from tidemill.spark.tables import TableChanges, TypedTables, by_table, catalog, merge_into
 
-KEY = ["a", "b"]
+execute = catalog.Target.execute
+
+
+def interrupted(target: catalog.Target, statement: str) -> None:
+    execute(target, statement)
+    if "DROP COLUMN" in statement:
+        raise InterruptedError
 
 
 def main(url: str, table: str, directory: str, position: str, jars: str) -> None:
@@ -40,13 +49,26 @@ def main(url: str, table: str, directory: str, position: str, jars: str) -> None
     columns = ", ".join(
         f"`{one.name}` {one.dataType.simpleString()}" for one in there.schema["after"].dataType
     )
-    spark.sql(f"CREATE TABLE {target} ({columns}) USING delta")
-    merge_into(there, target, key=KEY)
+    mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"  # columns can be dropped
+    spark.sql(f"CREATE TABLE {target} ({columns}) USING delta {mapped}")
+    merge_into(there, target, batch=0)
+    print("loaded", flush=True)
+    sys.stdin.readline()
+    older: list[TableChanges] = []
+    refusals: list[str] = []
 
     def write(tables: TypedTables, number: int) -> None:
-        for frame in tables.values():
-            for _ in range(2):  # the second time as when Spark repeats a batch
-                merge_into(frame, target, key=KEY)
+        for changes in tables.changes.values():
+            catalog.Target.execute = interrupted  # type: ignore[method-assign]
+            with suppress(InterruptedError):
+                merge_into(changes, target, batch=number + 1)
+            catalog.Target.execute = execute  # type: ignore[method-assign]
+            merge_into(changes, target, batch=number + 1)
+            older.append(changes)
+            try:
+                merge_into(older[0], target, batch=1)
+            except CheckpointError as error:
+                refusals.append(str(error))
 
     stream: DataFrame = (
         spark.readStream.format("tidemill")
@@ -54,14 +76,13 @@ def main(url: str, table: str, directory: str, position: str, jars: str) -> None
         .option("tables", table)
         .option("values", "none")
         .option("startingPosition", position)
-        .option("maxRowsPerBatch", 5)
+        .option("maxRowsPerBatch", 10)
         .load()
     )
     writer = stream.writeStream.foreachBatch(by_table(write)).option("checkpointLocation", f"{directory}/at")
     writer.trigger(availableNow=True).start().awaitTermination()
     rows = [[str(value) for value in row] for row in spark.table(target).collect()]
-    versions = spark.sql(f"DESCRIBE HISTORY {target}").count()
-    print(json.dumps({"rows": sorted(rows), "versions": versions}))
+    print(json.dumps({"rows": sorted(rows), "refusals": refusals}))
 
 
 if __name__ == "__main__":

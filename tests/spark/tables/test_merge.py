@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidemill.errors import CheckpointError, ConfigError
+from tidemill.errors import CheckpointError, ConfigError, SourceError
 from tidemill.events import Column, Item, RowChange, Table
-from tidemill.spark.tables import TypedTables, last_changes, merge_parquet, merged_parquet
+from tidemill.spark.tables import TypedTables, last_changes, merge_parquet, merged_parquet, parquet
 from tidemill.spark.tables.catalog import merge_statement
 from tidemill.testing.changes import delete, insert, transaction, update
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (Column("a", "int"), Column("b", "varchar", length=9), Column("note", "text"))
 ITEM = Table("shop", "item", COLUMNS, (0, 1))
-WIDER = Table("shop", "item", (Column("a", "bigint"), *COLUMNS[1:], Column("more", "int")), (0, 1))
+WIDER = Table("shop", "item", (Column("a", "bigint"), *COLUMNS[1:]), (0, 1))
 
 
 def changes(spark: SparkSession, *items: Item) -> DataFrame:
@@ -69,15 +69,59 @@ def test_a_parquet_copy_follows_inserts_updates_deletes_and_moved_keys(
     assert rows_of(spark, path) == wanted
     merge(4, *last)
     assert rows_of(spark, path) == wanted
-    (path / "version=4" / "_complete").unlink()  # killed before the end
+    (path / "_version-4").unlink()  # killed before the end
     assert len(rows_of(spark, path)) == 4
     merge(4, *last)
     assert rows_of(spark, path) == wanted
-    merge(5, insert(WIDER, 1 << 40, "x", None, 7))
-    assert rows_of(spark, path) == [*[(*row, None) for row in wanted], (1 << 40, "x", None, 7)]
-    assert sorted(one.name for one in path.iterdir()) == ["version=4", "version=5"]
-    with pytest.raises(CheckpointError, match="has batch 5 already, and this is batch 4: another query"):
-        merge(4, *last)
+    merge(5, insert(WIDER, 1 << 40, "x", None))
+    assert rows_of(spark, path) == [*wanted, (1 << 40, "x", None)]
+    names = sorted(one.name.partition(".")[0] for one in path.iterdir() if not one.name.startswith("."))
+    assert names == ["_version-4", "_version-5", "version=4", "version=5"]
+    merge(4, *last)
+    assert rows_of(spark, path) == [*wanted, (1 << 40, "x", None)]
+    with pytest.raises(CheckpointError, match="has batch 5 already, and this is batch 3 with other changes"):
+        merge(3, *last)
+
+
+def test_two_drivers_do_not_replace_each_others_versions(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "item"
+
+    def merge(number: int, name: str) -> None:
+        frame = changes(
+            spark, transaction(number + 3, insert(ITEM, number, name, None), insert(ITEM, 9, name, None))
+        )
+        merge_parquet(frame, str(path), key=["a", "b"], batch=number)
+
+    def faster(number: int, name: str) -> None:
+        """Let another driver merge a batch while one is about to complete its own."""
+        complete = parquet._Folder.complete
+
+        def second(folder: parquet._Folder, *args: Any) -> None:
+            monkeypatch.setattr(parquet._Folder, "complete", complete)
+            merge(number, name)
+            complete(folder, *args)
+
+        monkeypatch.setattr(parquet._Folder, "complete", second)
+
+    merge(0, "first")
+    faster(1, "one")
+    merge(1, "one")  # the same batch: either has its result
+    both = [(0, "first", None), (1, "one", None), (9, "first", None), (9, "one", None)]
+    assert rows_of(spark, path) == both
+    faster(2, "two")
+    with pytest.raises(CheckpointError, match="has batch 2 already, and this is batch 3 with other changes"):
+        merge(3, "three")
+    faster(4, "four")
+    with pytest.raises(CheckpointError, match="has batch 4 already, and this is batch 3 with other changes"):
+        merge(3, "three")
+    wanted = sorted([*both, (2, "two", None), (9, "two", None), (4, "four", None), (9, "four", None)])
+    assert rows_of(spark, path) == wanted
+    frame = changes(spark, transaction(90, insert(ITEM, 4, "other", None)))
+    with pytest.raises(CheckpointError, match="has batch 4 already, and this is batch 4 with other changes"):
+        merge_parquet(frame, str(path), key=["a", "b"], batch=4)
+    assert rows_of(spark, path) == wanted
 
 
 def merge_column(spark: SparkSession, path: Path, number: int, column: Column, value: Any) -> None:
@@ -123,14 +167,16 @@ def test_a_copys_column_is_never_converted_with_a_loss(
 ) -> None:
     path = tmp_path / "item"
     merge_column(spark, path, 0, *was)
-    with pytest.raises(ConfigError, match=r"column v: it is .* in the copy and .*, and no type holds both"):
+    with pytest.raises(
+        SourceError, match=r"column v is .* in the copy and .*, which may have changed values"
+    ):
         merge_column(spark, path, 1, *now)
     assert rows_of(spark, path) == [(0, was[1])]
 
 
 def test_a_copys_column_becomes_wider(spark: SparkSession, tmp_path: Path) -> None:
     values = Decimal("12345.5"), Decimal("1.2345")
-    for number, (digits, scale) in enumerate(((6, 1), (6, 4))):
+    for number, (digits, scale) in enumerate(((6, 1), (9, 4))):
         column = Column("v", "decimal", length=digits, scale=scale)
         merge_column(spark, tmp_path / "item", number, column, values[number])
     assert rows_of(spark, tmp_path / "item") == [*enumerate(values)]

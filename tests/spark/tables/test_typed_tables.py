@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.errors import ConfigError, SourceError
-from tidemill.events import AddColumn, Column, Ddl, Table, TruncateTable
+from tidemill.events import AddColumn, Column, Ddl, Table
 from tidemill.spark.read.schema import column_type
 from tidemill.spark.read.superset import superset
 from tidemill.spark.tables import TypedTables
@@ -67,12 +67,6 @@ def test_a_column_that_was_added_or_dropped_meanwhile_is_in_all_rows(spark: Spar
         {"id": 2, "last": None, "note": "b", "more": 7},
         {"id": 3, "last": "c", "note": None, "more": None},
     ]
-
-
-def test_a_statement_that_rows_do_not_tell_is_an_error(spark: SparkSession) -> None:
-    items = [Ddl(3, 3, "src", "shop", "orders", "TRUNCATE TABLE orders", (TruncateTable(),), "log:3")]
-    with pytest.raises(SourceError, match=r"shop\.orders was changed .* don't tell: TRUNCATE TABLE orders"):
-        TypedTables(envelope(spark, items))
 
 
 def test_rows_without_the_exact_columns_are_refused(spark: SparkSession) -> None:

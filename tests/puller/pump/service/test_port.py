@@ -9,10 +9,11 @@ from http import HTTPStatus
 
 import pytest
 
+from tidemill.puller.grpc.frames import PREFACE
 from tidemill.puller.grpc.security import Security
 from tidemill.puller.pump.service.cistern import cistern
 from tidemill.puller.pump.service.http import text_answer
-from tidemill.puller.pump.service.port import PREFACE, Port
+from tidemill.puller.pump.service.port import Port
 
 
 def _port() -> Port:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -15,6 +15,7 @@ import pytest
 from tidemill.actors import SystemClock
 from tidemill.codec.proto import CISTERN
 from tidemill.errors import ConfigError, Retryable
+from tidemill.puller.grpc import frames, front
 from tidemill.puller.grpc.security import Security
 from tidemill.puller.pump.registry.location import open_registry
 from tidemill.puller.pump.registry.node import PUMPS, NodeStatus
@@ -129,25 +130,61 @@ def test_bytes_that_are_no_request_are_refused(drainer):
 
 
 def test_a_client_that_says_nothing_is_disconnected(drainer, monkeypatch):
-    monkeypatch.setattr(port, "REQUEST_SECONDS", 0.05)
+    monkeypatch.setattr(front, "REQUEST_SECONDS", 0.05)
     assert raw(drainer(), b"PRI *") == b""
 
 
-def test_connections_beyond_the_limit_are_closed_and_the_others_served(drainer, monkeypatch):
-    monkeypatch.setattr(port, "MAX_CONNECTIONS", 1)
+@pytest.mark.parametrize("said", [b"", b"PRI * HT", frames.PREFACE], ids=["nothing", "a part", "HTTP/2"])
+def test_idle_connections_make_room_for_others(drainer, monkeypatch, said):
+    monkeypatch.setattr(port, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(front, "REQUEST_SECONDS", 600.0)
     one = drainer()
     host, _, number = one.drainer.address.rpartition(":")
-    with closing(socket.create_connection((host, int(number)), timeout=60)) as first:
-        assert eventually(lambda: _refused(one))
-        first.sendall(b"GET /commit_ts HTTP/1.1\r\n\r\n")
-        assert first.recv(65536).startswith(b"HTTP/1.1 200 ")
+    with ExitStack() as stack:
+        idle = [
+            stack.enter_context(closing(socket.create_connection((host, int(number)), timeout=60)))
+            for _ in range(3)
+        ]
+        for each in idle:
+            each.sendall(said)
+        for _ in range(5):
+            assert one.request("GET", "/commit_ts")[0] == 200
+        assert _is_closed(idle[0])
 
 
-def _refused(one):
+def test_a_connection_that_is_used_stays_where_others_are_idle(drainer, monkeypatch):
+    monkeypatch.setattr(port, "MAX_CONNECTIONS", 2)
+    one = drainer()
+    host, _, number = one.drainer.address.rpartition(":")
+    with closing(socket.create_connection((host, int(number)), timeout=60)) as used:
+        used.sendall(frames.PREFACE + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))  # SETTINGS
+        _ping(used)
+        with closing(socket.create_connection((host, int(number)), timeout=60)) as idle:
+            idle.sendall(frames.PREFACE + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+            _ping(idle)
+            _ping(used)
+            assert one.request("GET", "/commit_ts")[0] == 200
+            _ping(used)
+            assert _is_closed(idle)
+
+
+def _ping(connection):
+    """Send a PING of HTTP/2 and wait for its answer."""
+    connection.sendall(bytes([0, 0, 8, 6, 0, 0, 0, 0, 0]) + bytes(8))
+    received = b""
+    while bytes([0, 0, 8, 6, 1]) not in received:
+        received += (more := connection.recv(65536))
+        assert more
+
+
+def _is_closed(connection):
+    """Return True once the peer has closed; wait for it."""
     try:
-        return raw(one, b"GET /commit_ts HTTP/1.1\r\n\r\n") == b""
+        while connection.recv(65536):
+            pass
     except ConnectionError:
-        return True
+        pass
+    return True
 
 
 def test_an_address_in_use_is_an_error_that_names_it(drainer):
