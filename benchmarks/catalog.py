@@ -22,7 +22,7 @@ from typing import Any
 from ..engine.feed import Feed
 from ..engine.options import checkpoint_file, feed_options
 from ..events import Item, Transaction
-from ..sink.python import PythonSink
+from ..sink.python import python_sink
 from ..testing.mariadb import MariaDb
 
 _WAIT_SECONDS = 1800.0
@@ -84,7 +84,8 @@ class _Run:
         options = feed_options(
             {"data_dir": str(folder), "source": {"url": server.url(), "tables": ["bench.*"]}}
         )
-        sink = PythonSink("python", self._receive, checkpoint_file(options, "python"))
+        store = checkpoint_file(options, "python")
+        sink = python_sink("python", self._receive, store)
         self._begun = time.perf_counter()
         self._feed = Feed(options, [sink])
         self._feed.start()

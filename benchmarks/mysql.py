@@ -28,7 +28,7 @@ from ..embedded import follow
 from ..engine.feed import Feed
 from ..engine.options import checkpoint_file, feed_options, open_sinks
 from ..events import Item, Transaction, row_count
-from ..sink.python import PythonSink
+from ..sink.python import python_sink
 from ..testing.mariadb import PASSWORD, MariaDb
 
 COLUMNS = (
@@ -217,7 +217,8 @@ def _latency_of_feed(server: MariaDb, folder: Path, commits: int) -> float:
     def receive(items: Sequence[Item]) -> None:
         arrived.extend([time.perf_counter()] * row_count(items))
 
-    feed = Feed(options, [PythonSink("python", receive, checkpoint_file(options, "python"))])
+    store = checkpoint_file(options, "python")
+    feed = Feed(options, [python_sink("python", receive, store)])
     feed.start()
     try:
         return _commit_one_by_one(server, commits, arrived, 0)

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from ..codec.native import library
 from ..engine.options import open_sinks
 from ..events import Batch, Checkpoint
+from ..sink import SinkFactory
 from ..sink.files.parquet_encoding import write_parquet
 from ..testing.mariadb import MariaDb
 from .mysql import _create, _write
@@ -72,7 +73,7 @@ def _round(url: str, span: Span, folder: Path) -> tuple[dict[str, Seconds], int]
     folder.mkdir()
     works: dict[str, Callable[[], object]] = {
         "python": partial(_python, url, folder / "python", span),
-        "none": partial(_run, _options(url, folder / "none", span), [_Nothing()]),
+        "none": partial(_run, _options(url, folder / "none", span), [SinkFactory(_Nothing)]),
         **{sink: partial(_to_files, url, folder / sink, span, address) for sink, address in _SINKS.items()},
     }
     seconds = {name: _seconds(work) for name, work in works.items()}

@@ -30,7 +30,7 @@ from ..embedded import follow
 from ..engine.feed import Feed
 from ..engine.options import FeedOptions, checkpoint_file, feed_options, open_sinks
 from ..events import Transaction
-from ..sink.sink import Sink
+from ..sink import SinkFactory
 from ..spark.capture.buffer import ChangeBuffer
 from ..spark.capture.place import rank_of
 from ..spark.capture.sink import CaptureSink
@@ -136,7 +136,7 @@ def _options(url: str, folder: Path, span: Span, **more: Any) -> FeedOptions:
     return feed_options({"data_dir": str(folder), "until": span[1], "source": source, **more})
 
 
-def _run(options: FeedOptions, sinks: list[Sink]) -> int:
+def _run(options: FeedOptions, sinks: list[SinkFactory]) -> int:
     feed = Feed(options, sinks)
     feed.start()
     feed.wait()
@@ -155,7 +155,8 @@ def _capture(url: str, folder: Path, span: Span) -> int:
     held = ChangeBuffer(4 << 30, 0, lambda: folder / "none", SystemClock())
     store = checkpoint_file(options, "capture")
     rank = rank_of(options)
-    feed = Feed(replace(options, until=""), [CaptureSink("flight://bench", store, held, rank)])
+    sink = SinkFactory(lambda: CaptureSink("flight://bench", store, held, rank))
+    feed = Feed(replace(options, until=""), [sink])
     feed.start()
     try:
         end = rank(span[1])

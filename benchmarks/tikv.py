@@ -32,7 +32,7 @@ from ..emulator.shard import PUT
 from ..engine.feed import Feed
 from ..engine.options import checkpoint_file, feed_options
 from ..events import Item, Ts, row_count
-from ..sink.python import PythonSink
+from ..sink.python import python_sink
 from ..testing.item_table import item_table
 from .puller import TABLE, bare, play, server_of
 from .turns import Server, Subject, note, serve_until_ended, serving, take_turns
@@ -167,7 +167,8 @@ def _ours(server: Server, made: type[_Received] = _Received) -> float:
             {"data_dir": str(Path(directory)), "until": str(server["until"]), "source": source}
         )
         store = checkpoint_file(options, "python")
-        sink = PythonSink("python", received, store, reads_rows=received.reads_rows)
+        reads_rows = received.reads_rows
+        sink = python_sink("python", received, store, reads_rows=reads_rows)
         feed = Feed(options, [sink])
         started = _now()
         feed.start()

@@ -11,7 +11,7 @@ PERCENT_ENCODE: Final = (
 )
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*:/*")
-_SECRET: Final = re.compile(r"((?:password|passwd|secret[a-z_]*|token)=)[^&]*", re.IGNORECASE)
+_SECRET: Final = re.compile(r"((?:password|passwd|secret[a-z_]{0,32}|token)=)[^&]*", re.IGNORECASE)
 
 
 def redacted(url: str) -> str:

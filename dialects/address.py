@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -22,3 +24,15 @@ def parsed(url: str) -> URL:
     if found.host and "/" in (found.database or ""):
         raise ConfigError(f"the URL's path is one name, of a database, without a slash: {found.database!r}")
     return found
+
+
+def path_of(url: URL, needs: str) -> Path:
+    """Return the file of an embedded database's URL. Raises ConfigError that begins with `needs`."""
+    path = url.database or ""
+    if url.host or url.port is not None or url.username is not None:
+        raise ConfigError(f"{needs}: three slashes or four, as there is no host and no user")
+    if url.query:
+        raise ConfigError(f"{needs}: without options after it: {', '.join(url.query)}")
+    if not path or path == ":memory:" or "\0" in path:
+        raise ConfigError(needs)
+    return Path(path).absolute().resolve()

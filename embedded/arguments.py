@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
@@ -10,13 +10,13 @@ from typing import Any, Final, TypeAlias, cast
 
 from ..engine.options import FeedOptions, feed_options, open_sinks
 from ..errors import ConfigError
-from ..sink import Sink
+from ..sink import Sink, SinkFactory
 from ..sorter import SorterOptions
 from ..sources.kind import SourceOptions
 from ..sources.registry import checked_options
 
 SourceArgument: TypeAlias = str | SourceOptions | Sequence[Mapping[str, Any]]
-SinkArgument: TypeAlias = str | Mapping[str, Any] | Sink
+SinkArgument: TypeAlias = str | Mapping[str, Any] | Callable[[], Sink]
 
 _SINK_MEMBERS: Final = ("name", "target", "open", "write", "flush", "has_table", "close")
 
@@ -31,8 +31,8 @@ def read_arguments(
     source_options: Mapping[str, Any] | None,
     sorter: SorterOptions | Mapping[str, Any] | None,
     sinks: Sequence[SinkArgument],
-) -> tuple[FeedOptions, list[Sink]]:
-    """Return the options, and the sinks in the order given. Raises ConfigError."""
+) -> tuple[FeedOptions, list[SinkFactory]]:
+    """Return the options, and factories of the sinks in the order given. Raises ConfigError."""
     sections = [_sink_section(number, sink) for number, sink in enumerate(sinks, 1)]
     found: dict[str, Any] = {
         "source": {
@@ -58,14 +58,14 @@ def read_arguments(
     else:
         options = feed_options(found, source_given=checked_options(source))
     opened = iter(open_sinks(options))
-    objects: list[Sink] = []
+    factories: list[SinkFactory] = []
     for sink in sinks:
         if isinstance(sink, str | Mapping):
             urls = sink.get("urls", ()) if isinstance(sink, Mapping) else ()
-            objects += islice(opened, len(urls) or 1)
+            factories += islice(opened, len(urls) or 1)
         else:
-            objects.append(sink)
-    return options, objects
+            factories.append(_factory(sink))
+    return options, factories
 
 
 def _source_sections(sources: Sequence[Mapping[str, Any]], tables: Sequence[str]) -> list[dict[str, Any]]:
@@ -77,16 +77,27 @@ def _source_sections(sources: Sequence[Mapping[str, Any]], tables: Sequence[str]
 
 
 def _sink_section(number: int, sink: SinkArgument) -> dict[str, Any] | None:
-    """Return a sink's section of a feed.toml; None for an object, which needs none."""
+    """Return a sink's section of a feed.toml; None for a function, which needs none."""
     if isinstance(sink, str):
         sink = {"url": sink}
     if isinstance(sink, Mapping):
         return {"name": f"sink-{number}", **sink}
-    if missing := [name for name in _SINK_MEMBERS if not hasattr(sink, name)]:
+    if not callable(sink):
         raise ConfigError(
-            f"sinks: {sink!r} is no URL, no dictionary and no Sink, for it lacks {', '.join(missing)}"
+            f"sinks: {sink!r} is no URL, no dictionary and no function that returns a Sink: a feed that "
+            "starts again needs a new Sink; the class of a Sink does, or a lambda"
         )
     return None
+
+
+def _factory(make: Callable[[], Sink]) -> SinkFactory:
+    def checked() -> Sink:
+        sink = make()
+        if missing := [name for name in _SINK_MEMBERS if not hasattr(sink, name)]:
+            raise ConfigError(f"sinks: {make!r} returned {sink!r}, no Sink: it lacks {', '.join(missing)}")
+        return sink
+
+    return SinkFactory(checked)
 
 
 def _given(options: SorterOptions) -> dict[str, Any]:

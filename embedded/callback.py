@@ -16,8 +16,8 @@ from ..engine.options import FeedOptions, checkpoint_file
 from ..engine.status import FeedStatus
 from ..errors import SinkError, UsageError
 from ..events import Item, Transaction, Wait
-from ..sink import Sink
-from ..sink.python import PythonSink
+from ..sink import SinkFactory
+from ..sink.python import python_sink
 from ..sorter import SorterOptions
 from .arguments import SinkArgument, SourceArgument, read_arguments
 
@@ -162,12 +162,13 @@ class FollowHandle:
         self,
         callback: _Callback,
         options: FeedOptions,
-        sinks: Sequence[Sink],
+        sinks: Sequence[SinkFactory],
         *,
         ddl: bool,
         stages: Sequence[Stage],
     ) -> None:
-        sink = PythonSink("python", callback, checkpoint_file(options, "python"), ddl=ddl)
+        store = checkpoint_file(options, "python")
+        sink = python_sink("python", callback, store, ddl=ddl)
         self._callback = callback
         self._feed = Feed(options, [sink, *sinks], stages={sink.name: stages})
         self._ended: Future[None] = Future()

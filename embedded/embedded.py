@@ -18,8 +18,8 @@ from ..engine.options import FeedOptions, checkpoint_file
 from ..engine.status import FeedStatus
 from ..errors import ConfigError, UsageError
 from ..events import Checkpoint, Ddl, Item, Transaction, Wait
-from ..sink import Sink
-from ..sink.python import PythonSink
+from ..sink import CheckpointStore, SinkFactory
+from ..sink.python import Acknowledgements, PythonSink, Receiver
 from ..sorter import SorterOptions
 from .arguments import SinkArgument, SourceArgument, read_arguments
 from .arrow_batch import ArrowBatch, InvalidDates
@@ -108,20 +108,24 @@ class OpenFeed(Generic[T_co]):
     def __init__(
         self,
         options: FeedOptions,
-        sinks: Sequence[Sink],
+        sinks: Sequence[SinkFactory],
         *,
         ddl: bool,
         stages: Sequence[Stage],
         arrow: bool = False,
     ) -> None:
         store = checkpoint_file(options, "python")
-        self._sink = _Sink("python", self._receive, store, explicit=True, ddl=ddl, reads_rows=not arrow)
+        self._processed = _Processed()
+        self._is_arrow = arrow
+        python = SinkFactory(
+            lambda: _Sink("python", self._receive, store, self._processed, ddl=ddl, reads_rows=not arrow)
+        )
         self._clock = SystemClock()
         self._handed_out = 0, 0  # commit and start ts of the last item
         self._sources: set[str] = set()
         self._acknowledged = 0  # the ts of the last item
         self._unacknowledged_since = 0.0
-        self._feed = Feed(options, [self._sink, *sinks], stages={self._sink.name: stages})
+        self._feed = Feed(options, [python, *sinks], stages={python.name: stages})
         self._handover: Handover | None = None
         self._stream: Stream[Sequence[Item]] | None = None
 
@@ -137,9 +141,9 @@ class OpenFeed(Generic[T_co]):
             raise UsageError(f"ack: the transaction of ts {item.commit_ts} didn't come from this feed")
         if item.last:
             self._acknowledged = max(self._acknowledged, item.commit_ts)
-            self._sink.acknowledge(item)
-            if not self._sink.flush_is_due:
-                self._sink.flush_is_due = True
+            self._processed.add(item)
+            if not self._processed.flush_is_due:
+                self._processed.flush_is_due = True
                 self._feed.flush()
 
     @overload
@@ -155,7 +159,7 @@ class OpenFeed(Generic[T_co]):
         object for each. With `invalid_dates="null"`, dates that Arrow can't represent (0000-00-00) are null;
         otherwise they raise SourceError.
         """
-        if self._sink.reads_rows:
+        if not self._is_arrow:
             raise UsageError("arrow_batches: open the feed with arrow=True")
         if invalid_dates not in ("fail", "null"):
             raise UsageError(f"invalid_dates: {invalid_dates!r} is neither 'fail' nor 'null'")
@@ -291,11 +295,28 @@ class ArrowBatches(Generic[B_co]):
                 yield batch
 
 
-class _Sink(PythonSink):
-    """Requests flushes; many acknowledgements share one."""
+class _Processed(Acknowledgements):
+    """Acknowledgements that request flushes; many of them share one."""
 
     flush_is_due = False
 
+
+class _Sink(PythonSink):
+    """Notes that the requested flush is made."""
+
+    def __init__(
+        self,
+        name: str,
+        receive: Receiver,
+        store: CheckpointStore,
+        processed: _Processed,
+        *,
+        ddl: bool,
+        reads_rows: bool,
+    ) -> None:
+        super().__init__(name, receive, store, acknowledgements=processed, ddl=ddl, reads_rows=reads_rows)
+        self._processed = processed
+
     def flush(self) -> Checkpoint | None:
-        self.flush_is_due = False
+        self._processed.flush_is_due = False
         return super().flush()

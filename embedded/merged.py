@@ -14,7 +14,9 @@ from ..engine.options import checkpoint_file
 from ..engine.status import FeedStatus
 from ..errors import ConfigError, SinkError, TidemillError
 from ..events import Item, Wait
+from ..sink import SinkFactory
 from ..sink.merged import MergedSink
+from ..sink.python import Acknowledgements
 from ..timeline import Entry, GroupOptions, open_group
 from .arguments import read_arguments
 
@@ -63,7 +65,7 @@ class MergeHandle:
         self._lock = Lock()
         self.error: TidemillError | None = None
         """The first error of a feed."""
-        self._sinks: dict[str, MergedSink] = {}
+        self._acknowledged: dict[str, Acknowledgements] = {}
         self._feeds: dict[str, Feed] = {}
         for name, given in feeds.items():
             self._feeds[name] = self._feed(name, given, data_dir, ddl, clock)
@@ -78,10 +80,12 @@ class MergeHandle:
         if missing := sorted({"source", "tables"} - given.keys()):
             raise ConfigError(f"feed {name}: {', '.join(missing)}: missing")
         found, sinks = read_arguments(**{**defaults, **given})
-        self._sinks[name] = MergedSink(
-            name, self._group, checkpoint_file(found, name), described=self._describe, ddl=ddl
+        acknowledged = self._acknowledged[name] = Acknowledgements()
+        store, group, described = checkpoint_file(found, name), self._group, self._describe
+        merged = SinkFactory(
+            lambda: MergedSink(name, group, store, acknowledged, described=described, ddl=ddl)
         )
-        return Feed(found, [self._sinks[name], *sinks], clock)
+        return Feed(found, [merged, *sinks], clock)
 
     def _describe(self) -> str:
         """Return how the feeds are merged, for waits."""
@@ -107,7 +111,7 @@ class MergeHandle:
             raise SinkError(f"merge: its function raised {error!r}") from error
         finally:
             for source, item in last.items():
-                self._sinks[source].acknowledge(item)
+                self._acknowledged[source].add(item)
                 self._feeds[source].flush()
         return count
 

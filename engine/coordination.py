@@ -24,6 +24,9 @@ class Coordination:
     def __init__(self, options: FeedOptions, sources: Sequence[str], clock: Clock) -> None:
         """`sources` has the names of several sources. Raises ConfigError."""
         self._revisions = _revisions(options)
+        etcd = options.sharding.etcd
+        self.address = ", ".join(etcd.endpoints) if etcd else f"target of sink {options.sinks[0].name}"
+        """Where the locks are, for messages."""
         self._membership = Membership(
             self._revisions,
             options.name,

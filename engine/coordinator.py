@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from threading import Event
 from typing import TypeAlias, assert_never
@@ -11,8 +12,11 @@ from ..errors import SinkError, TidemillError
 from ..events import Checkpoint, TablePosition, Ts
 from ..puller.puller import Connected, Retrying, SnapshotReport, SourceReport, StopRequested
 from ..sink import Acknowledged, FromSink, Review, Seek
+from .abandoned import AbandonedSink
 from .status import Retry
 from .unavailable import accounted
+
+log = logging.getLogger("tidemill")
 
 
 class SeekRequested(TidemillError):
@@ -24,8 +28,8 @@ class SeekRequested(TidemillError):
 
 
 class Course:
-    """State of a pipeline's run. Changed in the Coordinator's turns; any thread may read it, as its values
-    are replaced as a whole."""
+    """State of a pipeline's run. Changed in the Coordinator's turns, and in the feed's thread once they are
+    over; any thread may read it, as its values are replaced as a whole."""
 
     def __init__(self, clock: Clock) -> None:
         self.over = Event()
@@ -39,7 +43,16 @@ class Course:
         self.snapshot: SnapshotReport | None = None
         self.checkpoints: dict[str, Checkpoint] = {}
         """Last acknowledged checkpoint by sink, without sinks that have none."""
+        self.abandoned: list[AbandonedSink] = []
+        """Sinks that still waited for their targets when the pipeline was closed."""
         self._clock = clock
+
+    def note(self, error: BaseException) -> None:
+        """Keep an error of the pipeline's closing, unless the pipeline has ended by another one."""
+        if self.error is None:
+            self.error = error
+        else:
+            log.error("while the feed's parts were closed", exc_info=error)
 
     def fails(self, who: str, error: str, seconds: float) -> None:
         """Note that `who` failed and retries in `seconds`."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ConfigError
-from ..sink import Sink
+from ..sink import SinkFactory
 
 
-def reject_duplicates(sinks: Sequence[Sink]) -> None:
+def reject_duplicates(sinks: Sequence[SinkFactory]) -> None:
     """Raise ConfigError unless there are sinks, with unique names and targets."""
     if not sinks:
         raise ConfigError('sink: none is named; for instance [[sink]] with url = "sqlite:///copy.db"')

@@ -9,11 +9,12 @@ from threading import Event, Thread
 
 from ..actors import Clock, SystemClock
 from ..chain import Stage
-from ..errors import CheckpointError, ConfigError, InvariantViolated, SinkError, TidemillError
+from ..errors import CheckpointError, ConfigError, TidemillError
 from ..events import TablePosition, Wait
-from ..sink import LoadRequired, Sink
+from ..sink import LoadRequired, SinkFactory
 from ..store.plan import Outcome
-from .coordinator import SeekRequested
+from .abandoned import AbandonedSink
+from .coordinator import Course, SeekRequested
 from .duplicates import reject_duplicates
 from .live_status import LiveStatus
 from .options import FeedOptions, make_data_dir
@@ -23,8 +24,9 @@ from .renewal import Renewed
 from .requested_loads import RequestedLoads
 from .requests import RequestFile
 from .retry import pause_seconds
+from .startup import Startup
 from .status import FeedStatus, Retry, SinkStatus, State, StatusFile, first_status
-from .unavailable import Unavailable
+from .unavailable import Unavailable, accounted
 
 log = logging.getLogger("tidemill")
 
@@ -46,7 +48,7 @@ class Feed:
     def __init__(
         self,
         options: FeedOptions,
-        sinks: Sequence[Sink],
+        sinks: Sequence[SinkFactory],
         clock: Clock | None = None,
         *,
         stages: Mapping[str, Sequence[Stage]] | None = None,
@@ -74,6 +76,7 @@ class Feed:
         self._on_end: Callable[[], object] = lambda: None
         self._stop = Event()
         self._ended = Event()
+        self._abandoned: list[AbandonedSink] = []  # of earlier pipelines
         self._unsaved = False  # True if the last status couldn't be written
         first = first_status(
             options.name,
@@ -82,7 +85,8 @@ class Feed:
             state="starting",
             now=self._clock.time(),
         )
-        self._live = LiveStatus(first, self._clock)
+        self._startup = Startup(self._clock)
+        self._live = LiveStatus(first, self._clock, self._startup)
         self._threads = [
             Thread(target=target, name=f"tidemill-{options.name}-{target.__name__.strip('_')}", daemon=True)
             for target in (self._run, self._watch)
@@ -131,15 +135,22 @@ class Feed:
         try:
             while not self._stop.is_set():
                 pipeline = None
+                course = Course(self._clock)
                 try:
+                    self._await_abandoned()
+                    if self._stop.is_set():
+                        break
                     pipeline = Pipeline(
                         self.options,
                         self._sinks,
                         self._clock,
+                        course=course,
+                        startup=self._startup,
                         stages=self._stages,
                         seek=self._seek,
                         load_again=self._loads.left(),
                         renews=self._loads.renews,
+                        unlock=self._requests.load().unlock,
                         keeps_state=self._keeps_state,
                     )
                     self._seek = None
@@ -154,12 +165,14 @@ class Feed:
                     assert pipeline is not None
                     self._loads.note(pipeline.deliveries)
                 except Unavailable as error:
-                    if pipeline is not None and pipeline.course.progressed:
+                    if course.progressed:
                         self._failures, self._retry = 0, None
                     self._wait_before_next(error)
+                finally:
+                    self._abandoned += course.abandoned
             self._say("stopped")
         except BaseException as error:  # any error fails the feed
-            self.error = error if isinstance(error, TidemillError) else _unexpected(error)
+            self.error = accounted(f"feed {self.options.name}", error)
             self._say("failed", str(self.error))
         finally:
             self._ended.set()
@@ -171,19 +184,29 @@ class Feed:
         log.info("feed %s: normal", self.options.name)
         if self._stop.is_set():
             pipeline.course.over.set()
+        pipeline.course.over.wait()
+        pipeline.close()
         try:
-            pipeline.course.over.wait()
-        finally:
-            pipeline.close()
             self._live.leave(pipeline)
-        if pipeline.unanswered and isinstance(pipeline.course.error, Unavailable):
-            names = " and ".join(pipeline.unanswered)
-            raise SinkError(f"sink {names} gets no answer, and can't be opened again: start a new process")
+        except Exception as error:
+            pipeline.course.note(error)
         if pipeline.course.error is not None:
             raise pipeline.course.error
         if pipeline.course.stop_requested:
             self._stop.set()
         return not self._stop.is_set()
+
+    def _await_abandoned(self) -> None:
+        """Wait until nothing writes to the targets any more, or the feed is stopped."""
+        for sink in self._abandoned:
+            if sink.has_ended():
+                continue
+            self._say("warning", f"sink {sink.name}: {sink.target} gives no answer; the feed waits for it")
+            with self._startup.step(f"sink {sink.name}", sink.target):
+                while not self._stop.is_set() and not sink.has_ended(LOOK_SECONDS):
+                    pass
+        if not self._stop.is_set():
+            self._abandoned = []
 
     def _wait_before_next(self, error: Unavailable) -> None:
         self._failures += 1
@@ -207,9 +230,28 @@ class Feed:
     def explain(self) -> list[Wait]:
         """Return the current waits."""
         pipeline = self._live.pipeline
-        return pipeline.waits() if pipeline is not None else self._live.current.waits
+        return pipeline.waits() if pipeline is not None else self._live.waits()
 
     def _watch(self) -> None:
+        try:
+            self._look_until_end()
+        finally:
+            self._save()
+            self._release()
+
+    def _release(self) -> None:
+        """Let other feeds use the data directory once nothing of this one writes any more. Any thread."""
+        while self._abandoned:
+            try:
+                if not self._abandoned[-1].has_ended():
+                    self._abandoned[-1].when_ended(self._release)
+                    return
+            except TidemillError as error:  # of its closing
+                log.error("after the feed's end: %s", error)
+            self._abandoned.pop()
+        self._file.release()
+
+    def _look_until_end(self) -> None:
         pause = LOOK_SECONDS
         while not self._ended.wait(pause):
             began = self._clock.now()
@@ -225,8 +267,6 @@ class Feed:
             self._save()
             took = self._clock.now() - began
             pause = min(max(LOOK_SECONDS, LOOKS_PART * took), MOST_LOOK_SECONDS)
-        self._save()
-        self._file.release()
 
     def _hand_on_plan(self, pipeline: Pipeline) -> None:
         try:
@@ -246,10 +286,3 @@ class Feed:
             self._unsaved = True
         else:
             self._unsaved = False
-
-
-def _unexpected(error: BaseException) -> InvariantViolated:
-    log.error("the feed failed", exc_info=error)
-    found = InvariantViolated(f"{error!r}: please report this as a bug")
-    found.__cause__ = error
-    return found

@@ -7,12 +7,13 @@ from threading import Lock
 from msgspec.structs import replace
 
 from ..actors import Clock
-from ..events import Ts, physical_ms
+from ..events import Ts, Wait, physical_ms
 from ..puller.puller import SnapshotReport
 from ..sink import Delivery
 from .pipeline import Pipeline
 from .rate import Rate
 from .sentences import letters_sentence
+from .startup import Startup
 from .status import FeedStatus, Retry, SinkStatus, SnapshotStatus, State, at_rest, resident_bytes
 
 _SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "finished": "finished"}
@@ -25,11 +26,12 @@ IDLE_SECONDS = 5.0
 class LiveStatus:
     """The last known status; `current` may be read from any thread."""
 
-    def __init__(self, first: FeedStatus, clock: Clock) -> None:
+    def __init__(self, first: FeedStatus, clock: Clock, startup: Startup) -> None:
         self.current = first
         self.pipeline: Pipeline | None = None
         """The running pipeline; None between two."""
         self._clock = clock
+        self._startup = startup
         self._retry: Retry | None = None
         self._base = (0, 0)  # rows and transactions of earlier pipelines
         self._rate = Rate()
@@ -70,14 +72,19 @@ class LiveStatus:
         with self._lock:
             if self.pipeline is not None:
                 self._look(self.pipeline)
-            elif self._retry is not None:
-                now = self._clock.now()
+            else:
+                retry, now = self._retry, self._clock.now()
                 self.current = replace(
                     self.current,
-                    detail=self._retry.sentence(now),
-                    waits=[self._retry.wait(now)],
+                    detail=self.current.detail if retry is None else retry.sentence(now),
+                    waits=self.waits(),
                     updated=self._clock.time(),
                 )
+
+    def waits(self) -> list[Wait]:
+        """Return the waits between two pipelines. Any thread."""
+        retry, waits = self._retry, self._startup.waits()
+        return waits if retry is None else [retry.wait(self._clock.now()), *waits]
 
     def _look(self, pipeline: Pipeline) -> None:
         now = self._clock.time()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from ..actors import SystemClock
 from ..sharding import LockStatus, plan_unlock
 from .requests import RequestFile
 from .status import StatusFile
@@ -14,7 +17,9 @@ def locks(data_dir: str | Path) -> list[LockStatus]:
 
     Raises CheckpointError if no feed has run there.
     """
-    return StatusFile(Path(data_dir)).load().locks
+    status = StatusFile(Path(data_dir)).load()
+    age = max(0.0, SystemClock().time() - status.updated)
+    return [replace(lock, seconds=lock.seconds + age) for lock in status.locks]
 
 
 def unlock(

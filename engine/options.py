@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..mounter.mysql.policy import ACTIONS as DDL_ACTIONS
 from ..routing import CanalFilter, RowFilter, TableFilter, Transform
 from ..sharding import Routes
 from ..sharding.options import RouteRule, ShardingOptions, sharding_options
-from ..sink import Sink
+from ..sink import SinkFactory
 from ..sink.kind import SinkContext
 from ..sink.omissions import OmissionOptions
 from ..sink.registry import GivenSink, given_sink, open_given
@@ -391,9 +392,12 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
     )
 
 
-def open_sinks(options: FeedOptions) -> list[Sink]:
-    """Return the sinks that the options name, not opened yet. Raises ConfigError."""
-    return [open_given(sink.given, sink_context(options, sink.name)) for sink in options.sinks]
+def open_sinks(options: FeedOptions) -> list[SinkFactory]:
+    """Return factories of the sinks that the options name. Raises ConfigError."""
+    return [
+        SinkFactory(partial(open_given, sink.given, sink_context(options, sink.name)))
+        for sink in options.sinks
+    ]
 
 
 def sink_context(options: FeedOptions, sink: str) -> SinkContext:

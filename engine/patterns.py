@@ -9,6 +9,7 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..routing import TableFilter, named
 from ..sources.source import SourceInfo, no_table_matches
+from ..store.disk import replace
 from .options import FeedOptions
 
 
@@ -45,7 +46,9 @@ def keep_patterns(options: FeedOptions, *, is_new: bool) -> None:
     if not is_new:
         check_patterns(options)
     for path, tables, _ in _stored(options):
-        path.write_text(json.dumps(tables.patterns))
+        patterns = json.dumps(tables.patterns)
+        if not path.exists() or path.read_text() != patterns:
+            replace(path, patterns.encode())
 
 
 def _stored(options: FeedOptions) -> Iterator[tuple[Path, TableFilter, str]]:

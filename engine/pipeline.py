@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
 import pykka
 from msgspec.structs import replace
 
-from ..actors import ActorSystem, Clock, MailboxFull
+from ..actors import ActorSystem, Clock, MailboxFull, PooledRef
 from ..chain import Stage
-from ..errors import SinkError
-from ..events import (
-    REST,
-    Checkpoint,
-    TablePosition,
-    Ts,
-    Wait,
-    compose_ts,
-    room_wait,
-)
-from ..failpoint import reach
+from ..events import REST, Checkpoint, TablePosition, Ts, Wait
 from ..puller.puller import PullerStatistics
 from ..sharding import LockStatus, Unlock
-from ..sink import Delivery, Flush, LoadAgain, LoadRequired, Review, Sink, spawn_sink
+from ..sink import (
+    Delivery,
+    Flush,
+    LoadAgain,
+    LoadRequired,
+    Review,
+    Sink,
+    SinkFactory,
+    ToSink,
+    spawn_sink,
+)
 from ..sorter import open_sorter
 from ..sources.source import Renewable, Source, SourceInfo, StartContext
+from .abandoned import AbandonedSink
 from .beginning import adopted, beginning, named_sources
 from .chains import Chains
 from .coordination import Coordination
@@ -37,13 +38,14 @@ from .decode import Counts, DecodeActor
 from .merge import check_merge, with_shards
 from .options import FeedOptions, open_source
 from .patterns import keep_patterns, reject_unmatched
-from .renewal import Renewed, reject_unrenewable, renewed, store
+from .renewal import Renewed, renew
+from .startup import Startup
+from .teardown import Teardown
 from .unavailable import blamed
+from .waits import waits_of
 
 log = logging.getLogger("tidemill")
 
-BUSY_SECONDS = 1.0
-"""Driver calls longer than this are reported as waiting for an answer."""
 STOP_SECONDS = 8.0
 """Shutdown grace period for sinks; below the usual 10 s before SIGKILL."""
 LEAVE_SECONDS = 0.5
@@ -63,31 +65,32 @@ class Pipeline:
     def __init__(
         self,
         options: FeedOptions,
-        sinks: Sequence[Sink],
+        sinks: Sequence[SinkFactory],
         clock: Clock,
         *,
         source: Source | None = None,
         course: Course | None = None,
+        startup: Startup | None = None,
         stages: Mapping[str, Sequence[Stage]] = _NO_STAGES,
         seek: TablePosition | None = None,
         load_again: Mapping[str, Collection[str]] = _NO_TABLES,
         renews: bool = False,
+        unlock: Sequence[Unlock] = (),
         keeps_state: bool = True,
     ) -> None:
-        """Connect and start.
+        """Connect and start, with a new sink of each factory.
 
-        `source` replaces the one that the options name, `course` a new one. `stages` contains additional
-        stages of sinks' chains, by the sink's name. The source begins no later than at `seek`. `load_again`
-        contains full names of tables to load again, by the sink's name. With `renews` all are: the sinks'
+        `source` replaces the one that the options name, `course` a new one; `startup` gets the steps.
+        `stages` contains additional stages of sinks' chains, by the sink's name. The source begins no later
+        than at `seek`. `load_again` contains full names of tables to load again, by the sink's name; `unlock`
+        requests about schema changes of merged tables. With `renews`, all tables are loaded again: the sinks'
         checkpoints say so once it raises Renewed. With `keeps_state`, the source keeps its state in the
-        feed's directory. Raises Retryable and Fatal; then nothing is left running.
+        feed's directory. Raises Retryable and Fatal; then only sinks in `course.abandoned` are left running.
         """
         self.course = course or Course(clock)
         self.source = ""
         """The source's identity."""
         self.counts = Counts()
-        self.unanswered: list[str] = []
-        """Abandoned sinks that still wait for their targets; they must not be used any more."""
         self.puller_statistics: PullerStatistics | None = None
         self._coordination: Coordination | None = None
         """Coordination with other feeds that write into the same merged tables; None if there are none."""
@@ -101,42 +104,54 @@ class Pipeline:
         self._seek = seek
         self._requested = load_again
         self._renews = renews
+        self._unlocks = unlock
         self._keeps_state = keeps_state
         self._asked = {table for tables in load_again.values() for table in tables}
+        self._startup = startup or Startup(clock)
         self._source = source or open_source(options, clock)
+        made = [factory.new() for factory in sinks]
         # A shard is a part of a table, and can't be loaded again by itself.
         self._can_reload = (
             getattr(self._source, "reloads", False)
             and not options.routes
-            and all(getattr(sink, "loads_tables", True) for sink in sinks)
+            and all(getattr(sink, "loads_tables", True) for sink in made)
         )
         self._awaits_load = bool(self._asked) and self._can_reload
         """True if a sink is asked to load tables again: then this pipeline ends by LoadRequired."""
-        with ExitStack() as stack:
-            self._start(stack, sinks)
-            self._stack = stack.pop_all()
+        self._is_started = False
+        self.deliveries: list[Delivery] = []
+        self._sinks: list[PooledRef[ToSink]] = []
+        self._teardown = Teardown()
+        try:
+            self._start(self._teardown, made)
+        except BaseException:
+            self._teardown.add(self._stop_sinks)
+            if (error := self._teardown.run()) is not None:
+                log.error("while a start that failed was undone", exc_info=error)
+            raise
 
-    def _start(self, stack: ExitStack, sinks: Sequence[Sink]) -> None:
-        options, clock = self._options, self._clock
+    def _start(self, teardown: Teardown, sinks: Sequence[Sink]) -> None:
+        options, clock, step = self._options, self._clock, self._startup.step
         found: dict[str, Checkpoint | None] = {}
         for sink in sinks:
-            stack.callback(self._let_go, sink)
-            with blamed(f"sink {sink.name}"):
+            teardown.add(partial(self._let_go, sink))
+            with step(f"sink {sink.name}", sink.target):
                 found[sink.name] = sink.open()
-        stack.callback(self._source.close)
-        with blamed("source"):
+        teardown.add(self._source.close)
+        with step("source", self._source.address):
             there = self._source.look()
         self._names = named_sources(options, there)
         identity, found = adopted(self._source, there, found, renews=self._renews)
         if self._renews:
-            self._renew(sinks, found, there.source)
+            source = cast("Renewable", self._source)
+            renew(options, source, sinks, found, there.source, clock.time())
             raise Renewed
         for sink in sinks:
             if (at := found[sink.name]) is not None:
                 found[sink.name] = with_shards(options, self._source, sink, at)
         self.source = identity
         if options.sharding.is_shared:
-            self._coordinate(stack, there.names)
+            self._coordinate(teardown, there.names)
         rank = self._source.rank
         if options.until:
             self._until = rank(there.end if options.until == "now" else options.until)
@@ -153,11 +168,11 @@ class Pipeline:
         self.course.checkpoints = {name: at for name, at in found.items() if at is not None}
 
         self._chains = Chains(options, self._names, self._stages, self._coordination, self._look_for_end)
-        stack.callback(self._chains.close, self.unanswered)
+        teardown.add(self._close_chains)
         self.compute = ActorSystem("compute", workers=2, clock=clock)
         self.blocking = ActorSystem("blocking", workers=len(sinks) + 1, clock=clock)
-        stack.callback(_stop_system, self.blocking, LEAVE_SECONDS)
-        stack.callback(_stop_system, self.compute, STOP_SECONDS)
+        teardown.add(partial(_stop_system, self.blocking, LEAVE_SECONDS))
+        teardown.add(partial(_stop_system, self.compute, STOP_SECONDS))
         coordinator = self._coordinator = self.compute.spawn(
             Coordinator,
             self.course,
@@ -169,6 +184,8 @@ class Pipeline:
             capacity=1024,
         )
         self.deliveries = [self._deliver(sink, found[sink.name], identity) for sink in sinks]
+        for stage in self._chains.shards.values():
+            stage.unlock(self._unlocks)
         self._sinks = [spawn_sink(self.blocking, delivery, coordinator) for delivery in self.deliveries]
         reads_rows = [getattr(sink, "reads_rows", True) for sink in sinks]
         self.decoder = self.compute.spawn(
@@ -184,9 +201,9 @@ class Pipeline:
             supervisor=coordinator,
         )
         self.sorter = open_sorter(options.sorter, self.compute, self.decoder, coordinator)
-        stack.callback(self.sorter.close)
+        teardown.add(self.sorter.close)
         self._ask(self._requested)
-        with blamed("source"):
+        with step("source", self._source.address):
             self._source.start(
                 StartContext(
                     self.compute,
@@ -201,6 +218,7 @@ class Pipeline:
                     requested=self._requested_of_all,
                 )
             )
+        self._is_started = True
 
     @property
     def _requested_of_all(self) -> frozenset[str]:
@@ -215,30 +233,11 @@ class Pipeline:
             )
         )
 
-    def _renew(self, sinks: Sequence[Sink], found: Mapping[str, Checkpoint | None], identity: str) -> None:
-        """Have every sink that has tables load all of them again, from the source of this identity."""
-        reject_unrenewable(self._options)
-        source = cast("Renewable", self._source)
-        directory = self._options.data_dir
-        stored = {name: at for name, at in found.items() if at is not None}
-        # No target is ahead of another one, as none has any position.
-        own = [at.ts for one in stored.values() for at in one.tables.values()]
-        now = compose_ts(int(self._clock.time() * 1000))
-        ts = max([now, *own, *(one.ts for one in stored.values())]) + 1
-        for sink in sinks:
-            if (at := stored.get(sink.name)) is not None:
-                with blamed("source"):
-                    names = source.copied(directory, at)
-                copies = [name for name in names if self._options.wants(sink.name, name)]
-                with blamed(f"sink {sink.name}"):
-                    store(sink, renewed(at, copies, identity, ts))
-                reach("renewal.stored")
-
-    def _coordinate(self, stack: ExitStack, names: Sequence[str]) -> None:
+    def _coordinate(self, teardown: Teardown, names: Sequence[str]) -> None:
         """Claim the feed among those that share its merged tables."""
         self._coordination = Coordination(self._options, names, self._clock)
-        stack.callback(self._let_others_go_on, self._coordination)
-        with blamed("coordination"):
+        teardown.add(partial(self._let_others_go_on, self._coordination))
+        with self._startup.step("coordination", self._coordination.address):
             self._coordination.open()
 
     def _deliver(self, sink: Sink, at: Checkpoint | None, source: str) -> Delivery:
@@ -266,8 +265,9 @@ class Pipeline:
     # --- in the turns of the coordinator and the sinks -----------------------------------------------
 
     def _acknowledged(self, ts: Ts) -> None:
-        self.sorter.acknowledge(ts)
-        self._source.acknowledged(ts)
+        if self._is_started:  # else only of a table that is to be loaded again; the next one is soon enough
+            self.sorter.acknowledge(ts)
+            self._source.acknowledged(ts)
 
     def _is_at_end(self, sink: str, at: Checkpoint) -> bool:
         until = self._until
@@ -281,25 +281,38 @@ class Pipeline:
     # --- in the feed's thread --------------------------------------------------------------------
 
     def close(self) -> None:
-        """Stop reading, let the sinks write their waiting items, and stop everything."""
-        with self._stack:
-            self._source.stop()
-            self.decoder.stop(block=False)
-            until = self._clock.now() + STOP_SECONDS
-            stops = [ref.stop(block=False) for ref in self._sinks]
-            for delivery, stopped in zip(self.deliveries, stops, strict=True):
-                try:
-                    stopped.get(timeout=max(0.0, until - self._clock.now()))
-                except pykka.Timeout:
-                    self.unanswered.append(delivery.sink.name)
+        """Stop reading, let the sinks write their waiting items, and stop everything.
+
+        Doesn't raise: an error becomes the course's, unless the pipeline has ended by another one.
+        """
+        self._teardown.add(self._stop_sinks)
+        self._teardown.add(lambda: self.decoder.stop(block=False))
+        self._teardown.add(self._source.stop)
+        if (error := self._teardown.run()) is not None:
+            self.course.note(error)
+
+    def _stop_sinks(self) -> None:
+        until = self._clock.now() + STOP_SECONDS
+        stops = [ref.stop(block=False) for ref in self._sinks]
+        for delivery, stopped in zip(self.deliveries, stops, strict=False):
+            try:
+                stopped.get(timeout=max(0.0, until - self._clock.now()))
+            except pykka.Timeout:
+                self.course.abandoned.append(AbandonedSink(delivery, stopped))
+
+    @property
+    def _abandoned_names(self) -> list[str]:
+        return [sink.name for sink in self.course.abandoned]
 
     def _let_go(self, sink: Sink) -> None:
-        if sink.name not in self.unanswered:  # else a thread still uses it
-            with suppress(SinkError):  # raised only while the pipeline fails by another error
-                sink.close()
+        if sink.name not in self._abandoned_names:  # else it belongs to the thread in it
+            sink.close()
+
+    def _close_chains(self) -> None:
+        self._chains.close(self._abandoned_names)
 
     def _let_others_go_on(self, coordination: Coordination) -> None:
-        coordination.close(releases=not self.unanswered)
+        coordination.close(releases=not self.course.abandoned)
 
     def flush(self) -> None:
         """Ask the sinks to save their checkpoints; a busy sink flushes after its current batch."""
@@ -353,44 +366,21 @@ class Pipeline:
         """Return the last of the positions in the source's order; empty if all are."""
         return max(filter(None, positions), key=self._source.rank, default="")
 
-    def _turns(self) -> Iterator[tuple[str, str, float]]:
-        """Return the waits of actors for answers of drivers."""
-        places = {f"sink {delivery.sink.name}": delivery.sink.target for delivery in self.deliveries}
-        for actor in self.blocking.statistics().actors:
-            if actor.turn_since is not None:
-                who = actor.name if actor.name in places else "source"
-                yield who, places.get(who, self._source.address), actor.turn_since
-
     def waits(self) -> list[Wait]:
         """Return all waits, from the source to the sinks."""
-        now = self._clock.now()
-        found = [retry.wait(now) for retry in self.course.retries.values()]
-        found += [
-            Wait(str(who), "answer", now - since, on=where)
-            for who, where, since in self._turns()
-            if now - since > BUSY_SECONDS
-        ]
-        found += [
-            room_wait(wait.name, wait.waiting_on, now - wait.since, count=wait.depth, limit=wait.capacity)
-            for system in (self.compute, self.blocking)
-            for wait in system.waiting()
-        ]
-        for delivery in self.deliveries:
-            found += delivery.waits()
-        found += self._source.waits()
-        known = {wait.stage for wait in found}
-        found += [wait for wait in self.sorter.explain() if wait.stage not in known]
-        return [self._named(wait) for wait in found]
+        return waits_of(
+            self._clock.now(),
+            self.course,
+            self._source,
+            self.sorter,
+            self.deliveries,
+            compute=self.compute,
+            blocking=self.blocking,
+        )
 
     def locks(self) -> list[LockStatus]:
         """Return the schema changes of merged tables that wait for shards."""
         return [lock for stage in self._chains.shards.values() for lock in stage.locks()]
-
-    def _named(self, wait: Wait) -> Wait:
-        """Return the wait with its table's name, if the source knows it."""
-        if wait.table or wait.table_id is None:
-            return wait
-        return replace(wait, table=self._source.table_name(wait.table_id))
 
 
 def _stop_system(system: ActorSystem, seconds: float) -> None:

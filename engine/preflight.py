@@ -13,17 +13,17 @@ from ..config.survey import Begins
 from ..errors import SinkError, TidemillError
 from ..events import Table
 from ..routing import ROWS_KEY, WHERE_KEY, difference
-from ..sink.registry import misfits, open_given, survey_sink
+from ..sink.registry import misfits, survey_sink
 from ..sources.registry import survey_kind
 from .admission import admission
 from .duplicates import reject_duplicates
-from .options import FeedOptions, SinkOptions, sink_context
+from .options import FeedOptions, SinkOptions, open_sinks, sink_context
 
 
 def check_feed(options: FeedOptions) -> list[Finding]:
     """Check the source and every target as a feed does at its start, and name the decoder in use. Raises
     ConfigError for mistakes that are found without connecting."""
-    reject_duplicates([open_given(sink.given, sink_context(options, sink.name)) for sink in options.sinks])
+    reject_duplicates(open_sinks(options))
     clock = SystemClock()
     tables: list[Table] = []
     of_targets = {sink.name: [*_about(f"sink {sink.name}", _target(options, sink))] for sink in options.sinks}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from ..errors import ConfigError, SinkError, TidemillError
-from ..events import STALE, Batch, Checkpoint, Ts
+from ..events import STALE, Batch, Checkpoint, Ts, compose_ts
+from ..failpoint import reach
 from ..sink import Sink
+from ..sources.source import Renewable
 from .options import FeedOptions
+from .unavailable import blamed
 
 
 class Renewed(TidemillError):
@@ -44,3 +47,28 @@ def store(sink: Sink, checkpoint: Checkpoint) -> None:
             f"sink {sink.name}: it saves no checkpoint before its items are acknowledged, so its tables "
             "can't be loaded again together: name another target"
         )
+
+
+def renew(
+    options: FeedOptions,
+    source: Renewable,
+    sinks: Sequence[Sink],
+    found: Mapping[str, Checkpoint | None],
+    identity: str,
+    now: float,
+) -> None:
+    """Have every sink that has tables load all of them again, from the source of this identity. `now` is in
+    Unix seconds."""
+    reject_unrenewable(options)
+    stored = {name: at for name, at in found.items() if at is not None}
+    # No target is ahead of another one, as none has any position.
+    own = [at.ts for one in stored.values() for at in one.tables.values()]
+    ts = max([compose_ts(int(now * 1000)), *own, *(one.ts for one in stored.values())]) + 1
+    for sink in sinks:
+        if (at := stored.get(sink.name)) is not None:
+            with blamed("source"):
+                names = source.copied(options.data_dir, at)
+            copies = [name for name in names if options.wants(sink.name, name)]
+            with blamed(f"sink {sink.name}"):
+                store(sink, renewed(at, copies, identity, ts))
+            reach("renewal.stored")

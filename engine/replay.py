@@ -20,9 +20,9 @@ from ..routing import TableFilter, TableStage
 from ..sink import Delivery, ReplayRequired, Sink
 from ..sink.relay.reader import Relay
 from ..sink.relay.writer import LOCK
-from ..sink.sink import closing
 from ..store.disk import lock
 from .retry import pause_seconds
+from .teardown import Teardown
 
 BATCH_ROWS: Final = 10_000
 """Rows, or items, that are handed to the sink at once."""
@@ -100,17 +100,15 @@ class Replay:
         and the sink's errors.
         """
         held = self._lock()
-        try:
-            with closing(sink):
-                found = self._start(sink, sink.open(), at)
-                stages = [] if self._tables is None else [TableStage(self._tables)]
-                source, now = self.relay.source, self._clock.now
-                delivery = Delivery(sink, found, source, stages=stages, feed=feed, now=now)
-                delivery.acknowledged = self._note
-                self.progress = replace(self.progress, ts=0 if found is None else found.ts)
-                self._apply(delivery, 0 if found is None else found.ts, stop, show)
-        finally:
-            os.close(held)
+        with Teardown() as teardown:
+            teardown.add(lambda: os.close(held))
+            teardown.add(sink.close)
+            found = self._start(sink, sink.open(), at)
+            stages = [] if self._tables is None else [TableStage(self._tables)]
+            delivery = Delivery(sink, found, self.relay.source, stages=stages, feed=feed, now=self._clock.now)
+            delivery.acknowledged = self._note
+            self.progress = replace(self.progress, ts=0 if found is None else found.ts)
+            self._apply(delivery, 0 if found is None else found.ts, stop, show)
 
     def _lock(self) -> int:
         directory = self.relay.directory

@@ -15,7 +15,7 @@ from ..codec.native.library import description
 from ..errors import CheckpointError, ConfigError
 from ..events import Wait
 from ..sharding.status import LockStatus
-from ..store.disk import lock
+from ..store.disk import is_locked, lock
 
 State: TypeAlias = Literal["starting", "normal", "warning", "stopped", "failed", "finished"]
 """State of a feed: warning: it is retrying, or has dead letters; stopped: on request; failed: a user must
@@ -165,6 +165,7 @@ class StatusFile:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "status.json"
+        self._lock_path = directory / "feed.lock"
         self._lock = -1
 
     def claim(self) -> None:
@@ -173,7 +174,7 @@ class StatusFile:
         Raises ConfigError if another feed has locked it.
         """
         try:
-            self._lock = lock(self.path.with_name("feed.lock"))
+            self._lock = lock(self._lock_path)
         except BlockingIOError:
             raise ConfigError(
                 f"data_dir: a feed is running in {self.path.parent} already; give each one its own directory"
@@ -191,7 +192,8 @@ class StatusFile:
         fresh.replace(self.path)
 
     def load(self) -> FeedStatus:
-        """Return the last status; "failed" if its process died without a final status.
+        """Return the last status; "failed" if its process died without a final status: then nothing holds
+        the directory's lock.
 
         Raises CheckpointError when no feed has run here.
         """
@@ -201,7 +203,7 @@ class StatusFile:
             raise CheckpointError(f"{self.path}: {error.strerror}: no feed has run here") from None
         except msgspec.DecodeError as error:
             raise CheckpointError(f"{self.path}: not a status file: {error}") from None
-        if status.state in RUNNING and not _alive(status.pid):
+        if status.state in RUNNING and not is_locked(self._lock_path):
             detail = f"process {status.pid} ended without stopping the feed; start it again to go on"
             return replace(status, state="failed", detail=detail, waits=[], sinks=at_rest(status.sinks))
         return status
@@ -210,16 +212,6 @@ class StatusFile:
 def at_rest(sinks: Sequence[SinkStatus], state: State = "stopped") -> list[SinkStatus]:
     """Return the statuses of sinks before anything is written to them."""
     return [replace(sink, state=state, detail="") for sink in sinks]
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def resident_bytes() -> int:

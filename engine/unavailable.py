@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-from ..errors import InvariantViolated, Retryable, TidemillError
+from ..errors import InvariantViolated, Retryable, StoreError, TidemillError
 
 log = logging.getLogger("tidemill")
+
+_OF_DISKS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+"""Errors of a local disk, whether they name a file or not."""
 
 
 class Unavailable(Retryable):
@@ -28,12 +33,15 @@ def blamed(who: str) -> Iterator[None]:
         raise Unavailable(who, error) from error
 
 
-def accounted(name: str, error: BaseException) -> BaseException:
-    """Return the reason that an actor has stopped, as a TidemillError."""
+def accounted(name: str, error: BaseException) -> TidemillError:
+    """Return the reason that an actor or the feed has stopped, as a TidemillError."""
     if isinstance(error, Retryable):
         return Unavailable(name, error)
     if isinstance(error, TidemillError):
         return error
+    if isinstance(error, OSError) and (error.filename is not None or error.errno in _OF_DISKS):
+        where = "" if error.filename is None else f"{error.filename}: "
+        return StoreError(f"{name}: {where}{error.strerror}: free space or repair it, and start again")
     log.error("%s failed", name, exc_info=error)
     found = InvariantViolated(f"{name} failed with {error!r}: please report this as a bug")
     found.__cause__ = error

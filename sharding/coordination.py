@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from ..chain import Element
 from ..codec.mysql.column_defaults import needs_clock
 from ..errors import SinkError
-from ..events import Action, AddColumn, Ddl, Item, Table, TablePosition
+from ..events import Action, AddColumn, Ddl, Item, Table, TablePosition, Ts
 from .merged_table import MergedTable
 from .options import Mode
 from .route import Route
@@ -34,14 +34,17 @@ class Coordination(Protocol):
         can't be coordinated.
         """
 
+    def check(self) -> None:
+        """Raise SinkError if a shard has waited too long. Called about twice a second."""
+
     def join(self, merged: MergedTable, shard: Shard, table: Table) -> tuple[Action, ...]:
         """Add a shard by its routed definition; return what that changes in the merged table.
 
         Raises SinkError if the shard can't be merged.
         """
 
-    def leave(self, merged: MergedTable, shard: Shard) -> None:
-        """Remove a shard, whose rows stay. Raises SinkError if they can't."""
+    def leave(self, merged: MergedTable, shard: Shard, ts: Ts) -> None:
+        """Remove a shard at a commit ts; its rows stay. Raises SinkError if they can't."""
 
 
 def reject_rename(ddl: Ddl, routes: Sequence[Route | None]) -> None:

@@ -6,7 +6,7 @@ from collections import deque
 
 from msgspec.structs import replace
 
-from ..events import Ddl, Item, Rows, Run, TablePosition, Transaction
+from ..events import Ddl, Item, Rows, Run, TablePosition, Transaction, Ts
 
 
 class Held:
@@ -15,12 +15,16 @@ class Held:
     Beyond the quota they are forgotten: then the source is read again from the first one.
     """
 
-    def __init__(self, since: float) -> None:
+    def __init__(self, since: float, conflict: str = "") -> None:
         self.since = since
+        self.conflict = conflict
+        """The shard's change and its conflict with others; empty if it waits until they have made it too."""
         self.rows = 0
         self.is_forgotten = False
         self.sought: TablePosition | None = None
         """Position after which the forgotten items are needed now."""
+        self.needs: tuple[str, Ts] | None = None
+        """Table and commit ts that must be durable before."""
         self._items: deque[Item] = deque()
         self._is_open = False
 
@@ -46,6 +50,11 @@ class Held:
             self._is_open = False
         elif self._items and isinstance(self._items[-1], Ddl) and self._items[-1].commit_ts == at.ts:
             self._items[-1] = replace(self._items[-1], position=at.position)
+
+    @property
+    def has_rows(self) -> bool:
+        """Return True if rows of the shard have come since it waits."""
+        return self.rows > 0 or self.is_forgotten
 
     def forget(self) -> None:
         self._items.clear()

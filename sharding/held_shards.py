@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..chain import Element, Lag
-from ..events import Ddl, Run, TablePosition, Transaction, Wait
+from ..events import Checkpoint, Ddl, Run, TablePosition, Transaction, Ts, Wait
 from ..failpoint import reach
 from .held import Held
 from .merged_table import MergedTable
@@ -33,9 +33,14 @@ class HeldShards:
     def __getitem__(self, shard: Shard) -> Held:
         return self._held[shard]
 
-    def begin(self, shard: Shard, since: float, before: TablePosition | None) -> list[Element]:
-        """Hold a shard from its change on; `before` is the position before it, None if the shard is late."""
-        self._held[shard] = Held(since)
+    def begin(
+        self, shard: Shard, since: float, before: TablePosition | None, conflict: str = ""
+    ) -> list[Element]:
+        """Hold a shard from its change on; `before` is the position before it, None if the shard is late.
+
+        `conflict` is the reason if others needn't make the change.
+        """
+        self._held[shard] = Held(since, conflict)
         reach("shard.held")
         return [] if before is None else [Lag(shard.origin_name, before)]
 
@@ -56,6 +61,23 @@ class HeldShards:
         self._held[shard].add_ddl(ddl)
         self._changed.add(shard)
 
+    def read_again(self, shard: Shard, after: TablePosition, needs: tuple[str, Ts]) -> None:
+        """Forget what a shard has: the source is read again from there, once the change of the other table
+        by which the shard can go on is durable."""
+        held = self._held[shard]
+        self._rows -= held.rows
+        held.forget()
+        held.sought, held.needs = after, needs
+
+    def is_sought_by(self, checkpoint: Checkpoint) -> bool:
+        """Return True if the source is to be read again, and the durable checkpoint allows it."""
+        sought = self.sought
+        return bool(sought) and all(
+            checkpoint.tables.get(shard.origin_name) == at
+            and ((needs := self._held[shard].needs) is None or checkpoint.covers(*needs))
+            for shard, at in sought.items()
+        )
+
     def end(self, at: TablePosition) -> None:
         """Note that the source's transaction has ended."""
         for shard in self._changed:
@@ -74,12 +96,6 @@ class HeldShards:
         """Note that a shard no longer waits: it has caught up, unless a stage before has items of it."""
         del self._held[shard]
         return [] if shard.origin_name in self._late else [Lag(shard.origin_name, None)]
-
-    def clear(self) -> None:
-        """Drop all items: they come again after a restart."""
-        self._held.clear()
-        self._changed.clear()
-        self._rows = 0
 
     def lag(self, lag: Lag) -> list[Element]:
         """Note that a stage before this one no longer lags; a shard that waits here still does."""
@@ -118,7 +134,7 @@ class HeldShards:
                 now - held.since,
                 table=shard.origin_name,
                 count=held.rows,
-                reason=f"it waits until all shards have made its schema change{others}",
+                reason=held.conflict or f"it waits until all shards have made its schema change{others}",
             )
             for shard, held in self._held.copy().items()
         ]

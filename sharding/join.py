@@ -17,7 +17,7 @@ _SIZED = ("char", "varchar", "text", "blob", "varbinary")
 
 
 class Conflict(SinkError):
-    """Shards have definitions that can't be joined."""
+    """Shards have definitions that can't be joined, until one of them undoes a change."""
 
 
 def joined(before: Table | None, shards: Sequence[tuple[str, Table]]) -> Table:
@@ -82,7 +82,7 @@ def _wider(one: tuple[str, Column], two: tuple[str, Column]) -> Column:
         return replace(max(a, b, key=lambda column: column.length), nullable=nullable, default=a.default)
     raise Conflict(
         f"column {a.name} is {described(a)} in {one[0]} and {described(b)} in {two[0]}, and no type holds "
-        "the values of both: undo the change in one of them, and load everything into an empty target"
+        "the values of both: undo the change in one of them"
     )
 
 

@@ -51,7 +51,7 @@ class Members:
                 merged = self._merged.get(route.target)
                 marks: list[Element] = []
                 if merged is not None and merged.has(route.shard):
-                    self._coordination.leave(merged, route.shard)
+                    self._coordination.leave(merged, route.shard, ddl.commit_ts)
                     marks.append(keep(merged))
                 return Outcome(marks, emptied(ddl))
             case TruncateTable():
@@ -67,7 +67,7 @@ class Members:
             return self._create_merged(route, ddl, routed)
         if replaces and merged.has(shard) and ddl.query:
             self._note_lost_rows(shard, ddl)
-            self._coordination.leave(merged, shard)
+            self._coordination.leave(merged, shard, ddl.commit_ts)
         actions = self._coordination.join(merged, shard, routed)
         if not actions:
             passed = emptied(ddl)

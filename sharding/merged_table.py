@@ -139,9 +139,28 @@ class MergedTable:
             )
 
     def redefine(self, shard: Shard, actions: Sequence[Action]) -> tuple[Action, ...]:
-        """Note that a shard made a change; return what it changes in the merged table. Raises Conflict."""
-        self._check_actions(shard, actions)
-        return self._join({shard: altered(self.definition(shard), actions)})
+        """Note that a shard made a change; return what it changes in the merged table.
+
+        Raises Conflict, and leaves everything as it was then; SinkError for a change that no shard can make.
+        """
+        dropped = self._dropped
+        try:
+            self._check_actions(shard, actions)
+            return self._join({shard: altered(self.definition(shard), actions)})
+        except SinkError:
+            self._dropped = dropped
+            raise
+
+    def accepts(self, shard: Shard, actions: Sequence[Action]) -> bool:
+        """Return True if a shard's change is no conflict; note nothing."""
+        before = self.table, self._definitions, self._dropped
+        try:
+            self.redefine(shard, actions)
+        except Conflict:
+            return False
+        finally:
+            self.table, self._definitions, self._dropped = before
+        return True
 
     def adopt(self, shard: Shard, table: Table) -> tuple[Action, ...]:
         """Add a shard, whose definition may differ. Raises Conflict."""
@@ -190,9 +209,9 @@ class MergedTable:
                             f"{other.default} in other shards of {self.full_name}, so their rows differ"
                         )
                 case ChangeColumn(name, column) if name.lower() != column.name.lower():
-                    raise Conflict(f"{shard}: column {name} can't be renamed in one shard of several")
+                    raise SinkError(f"{shard}: column {name} can't be renamed in one shard of several")
                 case ChangeKey():
-                    raise Conflict(f"{shard}: the key can't be changed in one shard of several")
+                    raise SinkError(f"{shard}: the key can't be changed in one shard of several")
                 case DropColumn(name):
                     gone = [*gone, name.lower()]
         self._dropped = {**self._dropped, shard.origin_name: gone} if gone else self._dropped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,9 @@ class ShardingOptions:
     online_ddl: bool = True
     """Follow gh-ost and pt-online-schema-change: their tables, `_NAME_gho` and the like, are left out, and a
     shard changes by the rename."""
+    conflict_seconds: float = 3600.0
+    """Maximum time for which a shard waits in the optimistic mode, if its change conflicts with those of
+    others: until one of them is undone. 0: a conflict stops the feed at once."""
     check_keys: bool = True
     """Compare the keys of all shards before the first load, and refuse duplicates."""
 
@@ -82,6 +86,8 @@ class ShardingOptions:
     def __post_init__(self) -> None:
         if self.max_held_rows < 0:
             raise ConfigError(f"sharding.max_held_rows = {self.max_held_rows}: 0 or more")
+        if not 0 <= self.conflict_seconds < math.inf:
+            raise ConfigError(f"sharding.conflict_seconds = {self.conflict_seconds}: 0 or more seconds")
         if self.coordination not in ("process", "target") and self.etcd is None:
             raise ConfigError(
                 f'sharding.coordination = {self.coordination!r}: one of "process", "target", '

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..chain import Element, Lag, emptied
 from ..errors import SinkError
-from ..events import Action, Ddl, Table, TablePosition
+from ..events import Action, Ddl, Table, TablePosition, Ts
 from .coordination import Outcome
 from .held_shards import HeldShards
 from .merged_table import MergedTable
@@ -60,6 +60,9 @@ class Pessimistic:
         self._merged.unsettled.add(merged.target)
         return True
 
+    def check(self) -> None:
+        """Accept any wait: a person ends it by `tidemill unlock`."""
+
     def join(self, merged: MergedTable, shard: Shard, table: Table) -> tuple[Action, ...]:
         if merged.sequence:
             unsynced = ", ".join(map(str, merged.lock.unsynced))
@@ -70,6 +73,6 @@ class Pessimistic:
         merged.join(shard, table)
         return ()
 
-    def leave(self, merged: MergedTable, shard: Shard) -> None:
+    def leave(self, merged: MergedTable, shard: Shard, ts: Ts) -> None:  # noqa: ARG002
         merged.leave(shard)
         self._merged.unsettled.add(merged.target)

@@ -19,6 +19,7 @@ class ShardingSequence:
 
     def __init__(self) -> None:
         self._made: dict[Shard, list[Statement]] = {}
+        """Changes of each shard that has made any. Replaced as a whole, as any thread may read it."""
 
     def __bool__(self) -> bool:
         return bool(self._made)
@@ -28,7 +29,7 @@ class ShardingSequence:
 
         Raises WrongSequence unless it is what the longest sequence has in its place.
         """
-        own = self._made.setdefault(statement.shard, [])
+        own = self._made.get(statement.shard, [])
         if own and statement.after.ts <= own[-1].after.ts:
             return
         longest = self.longest
@@ -42,7 +43,7 @@ class ShardingSequence:
                 "and load everything into an empty target, or run tidemill resume --skip-ddl "
                 f'"{statement.ddl.logged_at or statement.ddl.position}"'
             )
-        own.append(statement)
+        self._made = {**self._made, statement.shard: [*own, statement]}
 
     @property
     def longest(self) -> list[Statement]:

@@ -14,6 +14,7 @@ from .among_feeds import AmongFeeds
 from .coordination import Coordination, Outcome, reject_rename, reject_uncoordinated
 from .held_shards import HeldShards
 from .members import Members
+from .merged_table import MergedTable
 from .merged_tables import MergedTables
 from .optimistic import Optimistic
 from .options import ShardingOptions
@@ -22,6 +23,7 @@ from .resolution import Resolution
 from .route import Route, Routes
 from .routed_tables import RoutedTables
 from .shard import Shard
+from .shared_lock import place_of
 from .shared_locks import SharedLocks
 from .statement import is_alteration
 from .status import LockStatus, status_of
@@ -76,7 +78,9 @@ class ShardStage:
         self._tables = RoutedTables(self._routes, self._sources, merged, held)
         self._coordination: Coordination
         if options.mode == "optimistic":
-            self._coordination = Optimistic()
+            self._coordination = Optimistic(
+                held, at.tables, context.now, self._tell_wait, options.conflict_seconds
+            )
         else:
             for one in merged:
                 one.reject_differing()
@@ -173,7 +177,11 @@ class ShardStage:
         self._unlocks = tuple(requests)
 
     def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:
-        """Read the source again from the first forgotten item that can pass now."""
+        """Read the source again from the first forgotten item that can pass now.
+
+        Raises SinkError if a shard has waited too long.
+        """
+        self._coordination.check()
         if self._is_open:
             passed: list[Element] = []
         else:
@@ -182,11 +190,9 @@ class ShardStage:
             if self._agreement.look(checkpoint) and not self._seeks:
                 self._seeks = True
                 self._context.seek(TablePosition(checkpoint.ts, checkpoint.position))
-        sought = self._held.sought
-        lags = [checkpoint.tables.get(shard.origin_name) for shard in sought]
-        if sought and lags == list(sought.values()):
+        if self._held.is_sought_by(checkpoint):
             reach("shard.sought")
-            self._context.seek(min(sought.values(), key=lambda at: at.ts))
+            self._context.seek(min(self._held.sought.values(), key=lambda at: at.ts))
         if not self._is_open:
             passed += self._resolution.settle()
         return passed
@@ -200,9 +206,20 @@ class ShardStage:
     @property
     def waiting(self) -> frozenset[str]:
         """Origin names of shards that can't go on before others have made a change. Any thread."""
-        undecided = [one for one in self._merged if self._agreement.is_undecided(one)]
+        undecided = [
+            one for one in self._merged if self._agreement.is_undecided(one) or self._is_unlocked(one)
+        ]
         names = {shard.origin_name for one in undecided for shard in one.shards}
         return self._held.waiting - names
+
+    def _is_unlocked(self, merged: MergedTable) -> bool:
+        """Return True if its active change is to be resolved by request, so that its shards can go on."""
+        owner = merged.sequence.owner
+        places = {place_of(merged.number + 1), "" if owner is None else owner.place}
+        return any(
+            request.lock == merged.id and request.statement in places and not request.remove
+            for request in self._unlocks
+        )
 
     def locks(self) -> list[LockStatus]:
         """Return the schema changes that wait for shards. Any thread."""
@@ -213,4 +230,4 @@ class ShardStage:
         return [status for status in found if status is not None]
 
     def close(self) -> None:
-        self._held.clear()
+        """Keep what waits: it is in the feed's last status."""

@@ -90,7 +90,7 @@ def _among(merged: MergedTable, sink: str, own: LockStatus | None, feeds: Sequen
 def _status_of(merged: MergedTable, held: HeldShards, sink: str, now: float) -> LockStatus | None:
     owner, lock = merged.sequence.owner, merged.lock
     if owner is None:
-        return _differing(merged, sink)
+        return _conflict(merged, held, sink, now) or _differing(merged, sink)
     waiting = [one for shard in lock.synced if (one := held.get(shard)) is not None]
     return LockStatus(
         id=merged.id,
@@ -104,6 +104,29 @@ def _status_of(merged: MergedTable, held: HeldShards, sink: str, now: float) -> 
         held_rows=sum(one.rows for one in waiting),
         further=len(merged.sequence.longest) - 1,
         seeks=any(one.is_forgotten for one in waiting),
+    )
+
+
+def _conflict(merged: MergedTable, held: HeldShards, sink: str, now: float) -> LockStatus | None:
+    """Return the state of a merged table with shards that wait in conflicts, in optimistic mode."""
+    waiting = {
+        shard: one
+        for shard in sorted(merged.shards)
+        if (one := held.get(shard)) is not None and one.conflict and one.sought is None
+    }
+    if not waiting:
+        return None
+    return LockStatus(
+        id=merged.id,
+        sink=sink,
+        owner=str(next(iter(waiting))),
+        statement="; ".join(f"{shard}: {one.conflict}" for shard, one in waiting.items()),
+        place="",
+        synced=[str(shard) for shard in sorted(merged.shards) if shard not in waiting],
+        unsynced=[str(shard) for shard in waiting],
+        seconds=now - min(one.since for one in waiting.values()),
+        held_rows=sum(one.rows for one in waiting.values()),
+        seeks=any(one.is_forgotten for one in waiting.values()),
     )
 
 

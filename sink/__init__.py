@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .delivery import DeliveryStatistics as DeliveryStatistics
     from .delivery import LoadRequired as LoadRequired
     from .delivery import ReplayRequired as ReplayRequired
+    from .factory import SinkFactory as SinkFactory
     from .messages import Acknowledged as Acknowledged
     from .messages import Deliver as Deliver
     from .messages import Flush as Flush
@@ -48,6 +49,7 @@ _NAMES = Names(
         "Seek": ".messages",
         "Sink": ".sink",
         "SinkActor": ".actor",
+        "SinkFactory": ".factory",
         "ToSink": ".messages",
         "open_sink": ".registry",
         "spawn_sink": ".actor",

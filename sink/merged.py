@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ..errors import Retryable
 from ..events import Batch, Checkpoint, Ddl, Item, Wait
 from ..timeline import Entry, Group, Part
-from .python import PythonSink
+from .python import Acknowledgements, PythonSink
 from .sink import CheckpointStore
 
 
@@ -19,12 +19,13 @@ class MergedSink(PythonSink):
         name: str,
         group: Group,
         store: CheckpointStore,
+        acknowledgements: Acknowledgements,
         *,
         described: Callable[[], str],
         ddl: bool = True,
     ) -> None:
         """`name` is that of the source in the group. `described` returns the reason of waits."""
-        super().__init__(name, self._submit, store, explicit=True, ddl=ddl)
+        super().__init__(name, self._submit, store, acknowledgements=acknowledgements, ddl=ddl)
         self.target = f"merge:{name}"
         self._group = group
         self._described = described

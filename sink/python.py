@@ -12,6 +12,7 @@ from ..config import Finding
 from ..config.survey import begins
 from ..errors import SinkError, TidemillError
 from ..events import Batch, Checkpoint, Item, Transaction, Ts
+from .factory import SinkFactory
 from .kind import NotOnSpark, SinkContext, SinkKind
 from .resume_filter import advance
 from .sink import CheckpointStore
@@ -34,12 +35,24 @@ class Stamped(Protocol):
     def start_ts(self) -> Ts: ...
 
 
+class Acknowledgements:
+    """Items that a program has processed, of those that its feed has passed to it. Any thread."""
+
+    def __init__(self) -> None:
+        self.last: _Stamp = _NOTHING
+        """Stamp of the last item that is processed, with everything before it."""
+
+    def add(self, item: Stamped) -> None:
+        """Mark `item` and all items before it as processed; the next flush of the sink makes it durable."""
+        self.last = max(self.last, (item.commit_ts, item.start_ts))
+
+
 class PythonSink:
     """Calls `receive` with the items of each batch, in commit order, without empty transactions.
 
-    Items count as processed when `receive` returns. With `explicit`, for code that passes items on, they
-    count once they, or later items, are passed to `acknowledge`. After a restart, unprocessed items come
-    again: at least once.
+    Items count as processed when `receive` returns. With `acknowledgements`, for code that passes items on,
+    they count once they, or later items, are in there. After a restart, unprocessed items come again: at
+    least once.
     """
 
     needs_key = False
@@ -50,7 +63,7 @@ class PythonSink:
         receive: Receiver,
         store: CheckpointStore,
         *,
-        explicit: bool = False,
+        acknowledgements: Acknowledgements | None = None,
         ddl: bool = True,
         reads_rows: bool = True,
     ) -> None:
@@ -60,18 +73,14 @@ class PythonSink:
         self.target = f"python:{name}"
         self._receive = receive
         self._store = store
-        self._explicit = explicit
+        self._explicit = acknowledgements is not None
+        self.acknowledgements = acknowledgements or Acknowledgements()
         self._ddl = ddl
         self._durable: Checkpoint | None = None
         self._at: Checkpoint | None = None
         self._pending: deque[tuple[_Stamp, Checkpoint]] = deque()
         """Checkpoints in order, each with the item that must be acknowledged for it."""
         self._given: _Stamp = _NOTHING  # of the last received item
-        self._acknowledged: _Stamp = _NOTHING
-
-    def acknowledge(self, item: Stamped) -> None:
-        """Mark `item` and all items before it as processed. Any thread; the next flush makes it durable."""
-        self._acknowledged = max(self._acknowledged, (item.commit_ts, item.start_ts))
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()
@@ -102,7 +111,7 @@ class PythonSink:
         if batch.checkpoint is not None:
             self._reach(batch.checkpoint)
             if not self._explicit:
-                self._acknowledged = self._given
+                self.acknowledgements.last = self._given
         # Resuming a little earlier is safe. The last one is kept, as the feed may end there.
         if len(self._pending) > _MAX_PENDING:
             self._pending = deque(reversed([*self._pending][::-2]))
@@ -150,7 +159,7 @@ class PythonSink:
 
     def flush(self) -> Checkpoint | None:
         reached = self._durable
-        while self._pending and self._pending[0][0] <= self._acknowledged:
+        while self._pending and self._pending[0][0] <= self.acknowledgements.last:
             reached = self._pending.popleft()[1]
         if reached is not None and reached != self._durable:
             self._store.save(reached)
@@ -164,16 +173,33 @@ class PythonSink:
         pass
 
 
+def python_sink(
+    name: str,
+    receive: Receiver,
+    store: CheckpointStore,
+    *,
+    acknowledgements: Acknowledgements | None = None,
+    ddl: bool = True,
+    reads_rows: bool = True,
+) -> SinkFactory:
+    """Return a factory of the sinks that pass items to one function, one after the other."""
+    return SinkFactory(
+        lambda: PythonSink(
+            name, receive, store, acknowledgements=acknowledgements, ddl=ddl, reads_rows=reads_rows
+        )
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonOptions:
     """Options of a function: how it reports processed items."""
 
-    explicit: bool = False
-    """True if only items passed to `acknowledge` count as processed."""
+    acknowledgements: Acknowledgements | None = None
+    """Only items in there count as processed; None: those for which the function has returned."""
 
 
 def _open(receive: Receiver, options: PythonOptions, context: SinkContext) -> PythonSink:
-    return PythonSink(context.name, receive, context.store, explicit=options.explicit)
+    return PythonSink(context.name, receive, context.store, acknowledgements=options.acknowledgements)
 
 
 def _survey(receive: Receiver, options: PythonOptions, context: SinkContext) -> Iterator[Finding]:  # noqa: ARG001

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
+from threading import Event
+from typing import Final
+
+_ATTEMPTS: Final = 5
+_PROBE_SECONDS: Final = 0.01
+"""Time between attempts to lock: `is_locked` holds a lock for some microseconds."""
 
 
 def write(path: Path, content: bytes) -> None:
@@ -49,8 +56,28 @@ def lock(path: Path) -> int:
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
+        for _ in range(_ATTEMPTS):
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return descriptor
+            Event().wait(_PROBE_SECONDS)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def is_locked(path: Path) -> bool:
+    """Return True if a process, or another descriptor of this one, holds the lock. Raises OSError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

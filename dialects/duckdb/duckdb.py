@@ -10,7 +10,8 @@ from pathlib import Path
 import duckdb
 from sqlalchemy import URL
 
-from ...errors import ConfigError, Retryable, SinkError
+from ...errors import Retryable, SinkError
+from ..address import path_of
 from ..database import CHECKPOINT_TABLE, StatementRejected
 from ..options import DuckDbOptions
 from .apply import DuckDbApplier
@@ -76,25 +77,21 @@ class DuckDbDatabase:
         if not isinstance(error, duckdb.Error):
             return None
         said = f"{self.identity}: {doing}: {error}"
+        if "No space left" in str(error):  # of any class: a commit's is that of a conflict
+            return SinkError(f"{said}: make room, then start again")
         if isinstance(error, _REJECTED):
             return StatementRejected(str(error))
         if isinstance(error, duckdb.TransactionException):
             return Retryable(said)
         if isinstance(error, duckdb.IOException):
-            if "lock" in str(error):
+            if "set lock on file" in str(error):
                 return Retryable(
                     f"{said}: DuckDB lets one process write, and none read meanwhile: end the other"
                 )
-            if "No space left" in str(error):
-                return SinkError(f"{said}: make room, then start again")
             return SinkError(f"{said}: does the directory exist, with the right to write in it?")
         return SinkError(said)
 
 
 def file_of(url: URL) -> Path:
     """Return the file of a URL. Raises ConfigError."""
-    if not url.database or url.database == ":memory:":
-        raise ConfigError(
-            "a DuckDB sink needs a file: duckdb:///here.duckdb or duckdb:////var/lib/here.duckdb"
-        )
-    return Path(url.database).absolute().resolve()
+    return path_of(url, "a DuckDB sink needs a file: duckdb:///here.duckdb or duckdb:////var/lib/here.duckdb")

@@ -49,6 +49,15 @@ class Connection(Guarded, pymysql.connections.Connection):
     """Sends statements and receives their outcomes apart."""
 
     _result: Any
+    _read_timeout: float | None
+
+    def connect(self, sock: Any = None) -> None:
+        """Connect, and don't wait for an answer of the handshake either for more than `connect_timeout`."""
+        patience, self._read_timeout = self._read_timeout, self.connect_timeout
+        try:
+            super().connect(sock)
+        finally:
+            self._read_timeout = patience
 
     def send(self, statements: str, large: LargeValues | None = None) -> None:
         """Send a packet, whose outcomes must be received before anything else is sent.

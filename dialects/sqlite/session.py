@@ -10,7 +10,8 @@ from sqlalchemy import URL, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from ...errors import ConfigError, Retryable, SinkError
+from ...errors import Retryable, SinkError
+from ..address import path_of
 from ..database import StatementRejected
 
 _ATTEMPTS: Final = 10
@@ -87,6 +88,4 @@ class SqliteSession:
 
 def file_of(url: URL) -> Path:
     """Return the file of a URL. Raises ConfigError."""
-    if not url.database or url.database == ":memory:":
-        raise ConfigError("an SQLite sink needs a file: sqlite:///here.db or sqlite:////var/lib/here.db")
-    return Path(url.database).absolute().resolve()
+    return path_of(url, "an SQLite sink needs a file: sqlite:///here.db or sqlite:////var/lib/here.db")

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ...errors import ConfigError
 from ...events import Item, Table
-from ...sink import Sink
+from ...sink import SinkFactory
 from ..envelope import Encoder
 from ..offsets.offset import Offset
 from ..read.commit_time import timed
@@ -44,9 +44,12 @@ class Backfilled:
         return [table.table for table in self._manifest.plan.tables]
 
     def load(
-        self, sinks: Sequence[Sink], told: Told | None = None, patience_seconds: float = PATIENCE_SECONDS
+        self,
+        sinks: Sequence[SinkFactory],
+        told: Told | None = None,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        """Write all rows and checkpoints into sinks that aren't open: a feed of the same name and sinks
+        """Write all rows and checkpoints into the sinks of these factories: a feed of the same name and sinks
         continues from there, without gap or overlap.
 
         After a kill, the same call continues after the rows that each sink has. `told` is called with the

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...engine.options import FeedOptions
 from ...engine.status import BackfillProgress
 from ...errors import TidemillError
-from ...sink import Sink
+from ...sink import SinkFactory
 from ..run.feed_reads import feed_reads
 from .backfill import backfill
 from .backfilled import Backfilled
@@ -30,13 +30,13 @@ def fill(
     spark: SparkSession,
     options: FeedOptions,
     section: Mapping[str, Any],
-    sinks: Sequence[Sink],
+    sinks: Sequence[SinkFactory],
     directory: Path,
     settings: BackfillOptions,
     status: FillStatus,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> Backfilled:
-    """Read all rows of the feed's tables into `directory`, and from there into the sinks, which aren't open.
+    """Read all rows of the feed's tables into `directory`, and from there into the sinks.
 
     `section` is the feed's source. Loaded sinks stay as they are. After a kill the same call continues. A
     target that can't be written to is retried for `patience_seconds`. Raises

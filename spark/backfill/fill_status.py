@@ -14,7 +14,7 @@ from ...engine.options import FeedOptions
 from ...engine.progress import Progress
 from ...engine.rate import Rate
 from ...engine.status import BackfillProgress, SinkStatus, State, StatusFile, first_status, resident_bytes
-from ...sink import Sink
+from ...sink import SinkFactory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ class FillStatus:
         self,
         spark: SparkSession,
         options: FeedOptions,
-        sinks: Sequence[Sink],
+        sinks: Sequence[SinkFactory],
         progress: Progress,
         stopping: Event,
     ) -> None:

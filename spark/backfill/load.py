@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from ...actors import SystemClock
 from ...errors import CheckpointError, Retryable
 from ...events import Checkpoint, Item, row_count
-from ...sink import Delivery, Sink
+from ...sink import Delivery, Sink, SinkFactory
 from ...sink.delivery import ReplayRequired
 from ...sink.sink import closing
 from ..offsets.offset import Offset
@@ -21,13 +21,16 @@ PATIENCE_SECONDS: Final = 600.0
 _BATCH_ROWS: Final = 5_000
 
 
-def load_sink(replay: Replay, end: Offset, sink: Sink, told: Told | None, patience_seconds: float) -> None:
-    """Bring the sink to `end` unless it is at or after it. Opens and closes it.
+def load_sink(
+    replay: Replay, end: Offset, factory: SinkFactory, told: Told | None, patience_seconds: float
+) -> None:
+    """Bring a target to `end` unless it is at or after it.
 
     Raises CheckpointError if it holds something else, Retryable and Fatal as sinks do.
     """
     patience = RetryDeadline(patience_seconds)
     while True:
+        sink = factory.new()
         with closing(sink):
             try:
                 at = sink.open()

@@ -13,7 +13,7 @@ from ...engine.options import FeedOptions, feed_options, make_data_dir, open_sin
 from ...engine.progress import open_progress
 from ...engine.stopping import set_by_signals
 from ...errors import ConfigError, Retryable
-from ...sink import Sink
+from ...sink import SinkFactory
 from ..launch.quiet import LOG, quiet_session
 from ..launch.starting import starting
 from ..reading import reading_of_kind
@@ -70,7 +70,7 @@ def run(
     return 0
 
 
-def _check_not_begun(sinks: Sequence[Sink]) -> None:
+def _check_not_begun(sinks: Sequence[SinkFactory]) -> None:
     """Raise ConfigError for a sink that a query of Spark already writes, before reading anything."""
     for sink in sinks:
         with suppress(Retryable):  # it may be there by then

@@ -71,6 +71,8 @@ class ChangeBuffer:
         self._acknowledged: Rank | None = None
         self._blocked_since: float | None = None
         self._closed = ""
+        self.source = ""
+        """Identity of the source; empty before the first transaction. Set by the sink that appends."""
 
     # --- the feed's side -------------------------------------------------------------------------
 

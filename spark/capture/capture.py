@@ -20,6 +20,7 @@ from ...engine.feed import Feed
 from ...engine.options import FeedOptions, make_data_dir
 from ...engine.status import FeedStatus
 from ...errors import ConfigError
+from ...sink import SinkFactory
 from ...store.scratch import Scratch
 from .access import Doorkeeper, read_token
 from .answer import Answers
@@ -82,7 +83,6 @@ class Capture:
         self._directory = options.data_dir / "scratch-capture"
         self.buffer = ChangeBuffer(capture.memory_bytes, capture.disk_bytes, self._new_file, clock)
         self._store = CheckpointFile(options.data_dir / "capture.checkpoint")
-        sink = CaptureSink(capture.listen, self._store, self.buffer, rank)
         answers = Answers(options, self.buffer, rank, capture.wait_seconds)
         protection = _protection(capture)
         self._guard = Guard(capture) if capture.token_file is not None else None
@@ -98,7 +98,7 @@ class Capture:
                     Lease(capture.lease_seconds, clock),
                     rank,
                     tuple(options.tables.patterns),
-                    lambda: sink.source,
+                    lambda: self.buffer.source,
                     lambda: self.feed.flush(),
                     **protection,
                 )
@@ -106,7 +106,8 @@ class Capture:
                 what = "tls_cert" if capture.tls_cert is not None else "listen"
                 raise ConfigError(f"capture.{what}: {location}: {error}") from None
             self.port: int = self.server.port if self._guard is None else self._guard.port
-            sink.target = f"flight://{capture.listen.rpartition(':')[0]}:{self.port}"
+            target = f"flight://{capture.listen.rpartition(':')[0]}:{self.port}"
+            sink = SinkFactory(lambda: CaptureSink(target, self._store, self.buffer, rank))
             # Tasks have no catalog: with one, a capture would leave out statements that change nothing.
             self.feed = Feed(options, [sink], clock, keeps_state=False)
             undo.pop_all()

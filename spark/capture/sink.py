@@ -26,8 +26,6 @@ class CaptureSink:
     def __init__(self, target: str, store: CheckpointStore, buffer: ChangeBuffer, rank_of: RankOf) -> None:
         self.name = "capture"
         self.target = target
-        self.source = ""
-        """Identity of the source; empty before the first transaction."""
         self._store = store
         self._buffer = buffer
         self._rank_of = rank_of
@@ -41,14 +39,14 @@ class CaptureSink:
         self._encoder = Encoder(json=False)
         self._open = None
         if durable is not None:
-            self.source = durable.source
+            self._buffer.source = durable.source
         self._buffer.begin(None if durable is None else self._place(durable.ts, durable.position))
         return durable
 
     def write(self, batch: Batch) -> None:
         """Append the batch; waits for room. Raises Closed at shutdown, StoreError if the disk fails."""
         if batch.checkpoint is not None:
-            self.source = batch.checkpoint.source
+            self._buffer.source = batch.checkpoint.source
         items = batch.items
         continues = items[-1].commit_ts if batch.checkpoint is None else None
         if self._open is not None:
@@ -99,7 +97,7 @@ class CaptureSink:
     def flush(self) -> Checkpoint | None:
         freed, durable = self._buffer.freed, self._durable
         if freed is not None and freed.position and (durable is None or freed.ts > durable.ts):
-            durable = Checkpoint(freed.ts, freed.position, None, self.source)
+            durable = Checkpoint(freed.ts, freed.position, None, self._buffer.source)
             self._store.save(durable)
             self._durable = durable
         return durable

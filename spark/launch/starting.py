@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from ...actors import SystemClock
 from ...engine.options import FeedOptions
 from ...engine.status import FeedStatus, SinkStatus, first_status
-from ...sink import Sink
+from ...sink import SinkFactory
 
 STARTING: Final = "starting Spark"
 
 
-def starting(options: FeedOptions, sinks: Sequence[Sink]) -> FeedStatus:
+def starting(options: FeedOptions, sinks: Sequence[SinkFactory]) -> FeedStatus:
     """Return the first status of a feed."""
     found = [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in sinks]
     now = SystemClock().time()

@@ -16,7 +16,7 @@ from ...engine.pipeline import Pipeline
 from ...engine.unavailable import Unavailable
 from ...errors import Retryable
 from ...events import Checkpoint, Ddl, Item, Sorted
-from ...sink.python import PythonSink
+from ...sink.python import python_sink
 from ...sources.source import Source, SourceInfo
 from .watch import AGAIN_SECONDS
 
@@ -66,7 +66,7 @@ class Task(Pipeline):
     ) -> None:
         clock = SystemClock()
         self._unrefused = _Unrefused(open_source(options, clock))
-        sink = PythonSink("spark", handover.put, _Start(start), reads_rows=False)
+        sink = python_sink("spark", handover.put, _Start(start), reads_rows=False)
         course = _TaskCourse(clock, handover, patience_seconds)
         # Tasks side by side would write one file.
         super().__init__(options, [sink], clock, source=self._unrefused, course=course, keeps_state=False)

@@ -21,7 +21,7 @@ from ...engine.progress import Progress
 from ...engine.retry import pause_seconds
 from ...errors import ConfigError, Retryable
 from ...events import Checkpoint
-from ...sink import Sink
+from ...sink import SinkFactory
 from ..backfill.backfilled import Backfilled, opened
 from ..backfill.directory import Directory
 from ..backfill.errors import NotLoadable
@@ -49,7 +49,7 @@ class Load:
     section: Mapping[str, Any]
     """Source section of the feed.toml."""
     how: SparkOptions
-    sinks: Mapping[str, Sink]
+    sinks: Mapping[str, SinkFactory]
     """Sinks by name, not open."""
     progress: Progress
     stopping: Event
@@ -116,7 +116,7 @@ class Load:
                     self.stopping.wait(pause)
         return True
 
-    def _fill(self, sinks: Sequence[Sink], status: FillStatus) -> None:
+    def _fill(self, sinks: Sequence[SinkFactory], status: FillStatus) -> None:
         settings = BackfillOptions(chunk_rows=self.how.chunk_rows)
         # No retries inside: the caller waits, and can be stopped.
         done = fill(self.spark, self.options, self.section, sinks, self._directory, settings, status, 0.0)

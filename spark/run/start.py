@@ -8,13 +8,14 @@ the driver needs no file of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from msgspec import Struct
 
 from ...engine.options import FeedOptions, SinkOptions, sink_context
 from ...errors import ConfigError
 from ...events import Batch, Checkpoint, SparkQuery
-from ...sink import Sink
+from ...sink import SinkFactory
 from ...sink.registry import open_given
 from ...sink.sink import closing
 from ..offsets.offset import Offset
@@ -29,19 +30,19 @@ class Start(Struct, frozen=True):
     partitions: int
 
 
-def local_sinks(options: FeedOptions) -> dict[str, Sink]:
-    """Return the sinks of the local engine, not opened yet. Raises ConfigError, SinkError."""
+def local_sinks(options: FeedOptions) -> dict[str, SinkFactory]:
+    """Return factories of the sinks of the local engine. Raises ConfigError, SinkError."""
     return {sink.name: _local(options, sink) for sink in options.sinks}
 
 
-def _local(options: FeedOptions, sink: SinkOptions) -> Sink:
+def _local(options: FeedOptions, sink: SinkOptions) -> SinkFactory:
     reject_own_tables(sink)
     written, given = WriteOptions(url=sink.url, sink=sink.section), sink.given
     if written.is_files:
         files = Files(written)
         files.prepare()
         given = given._replace(target=files.way.load_url(files.directory))
-    return open_given(given, sink_context(options, sink.name))
+    return SinkFactory(partial(open_given, given, sink_context(options, sink.name)))
 
 
 def reject_own_tables(sink: SinkOptions) -> None:
@@ -59,8 +60,9 @@ def reject_own_tables(sink: SinkOptions) -> None:
         raise ConfigError(f"sink {sink.name}: relay: tasks of Spark write no relay; use the local engine")
 
 
-def find_start(sink: Sink) -> Start | Checkpoint | None:
+def find_start(factory: SinkFactory) -> Start | Checkpoint | None:
     """Return the start of the sink's query, or a checkpoint that isn't taken over yet, or None."""
+    sink = factory.new()
     with closing(sink):
         at = sink.open()
     if at is None:
@@ -70,8 +72,9 @@ def find_start(sink: Sink) -> Start | Checkpoint | None:
     return Start(Offset(at.ts - 1, at.position, at.source), at.owner.partitions)
 
 
-def take_over(sink: Sink, partitions: int) -> Start:
+def take_over(factory: SinkFactory, partitions: int) -> Start:
     """Mark a loaded target as owned by Spark, and return its query's start. Raises as sinks do."""
+    sink = factory.new()
     with closing(sink):
         at = sink.open()
         assert at is not None

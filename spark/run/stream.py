@@ -18,7 +18,7 @@ from ...engine.rate import Rate
 from ...engine.retry import pause_seconds
 from ...engine.status import FeedStatus, State, StatusFile, resident_bytes
 from ...errors import Retryable, TidemillError
-from ...sink import Sink
+from ...sink import SinkFactory
 from ..capture.captures import Captures
 from .captures import Acknowledging, lease_of
 from .errors import explain
@@ -43,7 +43,7 @@ class Stream:
         how: SparkOptions,
         section: Mapping[str, Any],
         starts: Mapping[str, Start],
-        sinks: Mapping[str, Sink],
+        sinks: Mapping[str, SinkFactory],
         loaded: Mapping[str, int],
         captures: Captures | None,
         progress: Progress,

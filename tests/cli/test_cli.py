@@ -1,7 +1,6 @@
 """The command line without a server: what it accepts, prints and answers mistakes with."""
 
 import json
-import os
 import sqlite3
 
 import msgspec
@@ -194,8 +193,10 @@ def test_reading_a_status_needs_no_password(call, config, tmp_path, command):
 
 
 def test_explain_is_sentences_or_a_list_of_them(call, tmp_path):
-    running = msgspec.structs.replace(STATUS, state="normal", pid=os.getpid())
-    StatusFile(tmp_path).save(running)
+    running = msgspec.structs.replace(STATUS, state="normal")
+    file = StatusFile(tmp_path)
+    file.claim()
+    file.save(running)
     lines = [
         "feed shop: normal",
         "sink copy has waited 3.0 s for an answer of sqlite:/var/lib/copy.db",

@@ -156,7 +156,9 @@ def test_an_engine_that_can_t_choose_among_rows_refuses_to():
 
 
 def test_each_of_several_urls_is_a_sink_of_an_embedded_feed(tmp_path):
-    other = PythonSink("other", print, MemoryStore())
+    def other():
+        return PythonSink("other", print, MemoryStore())
+
     given = {"name": "copy", "urls": [f"sqlite:///{tmp_path}/{name}.db" for name in "ab"]}
     _, sinks = read_arguments(
         SOURCE["url"],

@@ -45,8 +45,11 @@ STATUS = FeedStatus(
 
 
 def test_a_status_survives_its_file(tmp_path):
-    StatusFile(tmp_path).save(STATUS)
+    file = StatusFile(tmp_path)
+    file.claim()
+    file.save(STATUS)
     assert StatusFile(tmp_path).load() == STATUS
+    file.release()
 
 
 def test_a_feed_whose_process_is_gone_has_failed(tmp_path):
@@ -56,6 +59,17 @@ def test_a_feed_whose_process_is_gone_has_failed(tmp_path):
     found = StatusFile(tmp_path).load()
     assert (found.state, found.waits) == ("failed", [])
     assert str(child.pid) in found.detail
+
+
+def test_a_feed_whose_process_id_belongs_to_another_process_has_failed(tmp_path):
+    running = msgspec.structs.replace(STATUS, state="normal", pid=os.getpid())
+    file = StatusFile(tmp_path)
+    file.claim()
+    file.save(running)
+    assert StatusFile(tmp_path).load() == running
+    file.release()
+    assert StatusFile(tmp_path).load().state == "failed"
+    StatusFile(tmp_path).claim()
 
 
 def test_a_stopped_feed_stays_stopped_when_its_process_is_gone(tmp_path):

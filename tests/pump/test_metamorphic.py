@@ -11,7 +11,7 @@ from tidemill.emulator.faults.pump_schedule import PumpSchedule
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import checkpoint_file, feed_options
-from tidemill.sink.python import PythonSink
+from tidemill.sink.python import python_sink
 from tidemill.testing.progress import eventually, feed_ended
 
 from .world import History, Net, PumpFeed
@@ -26,7 +26,7 @@ def through_tikv(tidb: Tidb, directory: Path, start_ts: int, end: int) -> Net:
             "source": {"url": f"tikv://{tidb.pd_address}", "tables": ["shop.*"], "start_ts": start_ts},
         }
     )
-    feed = Feed(options, [PythonSink("python", found, checkpoint_file(options, "python"))])
+    feed = Feed(options, [python_sink("python", found, checkpoint_file(options, "python"))])
     feed.start()
     feed_ended(feed)
     assert feed.error is None

@@ -13,7 +13,7 @@ from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import checkpoint_file, feed_options
 from tidemill.events import Ddl, Item, Transaction
-from tidemill.sink.python import PythonSink
+from tidemill.sink.python import python_sink
 from tidemill.sources.kind import SourceContext
 from tidemill.sources.pump import PumpSource
 from tidemill.testing.polled_pumps import PolledPumps
@@ -42,7 +42,7 @@ class PumpFeed:
         }
         options = feed_options({"data_dir": str(self._directory), "source": section})
         options = replace(options, source_kind=replace(options.source_kind, open=self._open))
-        sink = PythonSink("python", self.found, checkpoint_file(options, "python"))
+        sink = python_sink("python", self.found, checkpoint_file(options, "python"))
         self.pumps = PolledPumps(self._tidb.pumps.states, self._detect_seconds)
         self.feed = Feed(options, [sink])
         self.feed.start()

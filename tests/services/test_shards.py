@@ -70,10 +70,13 @@ class Shards:
             "sink": [self.sink],
         }
 
+    def feed(self) -> Feed:
+        options = feed_options(self.found())
+        return Feed(options, open_sinks(options))
+
     def run(self) -> Feed:
         """To the source's present end."""
-        options = feed_options(self.found())
-        feed = Feed(options, open_sinks(options))
+        feed = self.feed()
         feed.start()
         feed_ended(feed)
         if feed.error is not None:
@@ -242,16 +245,76 @@ def call(shards: Shards, *arguments: str) -> str:
     return found.output
 
 
+def test_shards_that_made_different_changes_are_named_with_the_position_to_skip(shards):
+    shards.run()
+    shards.execute("ALTER TABLE item_1 ADD COLUMN c INT", "ALTER TABLE item_2 ADD COLUMN d INT")
+    feed = shards.feed()
+    feed.start()
+    feed_ended(feed)
+    north = f"north: {shards.schema}.item"
+    assert isinstance(feed.error, SinkError)
+    assert str(feed.error).startswith(
+        f"{north}_2 and {north}_1 are merged, and their schema changes differ: {north}_1: ALTER TABLE item_1 "
+        f"ADD COLUMN c INT; {north}_2: ALTER TABLE item_2 ADD COLUMN d INT: shards must make the same changes"
+    )
+    assert 'run tidemill resume --skip-ddl "binlog.' in str(feed.error)
+    status = feed.status()
+    assert (status.state, status.detail) == ("failed", str(feed.error))
+
+
+def test_a_shard_in_a_conflict_waits_until_another_one_undoes_its_change(shards):
+    shards.sharding = {"mode": "optimistic"}
+    shards.run()
+    shards.execute(
+        "ALTER TABLE item_1 ADD COLUMN c INT",
+        "INSERT INTO item_1 VALUES (50, 1, 1)",
+        "ALTER TABLE item_2 ADD COLUMN c DATETIME",
+        "INSERT INTO item_2 VALUES (150, 1, '2024-01-02 03:04:05')",
+        "INSERT INTO item_3 VALUES (250, 1)",
+    )
+    shards.run()
+    said = call(shards, "locks")
+    assert "column c is int in north: " in said
+    assert "undo the change in one of them" in said
+    assert f"waits for: north: {shards.schema}.item_2\n" in said
+    assert [id_ for (id_,) in shards.select("id") if id_ in (50, 150, 250)] == [50, 250]
+    shards.execute("ALTER TABLE item_1 DROP COLUMN c")
+    shards.run()
+    assert shards.select("id, v") == shards.union("id, v")
+    assert [row for row in shards.select("id, c") if row[1] is not None] == [(150, "2024-01-02 03:04:05")]
+
+
+def test_a_conflict_that_lasts_stops_the_feed_and_undoing_it_lets_it_go_on(shards):
+    shards.sharding = {"mode": "optimistic", "conflict_seconds": 0}
+    shards.run()
+    shards.execute(
+        "ALTER TABLE item_1 ADD COLUMN c INT",
+        "ALTER TABLE item_2 ADD COLUMN c DATETIME",
+    )
+    with pytest.raises(SinkError, match=r"column c is int in north: .* undo the change in one of them"):
+        shards.run()
+    shards.execute("ALTER TABLE item_1 DROP COLUMN c")
+    shards.sharding["conflict_seconds"] = 60
+    shards.run()
+    assert shards.select("id, v") == shards.union("id, v")
+
+
 def test_a_person_unlocks_a_change_that_a_shard_never_makes(shards):
     shards.run()
     shards.execute("ALTER TABLE item_1 ADD COLUMN c INT DEFAULT 5", "INSERT INTO item_1 VALUES (50, 1, 1)")
     shards.run()
     lock = "shards-`whole`.`item`"
-    assert f"waits for: north: {shards.schema}.item_2, south:" in call(shards, "locks")
-    assert "would execute 'ALTER TABLE item_1" in call(shards, "unlock", lock, "--dry-run")
+    said = call(shards, "locks")
+    assert f"waits for: north: {shards.schema}.item_2, south:" in said
+    assert " s ago; 1 rows held" in said
+    would = call(shards, "unlock", lock, "--dry-run")
+    assert "would execute 'ALTER TABLE item_1" in would
+    assert f"would let north: {shards.schema}.item_1 go on, with 1 held rows" in would
     shards.run()
     assert len(shards.select("id, v")) == 60
     call(shards, "unlock", lock)
+    shards.run()  # resolves it, although nothing else is left to be read
+    assert len(shards.select("id, v, c")) == 61
     shards.execute("UPDATE item_2 SET v = 9 WHERE id = 101", "INSERT INTO item_3 VALUES (300, 0)")
     shards.run()
     found = shards.select("id, v, c")

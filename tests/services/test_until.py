@@ -11,7 +11,7 @@ from tidemill.engine.feed import Feed
 from tidemill.engine.options import checkpoint_file, feed_options, open_sinks
 from tidemill.errors import ConfigError
 from tidemill.puller.puller import PullerStatistics
-from tidemill.sink.python import PythonSink
+from tidemill.sink.python import python_sink
 from tidemill.sources.mysql import MysqlSource
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import feed_ended
@@ -69,7 +69,7 @@ def test_a_busy_puller_s_old_position_is_not_shown(mariadb, database, tmp_path, 
             "source": {"url": mariadb.url(), "tables": [f"{database}.*"]},
         }
     )
-    sink = PythonSink("python", lambda items: asked.wait(), checkpoint_file(options, "python"))
+    sink = python_sink("python", lambda items: asked.wait(), checkpoint_file(options, "python"))
     feed = Feed(options, [sink])
     feed.start()
     feed_ended(feed)

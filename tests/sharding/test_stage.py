@@ -43,9 +43,12 @@ class Play:
         self.route: dict[str, object] = {"schema": "[ab]", "table": "[xyz]", "target": "t.all"}
         self.sought = ""
         self.ts = 0
+        self.seconds = 0.0
         self.tables: dict[str, Table] = {}
         self._stage: ShardStage | None = None
         self._passed = Checkpoint(0, "0", {}, "src")
+        self._before: list[tuple[int, str, Table]] = []
+        """Definitions before each change, with its ts."""
         self.requests = []
 
     @property
@@ -55,7 +58,11 @@ class Play:
             self._stage = ShardStage(options, Routes(rules), ("a", "b"))
             self._stage.open(
                 StageContext(
-                    feed="feed", sink="copy", checkpoint=self._passed, now=lambda: 0.0, seek=self._seek
+                    feed="feed",
+                    sink="copy",
+                    checkpoint=self._passed,
+                    now=lambda: self.seconds,
+                    seek=self._seek,
                 )
             )
         return self._stage
@@ -98,6 +105,7 @@ class Play:
     def _ddl(self, name: str, query: str, *actions, **reasons: str) -> None:
         ts = self._next(name)
         schema, table = name.split(".")
+        self._before.append((ts, name, self.tables[name]))
         self._apply(
             Ddl(ts, ts, "src", schema, table, query, actions, str(ts), logged_at=f"log:{ts}", **reasons)
         )
@@ -106,9 +114,19 @@ class Play:
 
     def do_restart(self, *settings: str) -> None:
         """From a checkpoint with everything that was kept; "key=value" are other settings."""
-        self.settings |= dict(setting.split("=") for setting in settings)
+        for setting in settings:
+            self.do_set(*setting.split("="))
         self._passed = Checkpoint(self.ts, str(self.ts), None, "src", stages=self.kept)
         self._stage = None
+
+    def do_read_again(self, name: str, ts: str) -> None:
+        """From a checkpoint in which a shard lags: its items after `ts` come again."""
+        tables = {_origin(name): TablePosition(int(ts), ts)}
+        self._passed = Checkpoint(self.ts, str(self.ts), None, "src", None, tables, stages=self.kept)
+        self._stage = None
+        self.ts = int(ts) - name.startswith("b")
+        later = [made for at, changed, made in self._before if changed == name and at > int(ts)]
+        self.tables[name] = later[0]
 
     def do_set(self, key: str, value: str) -> None:
         self.settings[key] = int(value) if value.isdigit() else value
@@ -175,11 +193,14 @@ class Play:
 
     def do_durable(self, *lags: str) -> None:
         """The target's checkpoint, with the positions of lagging tables: table=ts."""
-        tables = {name: TablePosition(int(ts), ts) for name, ts in (lag.split("=") for lag in lags)}
+        tables = {_origin(name): TablePosition(int(ts), ts) for name, ts in (lag.split("=") for lag in lags)}
         checkpoint = Checkpoint(self.ts, str(self.ts), None, "src", None, tables)
         for element in self.stage.durable(checkpoint):
             if (line := self._line(element)) is not None:
                 self.lines.append(f"  {line}")
+
+    def do_pass(self, seconds: str) -> None:
+        self.seconds += float(seconds)
 
     def do_unlock(self, *words: str) -> None:
         options = dict(word.replace("_", " ").split("=") for word in words[1:])
@@ -198,6 +219,10 @@ class Play:
     def do_waits(self) -> None:
         for wait in self.stage.waits():
             self.lines.append(f"  {wait.table} is held with {wait.count} rows: {wait.reason}")
+
+
+def _origin(name: str) -> str:
+    return f"{name[0]}: {name}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=title)

@@ -16,7 +16,7 @@ from tidemill.events import (
     TableProgress,
 )
 from tidemill.sink.delivery import Delivery, DeliveryOptions, ReplayRequired
-from tidemill.sink.python import PythonSink
+from tidemill.sink.python import Acknowledgements, PythonSink
 from tidemill.sink.reached import Reached
 from tidemill.testing.changes import ORDERS, MemoryStore, alter, at, chunk, create, insert, transaction
 
@@ -344,7 +344,13 @@ def test_what_is_saved_for_each_loaded_table_is_the_same_however_many_they_are(e
 def saved_for_each_table(count, *, explicit):
     """Return the entries of checkpoints that are saved per loaded table."""
     store = CountingStore()
-    work = Delivery(PythonSink("copy", lambda items: None, store, explicit=explicit), None, "src")
+    work = Delivery(
+        PythonSink(
+            "copy", lambda items: None, store, acknowledgements=Acknowledgements() if explicit else None
+        ),
+        None,
+        "src",
+    )
     work.sink.open()
     for number in range(count):
         table = replace(ORDERS, name=f"t{number}")
@@ -354,7 +360,7 @@ def saved_for_each_table(count, *, explicit):
         ):
             work.accept([item])
             work.run(0)
-            work.sink.acknowledge(item)
+            work.sink.acknowledgements.add(item)
     work.accept([transaction(2 * count + 1, insert(ORDERS, 1, "a"), chunk=Chunk(""))])
     work.run(0)
     work.flush(0)

@@ -31,6 +31,7 @@ from tidemill.testing.changes import (
     PAIRS,
     MemoryStore,
     alter,
+    batch,
     create,
     delete,
     insert,
@@ -275,3 +276,35 @@ def test_killed_at_any_point_it_goes_on_where_it_was(place, point):
         kills += status == -signal.SIGKILL
     assert kills >= 1
     assert {table.full_name: Counter(place.rows(table)) for table in STATES} == expected(HISTORY)
+
+
+def test_a_full_disk_is_an_error_that_says_so(small_disk):
+    place = DuckDbPlace(small_disk / "copy.duckdb")
+    loaded(place, ORDERS)
+    sink = place.sink()
+    sink.open()
+    rows = iter(range(1_000_000))
+
+    def fill():
+        for ts in range(30, 1000):
+            made = [insert(ORDERS, next(rows), f"{n} of {ts}" * 3) for n in range(5_000)]
+            sink.write(batch(transaction(ts, *made)))
+            sink.flush()
+
+    with pytest.raises(SinkError, match=r"No space left on device.*: make room, then start again"):
+        fill()
+    sink.close()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        duckdb.TransactionException("Failed to commit: Could not write file: No space left on device"),
+        duckdb.IOException("Could not write all bytes of a block: No space left on device"),
+        duckdb.FatalException("Failed to write the checkpoint: No space left on device"),
+    ],
+)
+def test_a_full_disk_is_no_conflict_and_no_lock(place, error):
+    found = place.sink()._database.explain(error, "committing")
+    assert isinstance(found, SinkError)
+    assert "make room, then start again" in str(found)

@@ -6,12 +6,14 @@ from msgspec.structs import replace
 from tidemill.errors import Retryable, SinkError
 from tidemill.events import Checkpoint
 from tidemill.sink import Delivery, DeliveryOptions
-from tidemill.sink.python import PythonSink
+from tidemill.sink.python import Acknowledgements, PythonSink
 from tidemill.testing.changes import ORDERS, MemoryStore, at, batch, insert, transaction
 
 
 def opened(receive, store=None, *, explicit=False):
-    sink = PythonSink("copy", receive, store or MemoryStore(), explicit=explicit)
+    sink = PythonSink(
+        "copy", receive, store or MemoryStore(), acknowledgements=Acknowledgements() if explicit else None
+    )
     sink.open()
     return sink
 
@@ -46,11 +48,11 @@ def test_with_acknowledgements_only_what_was_acknowledged_is():
     sink.write(batch(*items))
     sink.write(batch(rows(4, 4)))
     assert sink.flush() == at(0)
-    sink.acknowledge(items[1])
+    sink.acknowledgements.add(items[1])
     assert sink.flush() == at(2)
-    sink.acknowledge(items[0])
+    sink.acknowledgements.add(items[0])
     assert sink.flush() == at(2)
-    sink.acknowledge(rows(4, 4))
+    sink.acknowledgements.add(rows(4, 4))
     assert sink.flush() == at(4)
     assert store.load() == (at(4), 0)
 
@@ -61,7 +63,7 @@ def test_empty_transactions_need_no_acknowledgement_but_those_before_them_do():
     assert sink.flush() == at(1)
     sink.write(batch(rows(2, 1), transaction(3)))
     assert sink.flush() == at(1)
-    sink.acknowledge(rows(2, 1))
+    sink.acknowledgements.add(rows(2, 1))
     assert sink.flush() == at(3)
 
 
@@ -72,9 +74,9 @@ def test_of_two_transactions_with_one_ts_both_must_be_acknowledged():
     sink = opened(lambda items: None, store, explicit=True)
     first, second = rows(7, 1), replace(rows(7, 2), start_ts=6)
     sink.write(batch(rows(5, 3), first, second))
-    sink.acknowledge(first)
+    sink.acknowledgements.add(first)
     assert sink.flush() == at(5)
-    sink.acknowledge(second)
+    sink.acknowledgements.add(second)
     assert sink.flush() == at(7)
 
 
@@ -82,7 +84,7 @@ def test_a_piece_is_not_yet_its_transaction():
     sink = opened(lambda items: None, explicit=True)
     sink.write(batch(rows(1, 1)))
     sink.write(batch(rows(2, 2, last=False)))
-    sink.acknowledge(rows(2, 2))
+    sink.acknowledgements.add(rows(2, 2))
     assert sink.flush() == at(1)
     sink.write(batch(rows(2, 3)))
     assert sink.flush() == at(2)
@@ -100,11 +102,11 @@ def test_reopened_it_begins_at_what_was_processed():
     store = MemoryStore()
     sink = opened(lambda items: None, store, explicit=True)
     sink.write(batch(rows(1, 1)))
-    sink.acknowledge(rows(1, 1))
+    sink.acknowledgements.add(rows(1, 1))
     sink.flush()
     sink.write(batch(rows(2, 2)))
     sink.close()
-    sink.acknowledge(rows(2, 2))
+    sink.acknowledgements.add(rows(2, 2))
     assert sink.open() == at(1)
     assert sink.flush() == at(1)
     sink.write(batch(rows(2, 2), rows(3, 3)))
@@ -147,7 +149,7 @@ def test_however_much_waits_for_its_acknowledgement_the_last_of_it_counts(monkey
     sink = opened(lambda items: None, store, explicit=True)
     items = [rows(ts, ts) for ts in range(1, count + 1)]
     sink.write(batch(*items))
-    sink.acknowledge(items[-1])
+    sink.acknowledgements.add(items[-1])
     assert sink.flush() == at(count)
 
 
@@ -160,7 +162,7 @@ def test_what_is_never_acknowledged_takes_bounded_memory(monkeypatch):
     work.accept([rows(ts, ts) for ts in range(1, 101)])
     work.run(0)
     assert len(sink._pending) <= 10
-    sink.acknowledge(rows(60, 60))
+    sink.acknowledgements.add(rows(60, 60))
     assert 0 <= sink.flush().ts <= 60
-    sink.acknowledge(rows(100, 100))
+    sink.acknowledgements.add(rows(100, 100))
     assert sink.flush() == at(100)

@@ -340,12 +340,12 @@ def test_a_file_that_is_no_database_is_named(place):
 
 def test_a_read_only_database_is_an_error_that_says_so(place):
     loaded(place, ORDERS)
-    uri = f"sqlite:///file:{place.path}?mode=ro&uri=true"
+    sink = place.sink()
+    sink.open()
+    sink._database._session.execute("PRAGMA query_only=1")
     with pytest.raises(SinkError, match="readonly database"):
-        feed(
-            open_sink("copy", uri, feed="test", store=MemoryStore()),
-            [transaction(30, insert(ORDERS, 1, "x"))],
-        )
+        sink.write(batch(transaction(30, insert(ORDERS, 1, "x"))))
+    sink.close()
 
 
 # --- kill -9 ----------------------------------------------------------------------------------------

@@ -97,6 +97,7 @@ def test_a_disk_nearly_full_is_refused_before_it_is_full(tmp_path, monkeypatch):
 
 
 def test_files_left_by_a_crash_are_removed_at_the_start(tmp_path):
+    Scratch(tmp_path).close()
     (tmp_path / "sort-123-4.tmp").write_text("left")
     scratch = Scratch(tmp_path)
     assert not list(tmp_path.glob("sort-*"))

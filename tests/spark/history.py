@@ -10,7 +10,7 @@ from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import feed_options
 from tidemill.events import Checkpoint, Ddl, Item, Transaction, Ts
-from tidemill.sink.python import PythonSink
+from tidemill.sink.python import python_sink
 from tidemill.spark.envelope import Decoder
 from tidemill.spark.offsets.offset import Offset
 from tidemill.testing.mariadb_client import Client
@@ -80,7 +80,7 @@ class Local:
         self.items: list[Item] = []
         source = {"url": url, "tables": list(tables), "snapshot": False}
         found = {"data_dir": str(directory), "until": until, "source": source, **options}
-        sink = PythonSink("local", self.items.extend, _Start(start.checkpoint), reads_rows=False)
+        sink = python_sink("local", self.items.extend, _Start(start.checkpoint), reads_rows=False)
         self._feed = Feed(feed_options(found), [sink])
 
     def __enter__(self) -> Self:

@@ -22,7 +22,7 @@ from tidemill.engine.options import feed_options, open_sinks
 from tidemill.engine.status import StatusFile
 from tidemill.errors import CheckpointError, ConfigError, Retryable
 from tidemill.events import Batch, Checkpoint, compose_ts
-from tidemill.sink import Sink
+from tidemill.sink import SinkFactory
 from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.backfilled import Backfilled
 from tidemill.spark.backfill.options import BackfillOptions
@@ -228,10 +228,11 @@ def test_a_sink_that_is_half_loaded_goes_on_with_what_began_it(
     half_load(done, b)
     sql("UPDATE item SET n = id WHERE id % 1000 = 0")
     ((file, offset, *_),) = sql("SHOW MASTER STATUS")
-    a.open()
-    a.write(Batch([], Checkpoint(1, f"{file}:{offset}", {}, done.offset.source)))
-    a.flush()
-    a.close()
+    begun = a.new()
+    begun.open()
+    begun.write(Batch([], Checkpoint(1, f"{file}:{offset}", {}, done.offset.source)))
+    begun.flush()
+    begun.close()
     assert run(found) == 0
     for name in "abc":
         rows = in_sqlite(tmp_path / f"{name}.db", f"{sql.database}.item")
@@ -240,7 +241,7 @@ def test_a_sink_that_is_half_loaded_goes_on_with_what_began_it(
     assert not (tmp_path / "state" / "backfill").exists()
 
 
-def half_load(done: Backfilled, sink: Sink) -> None:
+def half_load(done: Backfilled, factory: SinkFactory) -> None:
     """Up to where something is written down."""
 
     class Enough(Exception):
@@ -250,7 +251,8 @@ def half_load(done: Backfilled, sink: Sink) -> None:
         raise Enough
 
     with pytest.raises(Enough):
-        done.load([sink], told)
+        done.load([factory], told)
+    sink = factory.new()
     at = sink.open()
     sink.close()
     assert at is not None

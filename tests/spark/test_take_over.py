@@ -8,11 +8,15 @@ import pytest
 
 from tidemill.errors import SinkError
 from tidemill.events import Chunk
-from tidemill.sink import Delivery, Sink, open_sink
+from tidemill.sink import Delivery, Sink, SinkFactory, open_sink
 from tidemill.spark.run.start import find_start, take_over
 from tidemill.testing.changes import ORDERS, MemoryStore, chunk, create, insert, transaction, update
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import eventually
+
+
+def factory_of(mariadb: MariaDb, database: str) -> SinkFactory:
+    return SinkFactory(lambda: sink_of(mariadb, database))
 
 
 def sink_of(mariadb: MariaDb, database: str) -> Sink:
@@ -53,12 +57,12 @@ def test_transactions_that_workers_applied_after_the_checkpoint_are_not_repeated
     with pytest.raises(
         SinkError, match=r'1 of the transactions after .* run the feed once with engine = "local"'
     ):
-        take_over(sink_of(mariadb, database), 2)
+        take_over(factory_of(mariadb, database), 2)
     with closing(sink := sink_of(mariadb, database)):
         work = Delivery(sink, sink.open(), "src")
         work.accept(changes)
         work.run(0)
         work.flush(0)
-    start = take_over(sink_of(mariadb, database), 2)
+    start = take_over(factory_of(mariadb, database), 2)
     assert start.offset.ts == 31
-    assert find_start(sink_of(mariadb, database)) == start
+    assert find_start(factory_of(mariadb, database)) == start

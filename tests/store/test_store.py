@@ -142,13 +142,26 @@ def test_no_space_on_the_disk_is_a_clear_error(small_disk):
 
 
 def test_a_scratch_directory_is_emptied_of_stores_and_nothing_else(tmp_path):
+    Scratch(tmp_path).close()
     (tmp_path / "store-3" / "deep").mkdir(parents=True)
     (tmp_path / "store-3" / "deep" / "file").write_text("left by a crash")
-    (tmp_path / "checkpoint.json").write_text("{}")
+    (tmp_path / "sort-12-3.tmp").write_text("left by a crash")
+    others = ["checkpoint.json", "sort-of-important", "store-backup"]
+    for name in others:
+        (tmp_path / name).write_text("{}")
     scratch = Scratch(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.json", "tidemill.lock"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*others, "tidemill.lock"]
     scratch.close()
     scratch.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*others, "tidemill.lock"]
+
+
+@pytest.mark.parametrize("name", ["store-1", "sort-1-2.tmp"])
+def test_a_directory_with_somebody_else_s_stores_is_refused(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(StoreError, match=f"{name} isn't tidemill's, .*: name an empty directory"):
+        Scratch(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_second_holder_in_this_process_is_refused(tmp_path):

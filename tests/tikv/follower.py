@@ -19,7 +19,7 @@ from tidemill.engine.feed import Feed
 from tidemill.engine.options import checkpoint_file, feed_options
 from tidemill.events import Item, Transaction
 from tidemill.puller.tikv.match.spill import Shared
-from tidemill.sink.python import PythonSink
+from tidemill.sink.python import python_sink
 
 
 class Looker:
@@ -123,7 +123,7 @@ def main() -> None:
     found, table, text_bytes = json.loads(sys.argv[1])
     options = feed_options(found)
     spilled, looker = Spilled(), Looker(table, text_bytes)
-    feed = Feed(options, [PythonSink("python", looker, checkpoint_file(options, "python"))])
+    feed = Feed(options, [python_sink("python", looker, checkpoint_file(options, "python"))])
     feed.start(on_end=looker.ended.set)
     looker.ended.wait()
     peak = peak_bytes()

@@ -24,7 +24,7 @@ from msgspec import json as msgspec_json
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import checkpoint_file, feed_options
 from tidemill.events import Item, Transaction, physical_ms
-from tidemill.sink.python import PythonSink
+from tidemill.sink.python import python_sink
 
 malloc_trim = CDLL(None).malloc_trim
 
@@ -80,7 +80,7 @@ class Taker:
         found = feed_options(options)
         self._rows = 0
         self._lag = 0.0
-        self._feed = Feed(found, [PythonSink("python", self._receive, checkpoint_file(found, "python"))])
+        self._feed = Feed(found, [python_sink("python", self._receive, checkpoint_file(found, "python"))])
         gc.collect()
         self._before = resident_bytes()
         self._feed.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from threading import Event, get_ident
 from typing import Any
@@ -37,11 +38,16 @@ def names(items: Sequence[tidemill.Item]) -> list[str]:
 
 
 class Collected:
-    """A sink of a program's own: keeps rows in memory, and so has no checkpoint to begin with."""
+    """A sink of a program's own: adds rows to a list, and so has no checkpoint to begin with."""
 
-    def __init__(self, name: str = "own", fault: Exception | None = None) -> None:
+    def __init__(
+        self,
+        name: str = "own",
+        fault: Exception | None = None,
+        items: list[tidemill.Item] | None = None,
+    ) -> None:
         self.name, self.target = name, f"memory:{name}"
-        self.items: list[tidemill.Item] = []
+        self.items: list[tidemill.Item] = [] if items is None else items
         self._fault = fault
         self._at: tidemill.Checkpoint | None = None
 
@@ -67,8 +73,9 @@ class Collected:
 # --- arguments -------------------------------------------------------------------------------------
 
 
-def test_options_may_be_dataclasses_and_sinks_objects_urls_and_dictionaries(tidb, tmp_path):
-    own, lines = Collected(), tmp_path / "lines"
+def test_options_may_be_dataclasses_and_sinks_functions_urls_and_dictionaries(tidb, tmp_path):
+    items: list[tidemill.Item] = []
+    own, lines = partial(Collected, items=items), tmp_path / "lines"
     with tidemill.open(
         tidemill.TikvOptions(pd=(tidb.pd_address,), region_batch=3),
         ["shop.item"],
@@ -80,7 +87,7 @@ def test_options_may_be_dataclasses_and_sinks_objects_urls_and_dictionaries(tidb
         for txn in feed:
             assert names([txn]) == ["one", "two"]
             feed.ack(txn)
-    assert names(own.items) == ["one", "two"]
+    assert names(items) == ["one", "two"]
     assert [sink.name for sink in feed.status().sinks] == ["python", "sink-1", "own", "dictionary"]
     assert all('"two"' in Path(f"{lines}.{number}").read_text() for number in (1, 2))
 
@@ -95,9 +102,13 @@ def test_options_may_be_dataclasses_and_sinks_objects_urls_and_dictionaries(tidb
             "source_options: put them",
         ),
         ({"tables": "shop.*"}, "source.tables: expected a list"),
-        ({"sinks": [object()]}, "lacks name, target, open, write"),
+        (
+            {"sinks": [Collected()]},
+            "no function that returns a Sink: a feed",
+        ),
+        ({"sinks": [object]}, "lacks name, target, open, write"),
         ({"sinks": [{"url": "nowhere:///"}]}, "nowhere"),
-        ({"sinks": [Collected("python")]}, "two sinks"),
+        ({"sinks": [partial(Collected, "python")]}, "two sinks"),
         ({"sorter": {"engin": "memory"}}, "did you mean 'engine'"),
         ({"source_options": {"snapshots": True}}, "did you mean 'snapshot'"),
     ],
@@ -156,7 +167,7 @@ def test_only_what_came_from_the_feed_is_acknowledged(tidb, tmp_path):
 def test_leaving_the_block_raises_the_feeds_error_unless_the_body_has_raised(tidb, tmp_path):
     def failed(name: str) -> tidemill.OpenFeed[Any]:
         fault = tidemill.SinkError("the disk is on fire")
-        return opened(tidb, tmp_path / name, sinks=[Collected(fault=fault)])
+        return opened(tidb, tmp_path / name, sinks=[partial(Collected, fault=fault)])
 
     def entered(name: str, error: Exception | None) -> None:
         with failed(name) as feed:

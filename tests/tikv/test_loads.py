@@ -31,7 +31,7 @@ from tidemill.events import (
     Transaction,
     TruncateTable,
 )
-from tidemill.sink.python import PythonSink
+from tidemill.sink.python import python_sink
 from tidemill.sources import tikv_loads
 from tidemill.testing.child import Child
 from tidemill.testing.progress import eventually, feed_ended
@@ -136,7 +136,7 @@ def test_a_table_that_is_one_transaction_comes_in_parts(shop, tmp_path, monkeypa
     followed = Followed()
     for loads in (0, 10):
         followed.loads = 0
-        feed = Feed(options, [PythonSink("python", followed, checkpoint_file(options, "python"))])
+        feed = Feed(options, [python_sink("python", followed, checkpoint_file(options, "python"))])
         feed.start()
         feed_ended(feed)
         assert feed.error is None, feed.error
@@ -168,7 +168,7 @@ def test_a_new_sink_gets_its_snapshot_before_a_table_of_another_is_loaded_again(
     copy = {"name": "copy", "url": f"sqlite:///{tmp_path}/copy.db"}
     with_copy = feed_options({"data_dir": str(tmp_path), "source": section, "until": "now", "sink": [copy]})
     for each in (options, with_copy):
-        feed = Feed(each, [*open_sinks(each), PythonSink("python", followed, checkpoint)])
+        feed = Feed(each, [*open_sinks(each), python_sink("python", followed, checkpoint)])
         feed.start()
         feed_ended(feed)
         assert feed.error is None, feed.error
@@ -240,7 +240,7 @@ def follow_live(tidb: Tidb, directory: Path, seed: int, rounds: int) -> int:
     section = {"url": f"tikv://{tidb.pd_address}", "tables": ["shop.*"]}
     options = feed_options({"data_dir": str(directory), "source": section})
     for _ in range(rounds):
-        feed = Feed(options, [PythonSink("python", followed, checkpoint_file(options, "python"))])
+        feed = Feed(options, [python_sink("python", followed, checkpoint_file(options, "python"))])
         feed.start()
         for _ in range(4):
             moves.change()
@@ -252,7 +252,7 @@ def follow_live(tidb: Tidb, directory: Path, seed: int, rounds: int) -> int:
         feed.stop()
         feed_ended(feed)
         assert feed.error is None, feed.error
-    feed = Feed(options, [PythonSink("python", followed, checkpoint_file(options, "python"))])
+    feed = Feed(options, [python_sink("python", followed, checkpoint_file(options, "python"))])
     feed.start()
     eventually(lambda: feed.error is not None or followed.has(tidb))
     feed.stop()

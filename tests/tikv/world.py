@@ -14,7 +14,7 @@ from tidemill.emulator.cluster import Cluster
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import checkpoint_file, feed_options, open_sinks
 from tidemill.events import Ddl, Item, Transaction
-from tidemill.sink.python import PythonSink
+from tidemill.sink.python import python_sink
 from tidemill.testing.progress import feed_ended
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -86,7 +86,7 @@ def run(
     )
     found = open_sinks(options)
     if receive is not None:
-        found.append(PythonSink("python", receive, checkpoint_file(options, "python")))
+        found.append(python_sink("python", receive, checkpoint_file(options, "python")))
     feed = Feed(options, found)
     feed.start()
     feed_ended(feed)

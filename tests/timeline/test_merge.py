@@ -10,6 +10,7 @@ from tidemill.engine.sentences import sentence
 from tidemill.errors import ConfigError, Retryable, SinkError
 from tidemill.events import Batch, Checkpoint
 from tidemill.sink.merged import MergedSink
+from tidemill.sink.python import Acknowledgements
 from tidemill.testing.changes import ORDERS, insert, transaction
 from tidemill.timeline import Entry, GroupOptions, open_group
 
@@ -89,7 +90,7 @@ def test_explain_names_the_silent_source_the_merge_and_the_policy():
     options = GroupOptions(on_idle="pass", idle_seconds=30.0)
     group = open_group(["north", "south"], len, options, lambda: clock[0])
     described = "transactions are merged by a queue"
-    sink = MergedSink("north", group, Memory(), described=lambda: described)
+    sink = MergedSink("north", group, Memory(), Acknowledgements(), described=lambda: described)
     sink.open()
     item = transaction(7, insert(ORDERS, 1, "a"))
     sink.write(Batch([item], Checkpoint(7, "p7")))
@@ -113,7 +114,7 @@ def test_a_batch_that_is_taken_in_part_goes_on_where_it_stopped():
     refusals = ["once"]
     group = open_group(["north", "south"], consume, OPTIONS["barrier"], lambda: 0.0)
     group.leave("south")
-    sink = MergedSink("north", group, Memory(), described=str)
+    sink = MergedSink("north", group, Memory(), Acknowledgements(), described=str)
     sink.open()
     batch = Batch([transaction(ts, insert(ORDERS, ts, "a")) for ts in (7, 8, 9)], Checkpoint(9, "p9"))
     with pytest.raises(Retryable):

@@ -18,7 +18,8 @@ from tidemill.engine.feed import Feed
 from tidemill.engine.options import checkpoint_file, feed_options
 from tidemill.errors import ConfigError, SourceError
 from tidemill.events import Ddl, Item
-from tidemill.sink.python import PythonSink
+from tidemill.sink import SinkFactory
+from tidemill.sink.python import python_sink
 from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.spark.backfill.progress import BackfillProgress
@@ -104,7 +105,7 @@ class Writer:
         self._thread.join()
 
 
-def feed(tidb: Tidb, directory: Path, copy: Copy) -> tuple[Feed, PythonSink]:
+def feed(tidb: Tidb, directory: Path, copy: Copy) -> tuple[Feed, SinkFactory]:
     """Up to now."""
     options = feed_options(
         {
@@ -114,7 +115,7 @@ def feed(tidb: Tidb, directory: Path, copy: Copy) -> tuple[Feed, PythonSink]:
         }
     )
     directory.mkdir(exist_ok=True)
-    sink = PythonSink("copy", copy.receive, checkpoint_file(options, "copy"))
+    sink = python_sink("copy", copy.receive, checkpoint_file(options, "copy"))
     return Feed(options, [sink]), sink
 
 

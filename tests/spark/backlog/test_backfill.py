@@ -15,7 +15,8 @@ import pytest
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import checkpoint_file, feed_options
 from tidemill.events import Ddl, Item
-from tidemill.sink.python import PythonSink
+from tidemill.sink import SinkFactory
+from tidemill.sink.python import python_sink
 from tidemill.spark.backfill.backfilled import opened
 from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.testing.progress import ended, feed_ended
@@ -143,10 +144,10 @@ def kill(cluster: Cluster, victim: str) -> None:
         host.signal(signal.SIGKILL, EXECUTOR if victim == "executor" else "pyspark.daemon")
 
 
-def following(url: str, directory: Path, copy: Copy) -> tuple[Feed, PythonSink]:
+def following(url: str, directory: Path, copy: Copy) -> tuple[Feed, SinkFactory]:
     """A feed up to now."""
     source = {"url": url, "tables": ["shop.*"]}
     options = feed_options({"name": "backlog", "data_dir": str(directory), "until": "now", "source": source})
     directory.mkdir()
-    sink = PythonSink("copy", copy.receive, checkpoint_file(options, "copy"))
+    sink = python_sink("copy", copy.receive, checkpoint_file(options, "copy"))
     return Feed(options, [sink]), sink

@@ -47,7 +47,7 @@ def served(
             Lease(60.0, SystemClock()),
             rank_of,
             TABLES,
-            lambda: keeping.sink.source,
+            lambda: keeping.held.source,
             keeping.sink.flush,
             **options,
         )

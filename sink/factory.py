@@ -1,0 +1,33 @@
+"""Factories of sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import ConfigError
+from .sink import Sink
+
+
+class SinkFactory:
+    """Makes the sinks of one target: each pipeline has one of its own.
+
+    The thread of an earlier pipeline may still wait in its sink for the target, so no pipeline is ever given
+    the sink of another one.
+    """
+
+    def __init__(self, make: Callable[[], Sink]) -> None:
+        """`make` returns a new sink at each call, not opened yet; one gives `name` and `target`."""
+        self._make = make
+        self._last = make()
+        self.name = self._last.name
+        self.target = self._last.target
+
+    def new(self) -> Sink:
+        """Return a sink that isn't open. Raises ConfigError if `make` returns the same one again."""
+        sink = self._make()
+        if sink is self._last:
+            raise ConfigError(
+                f"sink {self.name}: its function returned the same sink twice: return a new one at each call"
+            )
+        self._last = sink
+        return sink
