@@ -84,6 +84,7 @@ class MySqlDatabase:
         return self.session.explain(error, doing)
 
     def begin(self) -> None:
+        self.session.large.clear()
         self.session.execute("START TRANSACTION")
         self._is_marked = self._marks is None
 
@@ -98,6 +99,7 @@ class MySqlDatabase:
         self.session.execute("SAVEPOINT tidemill")
 
     def rollback_to_savepoint(self) -> None:
+        self.session.large.clear()
         self.session.execute("ROLLBACK TO SAVEPOINT tidemill")
 
     def load_checkpoint(self, *, locked: bool = False) -> str | None:
@@ -130,6 +132,7 @@ class MySqlDatabase:
         return [outcome.rows for outcome in outcomes] == wanted
 
     def rollback(self) -> None:
+        self.session.large.clear()
         self.session.execute("ROLLBACK")
 
     def is_contention(self, error: Exception) -> bool:
