@@ -9,8 +9,8 @@ import subprocess
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 import typer
 
@@ -177,7 +177,7 @@ SUMMARY_CHARACTERS = 60
 """Length of a command's first sentence that `tidemill --help` prints whole on 80 columns."""
 
 
-def commands(command: click.Command, name: str = "tidemill") -> Iterator[tuple[str, click.Command]]:
+def commands(command: Any, name: str = "tidemill") -> Iterator[tuple[str, Any]]:
     """Yield a command and all commands below it, with their full names."""
     yield name, command
     for below, child in getattr(command, "commands", {}).items():
