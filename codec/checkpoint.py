@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -18,19 +17,13 @@ from ..events import (
     Checkpoint,
     Owner,
     SnapshotProgress,
-    SparkBatch,
-    SparkQuery,
     TablePosition,
     TableProgress,
     physical_ms,
 )
 
 VERSION: Final = 2
-"""The version that is written; all versions from 1 on can be read."""
-_OWNED: Final = re.compile(r"engine spark, (\d+) partitions, of (.*)")
-"""The source in a checkpoint of version 1 whose target Spark writes."""
-_BATCH: Final = re.compile(r"batch (\d+) of (\S+)")
-"""The position in a checkpoint of version 1 that a task of Spark wrote."""
+"""Version of the format, the only one that is read."""
 _WHOLE: Final = "whole"
 _STALE: Final = "stale"
 _PENDING: Final = "pending"
@@ -63,15 +56,13 @@ def decode_checkpoint(text: str, where: str) -> tuple[Checkpoint, int]:
         version = document["version"]
     except (ValueError, KeyError, AttributeError, TypeError):
         raise CheckpointError(_damaged(where, "it is incomplete")) from None
-    if version not in range(1, VERSION + 1):
+    if version != VERSION:
         raise CheckpointError(
-            f"{where} holds a checkpoint of version {version!r}; this tidemill reads versions 1 to {VERSION}"
+            f"{where} holds a checkpoint of version {version!r}; this tidemill reads version {VERSION}"
             ": run the tidemill that wrote it"
         )
     if checksum != _checksum(document):
         raise CheckpointError(_damaged(where, "its checksum doesn't match"))
-    if version == 1:
-        _upgrade(document)
     checkpoint = Checkpoint(
         document["ts"],
         document["position"],
@@ -82,16 +73,6 @@ def decode_checkpoint(text: str, where: str) -> tuple[Checkpoint, int]:
         document.get("stages", {}),
     )
     return checkpoint, document.get("length", 0)
-
-
-def _upgrade(document: dict[str, Any]) -> None:
-    """Make a document of version 1, whose owner is part of its source or position, one of version 2."""
-    owner: Owner | None = None
-    if owned := _OWNED.fullmatch(document["source"]):
-        owner, document["source"] = SparkQuery(int(owned[1])), owned[2]
-    elif batch := _BATCH.fullmatch(document["position"]):
-        owner = SparkBatch(batch[2], int(batch[1]))
-    document |= {"version": VERSION, "owner": msgspec.to_builtins(owner), "tables": {}}
 
 
 def _damaged(where: str, why: str) -> str:

@@ -128,7 +128,6 @@ class Pipeline:
         with step("source", self._source.address):
             there = self._source.look()
         self._names = there.names if options.routes else ()
-        found = {name: None if at is None else there.adopts(at) for name, at in found.items()}
         for name, at in found.items():
             if at is not None:
                 self._reject_foreign(name, at, there)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -86,7 +85,7 @@ class Several:
         self._system: ActorSystem | None = None
 
     def look(self) -> SourceInfo:
-        tables: dict[str, list[tuple[str, str]]] = {}
+        tables: list[tuple[str, str]] = []
         for member in self._members:
             try:
                 found = member.source.look()
@@ -96,14 +95,13 @@ class Several:
                 raise ConfigError(f"{member.stage}: {no_table_matches(unmatched, found.tables)}")
             self._identities[member.name] = found.source
             self._ends[member.name] = found.end
-            tables[member.name] = [table for table in found.tables if member.tables.matches(*table)]
+            tables += [table for table in found.tables if member.tables.matches(*table)]
         identity = ", ".join(f"{name}: {source}" for name, source in self._identities.items())
         return SourceInfo(
             identity,
             encode_positions(self._ends),
-            [table for each in tables.values() for table in each],
+            tables,
             tuple(self._names),
-            adopts=partial(self._table_names.adopted, tables=tables),
         )
 
     @contextmanager
