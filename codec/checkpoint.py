@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from base64 import b64decode, b64encode
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -24,6 +25,11 @@ from ..events import (
 
 VERSION: Final = 2
 """Version of the format, the only one that is read."""
+PACKED_TABLES: Final = 200
+"""Number of tables above which their progress is compressed: a checkpoint is written once or twice for each
+table, and a server logs the row before and after."""
+_MAX_PACKED_BYTES: Final = 1 << 30
+"""Maximum size of an uncompressed progress."""
 _WHOLE: Final = "whole"
 _STALE: Final = "stale"
 _PENDING: Final = "pending"
@@ -31,13 +37,15 @@ _PENDING: Final = "pending"
 
 def encode_checkpoint(checkpoint: Checkpoint, length: int = 0) -> str:
     """Encode a checkpoint; `length` is stored with it for a sink that needs one: the length of its file."""
+    loading = _loading_to_json(checkpoint.loading)
+    is_packed = loading is not None and len(loading) > PACKED_TABLES
     document: dict[str, Any] = {
         "version": VERSION,
         "ts": checkpoint.ts,
         "time": _moment(checkpoint.ts),
         "position": checkpoint.position,
         "source": checkpoint.source,
-        "loading": _loading_to_json(checkpoint.loading),
+        "loading": _packed(loading) if is_packed else loading,
         "owner": msgspec.to_builtins(checkpoint.owner),
         "tables": msgspec.to_builtins(checkpoint.tables),
     }
@@ -58,11 +66,13 @@ def decode_checkpoint(text: str, where: str) -> tuple[Checkpoint, int]:
         raise CheckpointError(_damaged(where, "it is incomplete")) from None
     if version != VERSION:
         raise CheckpointError(
-            f"{where} holds a checkpoint of version {version!r}; this tidemill reads version {VERSION}"
-            ": run the tidemill that wrote it"
+            f"{where} holds a checkpoint of version {version!r}; this tidemill reads version {VERSION}: "
+            "run the tidemill that wrote it"
         )
     if checksum != _checksum(document):
         raise CheckpointError(_damaged(where, "its checksum doesn't match"))
+    if isinstance(document["loading"], str):
+        document["loading"] = _unpacked(document["loading"])
     checkpoint = Checkpoint(
         document["ts"],
         document["position"],
@@ -93,6 +103,18 @@ def _moment(ts: int) -> str | None:
         return datetime.fromtimestamp(physical_ms(ts) / 1000, UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _packed(loading: dict[str, Any] | None) -> str:
+    text = json.dumps(loading, separators=(",", ":"))
+    return b64encode(zlib.compress(text.encode(), 1)).decode()
+
+
+def _unpacked(packed: str) -> dict[str, Any]:
+    """The checksum has shown that it is what was written."""
+    text = zlib.decompressobj().decompress(b64decode(packed), _MAX_PACKED_BYTES)
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def _loading_to_json(loading: SnapshotProgress | None) -> dict[str, Any] | None:
