@@ -3,175 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib import import_module
 from typing import Any, TypeAlias
 
 Result: TypeAlias = dict[str, Any]
 """`bench`, `unit`, `settings`, `figures`, `yardstick` and `ratio`; a ratio above 1 beats the yardstick."""
-
-
-def _actors(**settings: Any) -> Result:
-    from . import actors
-
-    return actors.run(**settings)
-
-
-def _columns(**settings: Any) -> Result:
-    from . import columns
-
-    return columns.run(**settings)
-
-
-def _sorter(**settings: Any) -> Result:
-    from . import sorter
-
-    return sorter.run(**settings)
-
-
-def _mysql(**settings: Any) -> Result:
-    from . import mysql
-
-    return mysql.run(**settings)
-
-
-def _runs(**settings: Any) -> Result:
-    from . import runs
-
-    return runs.run(**settings)
-
-
-def _spark_typed(**settings: Any) -> Result:
-    from . import spark_typed
-
-    return spark_typed.run(**settings)
-
-
-def _catalog(**settings: Any) -> Result:
-    from . import catalog
-
-    return catalog.run(**settings)
-
-
-def _snapshot(**settings: Any) -> Result:
-    from . import snapshot
-
-    return snapshot.run(**settings)
-
-
-def _sink(**settings: Any) -> Result:
-    from . import sink
-
-    return sink.run(**settings)
-
-
-def _kafka(**settings: Any) -> Result:
-    from . import kafka
-
-    return kafka.run(**settings)
-
-
-def _parquet(**settings: Any) -> Result:
-    from . import parquet
-
-    return parquet.run(**settings)
-
-
-def _storage(**settings: Any) -> Result:
-    from . import storage
-
-    return storage.run(**settings)
-
-
-def _encodings(**settings: Any) -> Result:
-    from . import encodings
-
-    return encodings.run(**settings)
-
-
-def _merge(**settings: Any) -> Result:
-    from . import merge
-
-    return merge.run(**settings)
-
-
-def _diff(**settings: Any) -> Result:
-    from . import diff
-
-    return diff.run(**settings)
-
-
-def _shards(**settings: Any) -> Result:
-    from . import shards
-
-    return shards.run(**settings)
-
-
-def _puller(**settings: Any) -> Result:
-    from . import puller
-
-    return puller.run(**settings)
-
-
-def _pump(**settings: Any) -> Result:
-    from . import pump
-
-    return pump.run(**settings)
-
-
-def _mount(**settings: Any) -> Result:
-    from . import mount
-
-    return mount.run(**settings)
-
-
-def _tikv(**settings: Any) -> Result:
-    from . import tikv
-
-    return tikv.run(**settings)
-
-
-def _flight(**settings: Any) -> Result:
-    from . import flight
-
-    return flight.run(**settings)
-
-
-def _backfill(**settings: Any) -> Result:
-    from . import backfill
-
-    return backfill.run(**settings)
-
-
-def _spark(**settings: Any) -> Result:
-    from . import spark
-
-    return spark.run(**settings)
-
-
-BENCHES: Mapping[str, Callable[..., Result]] = {
-    "actors": _actors,
-    "columns": _columns,
-    "sorter": _sorter,
-    "mysql": _mysql,
-    "runs": _runs,
-    "catalog": _catalog,
-    "snapshot": _snapshot,
-    "sink": _sink,
-    "encodings": _encodings,
-    "kafka": _kafka,
-    "parquet": _parquet,
-    "storage": _storage,
-    "merge": _merge,
-    "diff": _diff,
-    "shards": _shards,
-    "puller": _puller,
-    "pump": _pump,
-    "mount": _mount,
-    "tikv": _tikv,
-    "flight": _flight,
-    "backfill": _backfill,
-    "spark": _spark,
-    "spark-typed": _spark_typed,
-}
 
 
 _ROWS = "rows per second"
@@ -201,6 +38,15 @@ UNITS: Mapping[str, str] = {
     "spark-typed": f"{_ROWS} of CPU time",
 }
 """Units of the figures whose names don't end in one, such as `_seconds`, `_ms` or `_bytes`."""
+
+
+def _run(name: str, **settings: Any) -> Result:
+    result: Result = import_module(f".{name.replace('-', '_')}", __package__).run(**settings)
+    return result
+
+
+BENCHES: Mapping[str, Callable[..., Result]] = {name: partial(_run, name) for name in UNITS}
+"""Benchmarks by name: each is the function `run` of the module of that name, imported when it is called."""
 
 
 def measured(name: str, **settings: Any) -> Result:

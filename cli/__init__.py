@@ -31,9 +31,10 @@ _EXTRAS = {
 
 app = typer.Typer(
     name="tidemill",
-    help="Follow a database and deliver its transactions, whole and in commit order.",
+    help="Follow a database and deliver whole transactions in commit order.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench, name="bench")
@@ -57,7 +58,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version")
     ] = False,
 ) -> None:
     """Options of every command."""

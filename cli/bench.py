@@ -10,177 +10,207 @@ import typer
 from .. import config
 from .flags import Json
 
-bench = typer.Typer(no_args_is_help=True, help="Measure, each figure beside a yardstick of the same run.")
+bench = typer.Typer(no_args_is_help=True, help="Measure tidemill beside a yardstick in the same run.")
 
 
 @bench.command("actors")
 def bench_actors(as_json: Json = False) -> None:
-    """Tells, asks and 100,000 actors, against pykka.ThreadingActor."""
+    """Measure tells, asks and 100,000 actors, against pykka."""
     _bench("actors", as_json)
 
 
 @bench.command("sorter")
 def bench_sorter(
-    engine: Annotated[str, typer.Option(help="db, unified or memory")] = "db",
-    tables: Annotated[int, typer.Option(min=1)] = 16,
-    events: Annotated[int, typer.Option(min=1)] = 1_000_000,
-    mode: Annotated[str, typer.Option(help="write, fetch, both, latency or tables")] = "both",
-    memory_tier: Annotated[str, typer.Option(help='bytes that stay in memory, as 0 or "64MiB"')] = "64MiB",
+    engine: Annotated[str, typer.Option(help="Sorter: db, unified or memory")] = "db",
+    tables: Annotated[int, typer.Option(min=1, help="Number of tables")] = 16,
+    events: Annotated[int, typer.Option(min=1, help="Number of row changes")] = 1_000_000,
+    mode: Annotated[
+        str, typer.Option(help="Part to measure: write, fetch, both, latency or tables")
+    ] = "both",
+    memory_tier: Annotated[str, typer.Option(help='Maximum size in memory, such as 0 or "64MiB"')] = "64MiB",
     as_json: Json = False,
 ) -> None:
-    """Workload W1 through a sorter, against bare loops over RocksDB."""
+    """Measure a sorter, against bare loops over RocksDB."""
     size = config.parse_bytes(int(memory_tier) if memory_tier.isdigit() else memory_tier, "--memory-tier")
     _bench("sorter", as_json, engine=engine, tables=tables, events=events, mode=mode, memory_tier=size)
 
 
 @bench.command("snapshot")
 def bench_snapshot(as_json: Json = False) -> None:
-    """Four MariaDB tables to Python, against a plain SELECT by pymysql."""
+    """Measure a snapshot of MariaDB, against a plain SELECT."""
     _bench("snapshot", as_json)
 
 
 @bench.command("mysql")
 def bench_mysql(as_json: Json = False) -> None:
-    """MariaDB to Python and to MariaDB, against mysql-replication and mariadb-dump."""
+    """Measure MariaDB to Python and to MariaDB.
+
+    Yardsticks are mysql-replication and mariadb-dump.
+    """
     _bench("mysql", as_json)
 
 
 @bench.command("runs")
 def bench_runs(
-    large_rows: Annotated[int, typer.Option(min=1)] = 100_000,
+    large_rows: Annotated[
+        int, typer.Option(min=1, help="Number of rows written in large transactions")
+    ] = 100_000,
     as_json: Json = False,
 ) -> None:
-    """MariaDB to each kind of sink and to Spark's tasks, natively, against the decoder in Python."""
+    """Measure MariaDB to each kind of sink and to Spark.
+
+    The native decoder is measured against the Python decoder.
+    """
     _bench("runs", as_json, large_rows=large_rows)
 
 
 @bench.command("columns")
 def bench_columns(as_json: Json = False) -> None:
-    """Rows of MariaDB to tuples and Arrow columns natively, against the decoder in Python."""
+    """Measure the native decoder of MariaDB rows.
+
+    The yardstick is the decoder in Python.
+    """
     _bench("columns", as_json)
 
 
 @bench.command("catalog")
 def bench_catalog(
-    tables: Annotated[int, typer.Option(min=1)] = 10_000,
+    tables: Annotated[int, typer.Option(min=1, help="Number of tables")] = 10_000,
     as_json: Json = False,
 ) -> None:
-    """A feed of very many MariaDB tables: start, an ALTER of each, memory, lag, restart."""
+    """Measure a feed with thousands of MariaDB tables.
+
+    Measures start, an ALTER of each table, memory, lag and restart.
+    """
     _bench("catalog", as_json, tables=tables)
 
 
 @bench.command("sink")
 def bench_sink(as_json: Json = False) -> None:
-    """Rows into SQLite, MariaDB and PostgreSQL, and their comparison, against bare drivers."""
+    """Measure SQL targets and diff, against bare drivers."""
     _bench("sink", as_json)
 
 
 @bench.command("encodings")
 def bench_encodings(
-    rows: Annotated[int, typer.Option(min=1)] = 50_000,
+    rows: Annotated[int, typer.Option(min=1, help="Number of rows")] = 50_000,
     as_json: Json = False,
 ) -> None:
-    """Rows to messages of each encoding, against json.dumps of the same dictionaries."""
+    """Measure each message encoding, against json.dumps."""
     _bench("encodings", as_json, rows=rows)
 
 
 @bench.command("kafka")
 def bench_kafka(
-    rows: Annotated[int, typer.Option(min=1)] = 200_000,
-    encoding: Annotated[str, typer.Option(help="one row a message: any but open-protocol")] = "canal-json",
+    rows: Annotated[int, typer.Option(min=1, help="Number of rows")] = 200_000,
+    encoding: Annotated[
+        str, typer.Option(help="Message encoding; any with one row per message")
+    ] = "canal-json",
     as_json: Json = False,
 ) -> None:
-    """Rows into a private Kafka, against a bare loop of its driver with the same messages."""
+    """Measure a Kafka target, against a bare producer loop."""
     _bench("kafka", as_json, rows=rows, encoding=encoding)
 
 
 @bench.command("parquet")
 def bench_parquet(
-    rows: Annotated[int, typer.Option(min=1)] = 4_000_000,
+    rows: Annotated[int, typer.Option(min=1, help="Number of rows")] = 4_000_000,
     as_json: Json = False,
 ) -> None:
-    """MariaDB into Parquet files, against a Python callback and Arrow's writer alone."""
+    """Measure MariaDB to Parquet files.
+
+    Yardsticks are a Python callback and a bare Arrow writer.
+    """
     _bench("parquet", as_json, rows=rows)
 
 
 @bench.command("storage")
 def bench_storage(
-    rows: Annotated[int, typer.Option(min=1)] = 200_000,
+    rows: Annotated[int, typer.Option(min=1, help="Number of rows")] = 200_000,
     as_json: Json = False,
 ) -> None:
-    """Rows into Parquet files of an S3-compatible store, against Arrow's write_table of the same tables."""
+    """Measure Parquet files in S3, against a bare Arrow writer."""
     _bench("storage", as_json, rows=rows)
 
 
 @bench.command("merge")
 def bench_merge(
-    entries: Annotated[int, typer.Option(min=1)] = 200_000,
+    entries: Annotated[int, typer.Option(min=1, help="Number of transactions")] = 200_000,
     as_json: Json = False,
 ) -> None:
-    """The merge queue of several sources, against a barrier at which their threads wait."""
+    """Measure the merge of several sources.
+
+    The yardstick is a barrier at which the sources' threads wait.
+    """
     _bench("merge", as_json, entries=entries)
 
 
 @bench.command("diff")
 def bench_diff(as_json: Json = False) -> None:
-    """Comparison of equal tables, against a plain SELECT of all columns on both sides."""
+    """Measure the diff of equal tables, against a plain SELECT."""
     _bench("diff", as_json)
 
 
 @bench.command("shards")
 def bench_shards(
-    rows: Annotated[int, typer.Option(min=1)] = 100_000,
+    rows: Annotated[int, typer.Option(min=1, help="Number of rows")] = 100_000,
     as_json: Json = False,
 ) -> None:
-    """Twelve shards of MariaDB into one table, against one table, and while a schema change waits."""
+    """Measure twelve MariaDB shards merged into one table.
+
+    The yardstick is a single table.
+    """
     _bench("shards", as_json, rows=rows)
 
 
 @bench.command("puller")
 def bench_puller(as_json: Json = False) -> None:
-    """TiKV's change feed up to a table's writer, against a bare gRPC client."""
+    """Measure the TiKV puller, against a bare gRPC client."""
     _bench("puller", as_json)
 
 
 @bench.command("pump")
 def bench_pump(as_json: Json = False) -> None:
-    """Three pumps to their merged order, against bare gRPC clients."""
+    """Measure the merge of pumps, against bare gRPC clients."""
     _bench("pump", as_json)
 
 
 @bench.command("mount")
 def bench_mount(as_json: Json = False) -> None:
-    """TiDB's rows to Python values, against loops written for one table."""
+    """Measure the decoder of TiDB rows, against bare loops."""
     _bench("mount", as_json)
 
 
 @bench.command("flight")
 def bench_flight(as_json: Json = False) -> None:
-    """A capture's answers, against a plain Arrow Flight server with the same batches."""
+    """Measure a capture, against a bare Arrow Flight server."""
     _bench("flight", as_json)
 
 
 @bench.command("spark")
 def bench_spark(as_json: Json = False) -> None:
-    """A capture's changes into Spark, against the same batches; a table of MariaDB, against Spark's JDBC."""
+    """Measure Spark reads of a capture and of a table.
+
+    Yardsticks are plain batches and Spark's JDBC.
+    """
     _bench("spark", as_json)
 
 
 @bench.command("spark-typed")
 def bench_spark_typed(as_json: Json = False) -> None:
-    """A typed stream of Spark from MariaDB and from a capture, against the same batches from a file."""
+    """Measure typed Spark streams, against batches from a file."""
     _bench("spark-typed", as_json)
 
 
 @bench.command("backfill")
 def bench_backfill(as_json: Json = False) -> None:
-    """MariaDB's rows into sorted files, against the same query by plain pymysql."""
+    """Measure a backfill of MariaDB, against the same query."""
     _bench("backfill", as_json)
 
 
 @bench.command("tikv")
 def bench_tikv(as_json: Json = False) -> None:
-    """TiKV to Python, the whole way, against a bare gRPC client."""
+    """Measure TiKV to Python, against a bare gRPC client."""
     _bench("tikv", as_json)
 
 

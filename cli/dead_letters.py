@@ -21,13 +21,19 @@ if TYPE_CHECKING:
     from ..sink.dead_letters import DeadLetter, DeadLetters
 
 dead_letters = typer.Typer(
-    help="List, apply again or drop changes that targets rejected. The feed may run meanwhile.",
+    help="List, retry or drop changes that a target rejected.",
     no_args_is_help=True,
 )
 
-InTable = Annotated[str | None, typer.Option("--table", help='only of this table, such as "shop.orders"')]
-Number = Annotated[int | None, typer.Option("--id", help="only the letter of this number, or its row")]
-OfSink = Annotated[str | None, typer.Option("--sink", help="only in this sink, by its name")]
+InTable = Annotated[str | None, typer.Option("--table", help='Limit to one table, such as "shop.orders"')]
+Number = Annotated[
+    int | None,
+    typer.Option(
+        "--id",
+        help="Limit to the dead letter with this number; retry and drop take all dead letters of its row",
+    ),
+]
+OfSink = Annotated[str | None, typer.Option("--sink", help="Limit to the sink of this name")]
 
 
 Act: TypeAlias = "Callable[[str, DeadLetters, str | None, int | None, bool], bool]"
@@ -63,7 +69,10 @@ def _command(name: str) -> Callable[[Act], Act]:
 def list_letters(
     owner: str, letters: DeadLetters, table: str | None, number: int | None, as_json: bool
 ) -> bool:
-    """Print dead letters with table, key, operation, commit ts and reason, in order."""
+    """List dead letters in order.
+
+    Prints number, operation, table, key, commit ts and reason of each.
+    """
     for letter in letters.list(table, number):
         say(_json(owner, letter) if as_json else _line(owner, letter))
     return False
@@ -71,7 +80,10 @@ def list_letters(
 
 @_command("retry")
 def retry(owner: str, letters: DeadLetters, table: str | None, number: int | None, as_json: bool) -> bool:
-    """Apply dead letters again, those of a row in order and together; status 1 if some are rejected again."""
+    """Apply dead letters again, row by row and in order.
+
+    The exit status is 1 if the target rejects some of them again.
+    """
     result = letters.retry(table, number)
     if as_json:
         rejected = [{"id": letter.id, "reason": letter.reason} for letter in result.left]
@@ -85,7 +97,10 @@ def retry(owner: str, letters: DeadLetters, table: str | None, number: int | Non
 
 @_command("drop")
 def drop(owner: str, letters: DeadLetters, table: str | None, number: int | None, as_json: bool) -> bool:
-    """Delete dead letters, which are never applied then; without --table and --id all of them."""
+    """Delete dead letters without applying them.
+
+    Deletes all, unless --table or --id limits them.
+    """
     dropped = letters.drop(table, number)
     line = {"sink": owner, "dropped": dropped}
     typer.echo(json.dumps(line) if as_json else f"{owner}: {len(dropped)} dropped")

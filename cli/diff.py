@@ -24,18 +24,22 @@ def diff(
     file: RequiredFile,
     table: Annotated[
         list[str] | None,
-        typer.Option("--table", help="only these of the feed's tables; may be repeated"),
+        typer.Option("--table", help='Limit to these tables of the feed, such as "shop.orders"; repeatable'),
     ] = None,
-    sink: Annotated[str, typer.Option(help="name of the sink, if the feed has several")] = "",
-    rate: Annotated[float, typer.Option(min=0, help="maximum of rows per second; 0: no limit")] = 0,
-    fix: Annotated[Path | None, typer.Option(help="write SQL for the target into this file")] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="repair the target")] = False,
+    sink: Annotated[
+        str, typer.Option(help="Name of the sink to compare; required if the feed has several")
+    ] = "",
+    rate: Annotated[float, typer.Option(min=0, help="Maximum rows read per second; 0: unlimited")] = 0,
+    fix: Annotated[Path | None, typer.Option(help="Write SQL that repairs the target to this file")] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Repair the target directly")] = False,
     name: Name = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Compare the rows of source and target while both run; status 0 if they are equal, 1 if not, 2 after an
-    error."""
+    """Compare the rows of source and target while the feed runs.
+
+    The exit status is 0 if they are equal, 1 if they differ, 2 after an error.
+    """
     if apply and fix is not None:
         raise ConfigError("--fix, --apply: give one of them")
     from ..compare import Difference, open_diff

@@ -25,20 +25,24 @@ if TYPE_CHECKING:
     from ..puller.pump.registry.registry import Registry
     from ..puller.pump.service.options import DrainerOptions
 
-drainer = typer.Typer(
-    help="Pumps and drainers of a TiDB-Binlog cluster, in its registry.", no_args_is_help=True
-)
+drainer = typer.Typer(help="List, pause or close drainers of a TiDB-Binlog cluster.", no_args_is_help=True)
 
-Feed = Annotated[Path | None, typer.Argument(help="feed.toml of the drainer; or give --registry and --id")]
-Id = Annotated[str | None, typer.Option("--id", help="the drainer's id")]
+Feed = Annotated[Path | None, typer.Argument(help="Feed file of the drainer; or use --registry and --id")]
+Id = Annotated[str | None, typer.Option("--id", help="Node id of the drainer; default: from the feed file")]
 RegistryUrl = Annotated[
-    str | None, typer.Option("--registry", help="binlog://pd1:2379,pd2:2379 or sqlite:///file")
+    str | None,
+    typer.Option(
+        "--registry", help="URL of the cluster's registry: binlog://pd1:2379,pd2:2379 or sqlite:///file"
+    ),
 ]
 
 
 @drainer.command("list")
 def list_(feed: Feed = None, registry: RegistryUrl = None, as_json: Json = False) -> None:
-    """Show pumps and drainers with their states, commit timestamps and the age of the last heartbeat."""
+    """List pumps and drainers.
+
+    Prints state, address, maximum commit ts and age of the last heartbeat of each.
+    """
     from ..puller.pump.registry.node import DRAINERS, PUMPS
     from ..puller.pump.registry.registry import nodes
 
@@ -59,13 +63,16 @@ def list_(feed: Feed = None, registry: RegistryUrl = None, as_json: Json = False
 
 @drainer.command()
 def pause(feed: Feed = None, id_: Id = None, registry: RegistryUrl = None) -> None:
-    """Stop a drainer cleanly; its state is then paused, and it goes on when it is started."""
+    """Stop a drainer and mark it paused.
+
+    It continues when it is started again.
+    """
     _act("pause", feed, id_, registry)
 
 
 @drainer.command()
 def close(feed: Feed = None, id_: Id = None, registry: RegistryUrl = None) -> None:
-    """Stop a drainer cleanly, for good: its state is then offline."""
+    """Stop a drainer for good and mark it offline."""
     _act("close", feed, id_, registry)
 
 

@@ -19,7 +19,18 @@ from ..engine.status import StatusFile
 from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
 from ..spark.run.options import SECTION, spark_options
-from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, directory_of, feed_tables
+from .flags import (
+    DataDir,
+    DirectoryFile,
+    FeedFile,
+    Json,
+    Name,
+    Sinks,
+    Source,
+    Tables,
+    directory_of,
+    feed_tables,
+)
 from .say import say
 from .spark import Directory, Master, Settings, settings_of_spark
 
@@ -43,31 +54,46 @@ def run(
     data_dir: DataDir = None,
     until: Annotated[
         str | None,
-        typer.Option(help='end at this position, or "now" for the source\'s end at the start; else run on'),
+        typer.Option(
+            help='Stop at this position; "now": the source\'s present end; default: run until stopped'
+        ),
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="local, or spark: rows are loaded and followed by tasks")
+        str, typer.Option(help="Engine: local (this process) or spark (parallel Spark tasks)")
     ] = "local",
     master: Master = None,
     partitions: Annotated[
-        int | None, typer.Option(help="Spark's tasks side by side; 1 keeps transactions whole")
+        int | None,
+        typer.Option(help="Number of parallel Spark tasks; 1, the default, keeps transactions whole"),
     ] = None,
     trigger: Annotated[
-        str | None, typer.Option(help='a batch of Spark so often, as "10 seconds"; else one after the other')
+        str | None,
+        typer.Option(
+            help='Micro-batch interval, such as "10 seconds"; default: start the next batch at once'
+        ),
     ] = None,
     directory: Directory = None,
     capture: Annotated[
-        list[str] | None, typer.Option(help="host:port of captures that Spark's tasks ask; may be repeated")
+        list[str] | None,
+        typer.Option(help="Address (host:port) of a capture that Spark tasks read from; repeatable"),
     ] = None,
-    capture_token_file: Annotated[Path | None, typer.Option(help="what captures are shown")] = None,
+    capture_token_file: Annotated[
+        Path | None, typer.Option(help="File with the bearer token for captures")
+    ] = None,
     capture_tls: Annotated[
-        bool | None, typer.Option("--capture-tls", help="captures show a certificate")
+        bool | None, typer.Option("--capture-tls", help="Connect to captures over TLS")
     ] = None,
-    capture_ca_file: Annotated[Path | None, typer.Option(help="PEM, who signed it")] = None,
+    capture_ca_file: Annotated[
+        Path | None,
+        typer.Option(help="PEM file of the CA that signed the captures' certificates; implies --capture-tls"),
+    ] = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Run a feed until it is stopped (Ctrl-C), fails, or reaches --until."""
+    """Run a feed until it fails, is stopped or reaches --until.
+
+    Ctrl-C stops it and saves its checkpoint.
+    """
     found = feed_tables(file, source, sink, table, name, data_dir)
     if until is not None:
         found["until"] = until
@@ -124,14 +150,14 @@ def run_local(found: dict[str, Any], as_json: bool) -> None:
 
 
 def status(
-    file: FeedFile = None,
+    file: DirectoryFile = None,
     data_dir: DataDir = None,
     as_json: Json = False,
     prometheus: Annotated[
-        bool, typer.Option("--prometheus", help="metrics as Prometheus reads them")
+        bool, typer.Option("--prometheus", help="Print metrics in the Prometheus text format")
     ] = False,
 ) -> None:
-    """Print the state of a feed, running or not."""
+    """Show the status of a feed, running or not."""
     found = StatusFile(directory_of(file, data_dir)).load()
     if prometheus:
         typer.echo(metrics_text(found))
@@ -143,8 +169,11 @@ def status(
         raise typer.Exit(1)
 
 
-def explain(file: FeedFile = None, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Say why a feed is slow or stuck: what waits on what, and since when."""
+def explain(file: DirectoryFile = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Explain why a feed is slow or stuck.
+
+    Prints which stage waits for which, and since when.
+    """
     found = StatusFile(directory_of(file, data_dir)).load()
     lines = explanation(found, found.waits)
     if as_json:
@@ -162,7 +191,10 @@ def check(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Connect, verify rights and settings, show which tables match. Changes nothing."""
+    """Check connections, privileges and settings of a feed.
+
+    Also lists the tables that match. Nothing is changed.
+    """
     from ..engine.options import feed_options
     from ..engine.preflight import check_feed
 

@@ -10,18 +10,31 @@ import typer
 from .. import config
 from ..errors import ConfigError
 
-RequiredFile = Annotated[Path, typer.Argument(help="feed.toml")]
-FeedFile = Annotated[Path | None, typer.Argument(help="feed.toml; or give --source, --sink and --table")]
+RequiredFile = Annotated[Path, typer.Argument(metavar="FEED.TOML", help="Feed file")]
+FeedFile = Annotated[
+    Path | None,
+    typer.Argument(metavar="FEED.TOML", help="Feed file; or use flags such as --source and --table"),
+]
+DirectoryFile = Annotated[
+    Path | None, typer.Argument(metavar="FEED.TOML", help="Feed file; or use --data-dir")
+]
 Source = Annotated[
-    str | None, typer.Option(help="mysql://user:password@host:port or tikv://pd1:2379,pd2:2379")
+    str | None,
+    typer.Option(help="Source URL, such as mysql://user:password@host:port or tikv://pd1:2379,pd2:2379"),
 ]
-Sinks = Annotated[list[str] | None, typer.Option("--sink", help="target URL; may be repeated")]
+Sinks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sink", help="Target URL, such as mysql://user:password@host/ or kafka://host:9092; repeatable"
+    ),
+]
 Tables = Annotated[
-    list[str] | None, typer.Option("--table", help='pattern such as "shop.*"; may be repeated')
+    list[str] | None,
+    typer.Option("--table", help='Pattern of tables to follow, such as "shop.*"; repeatable'),
 ]
-Name = Annotated[str | None, typer.Option(help="the feed's name: checkpoints are kept under it")]
-DataDir = Annotated[Path | None, typer.Option(help="where status, checkpoints and scratch files go")]
-Json = Annotated[bool, typer.Option("--json", help="one JSON object a line, for machines")]
+Name = Annotated[str | None, typer.Option(help="Name of the feed, under which checkpoints are stored")]
+DataDir = Annotated[Path | None, typer.Option(help="Directory for status, checkpoints and scratch files")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line")]
 
 
 def feed_tables(

@@ -20,7 +20,10 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def locks(file: RequiredFile, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """List the schema changes of merged tables that wait for shards, as of the feed's last status."""
+    """List schema changes that wait for other shards.
+
+    Shows merged tables, as of the feed's last status.
+    """
     found = find_locks(directory_of(file, data_dir))
     if as_json:
         typer.echo(msgspec.json.encode(found))
@@ -42,18 +45,31 @@ def locks(file: RequiredFile, data_dir: DataDir = None, as_json: Json = False) -
 
 def unlock(
     file: RequiredFile,
-    lock: Annotated[str, typer.Argument(help="the lock, as tidemill locks shows it")],
+    lock: Annotated[str, typer.Argument(help="Id of the lock, as printed by `tidemill locks`")],
     owner: Annotated[
-        str, typer.Option(help="shard, or feed, whose statement is executed; default: the owner")
+        str, typer.Option(help="Shard or feed whose statement is executed; default: the lock's owner")
     ] = "",
-    skip: Annotated[bool, typer.Option("--skip/--exec", help="don't execute it: the target has it")] = False,
+    skip: Annotated[
+        bool,
+        typer.Option(
+            "--skip/--exec", help="Skip the statement (the target already has the change), or execute it"
+        ),
+    ] = False,
     force_remove: Annotated[
-        str, typer.Option(metavar="FEED", help="no feed waits for this one any more; it has left for good")
+        str,
+        typer.Option(
+            metavar="FEED", help="Remove a feed that is gone for good; other feeds stop waiting for it"
+        ),
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would happen")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be done; change nothing")
+    ] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Resolve a schema change although some shards haven't made it; the feed does it when it runs."""
+    """Resolve a schema change that waits for other shards.
+
+    Takes effect while the feed runs, or when it runs next.
+    """
     action = "skip" if skip else "exec"
     for sentence in request_unlock(
         directory_of(file, data_dir),

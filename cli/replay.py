@@ -32,25 +32,41 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def replay(
-    what: Annotated[Path, typer.Argument(help="feed.toml, whose sink has a relay; or a relay's directory")],
+    what: Annotated[
+        Path,
+        typer.Argument(metavar="FEED.TOML|DIRECTORY", help="Feed file with a relay, or directory of a relay"),
+    ],
     sink: Annotated[
-        str | None, typer.Option(help="the sink's name in feed.toml; with a directory, the target's URL")
+        str | None, typer.Option(help="With a feed file: name of its sink; with a directory: target URL")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="with a directory: name by which the target has its checkpoint")
+        str | None,
+        typer.Option(help="With a directory: name of the checkpoint in the target; default: replay"),
     ] = None,
     table: Tables = None,
     at: Annotated[
-        int | None, typer.Option(min=0, help="ts as of which a target without a checkpoint has the rows")
+        int | None,
+        typer.Option(
+            min=0,
+            help="Commit ts that a target without a checkpoint is at; default: the start of the relay",
+        ),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(help='last commit ts, or time such as "2026-11-23 10:00:00" (UTC)')
+        str | None,
+        typer.Option(
+            help='Last commit ts or time (UTC) to apply, such as "2026-11-23 10:00:00"; default: all'
+        ),
     ] = None,
     data_dir: DataDir = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what there is to apply")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be applied; change nothing")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Apply a relay to a target without its source, from the target's checkpoint on."""
+    """Apply the changes in a relay to a target.
+
+    Starts at the target's checkpoint, and needs no source.
+    """
     from ..engine.replay import Replay
     from ..routing import TableFilter
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 LoadAgain = Annotated[
     list[str] | None,
-    typer.Option(
-        "--resnapshot", help="table to load again, such as \"shop.orders\", or '*' for all; repeatable"
-    ),
+    typer.Option("--resnapshot", help="Table to load again, such as \"shop.orders\", or '*'; repeatable"),
 ]
 Skip = Annotated[
     list[str] | None,
-    typer.Option("--skip-ddl", help="position of a schema change that isn't applied; may be repeated"),
+    typer.Option(
+        "--skip-ddl", help="Position of a schema change to skip, as in the feed's error; repeatable"
+    ),
 ]
 
 
@@ -37,12 +37,15 @@ def add_commands(app: typer.Typer) -> None:
 def snapshot(
     file: RequiredFile,
     table: Annotated[
-        list[str], typer.Argument(help="tables to load again, such as \"shop.orders\", or '*' for all")
+        list[str], typer.Argument(help="Tables to load again, such as \"shop.orders\", or '*' for all")
     ],
     name: Name = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Load single tables again, in every sink of a feed; one that isn't running does it when it runs."""
+    """Load tables again, in all sinks of a feed.
+
+    Takes effect while the feed runs, or when it runs next.
+    """
     from ..engine.options import feed_options
 
     options = feed_options(feed_tables(file, None, None, None, name, data_dir))
@@ -61,7 +64,10 @@ def resume(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Run a feed that a schema change has stopped, past that change."""
+    """Continue a feed that stopped at a schema change.
+
+    Skips the change, or loads its table again.
+    """
     if not skip_ddl and not resnapshot:
         raise ConfigError(
             "resume: --skip-ddl POSITION or --resnapshot TABLE is missing; without, use tidemill run"

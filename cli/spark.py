@@ -28,14 +28,19 @@ if TYPE_CHECKING:
     from ..store.plan import Outcome
 
 Master = Annotated[
-    str | None, typer.Option(help="Spark's master: local[2], the default, spark://host:7077, yarn, ...")
+    str | None, typer.Option(help="Spark master, such as spark://host:7077 or yarn; default: local[2]")
 ]
 Directory = Annotated[
-    Path | None, typer.Option(help="for rows that Spark loads; shared by the driver and all executors")
+    Path | None,
+    typer.Option(
+        help="Directory for loaded rows, shared by driver and executors; default: DATA_DIR/backfill"
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--config", help="a setting of Spark, as spark.executor.memory=2g; may be repeated"),
+    typer.Option(
+        "--config", metavar="NAME=VALUE", help="Spark setting, such as spark.executor.memory=2g; repeatable"
+    ),
 ]
 
 
@@ -50,15 +55,33 @@ def capture(
     table: Tables = None,
     name: Name = None,
     data_dir: DataDir = None,
-    listen: Annotated[str | None, typer.Option(help="host:port; without a token a loopback one")] = None,
-    token_file: Annotated[Path | None, typer.Option(help="whoever asks must send what is in it")] = None,
-    tls_cert: Annotated[Path | None, typer.Option(help="PEM, with --tls-key")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="PEM, with --tls-cert")] = None,
-    memory_bytes: Annotated[str | None, typer.Option(help='kept in memory, as "64MiB"')] = None,
-    disk_bytes: Annotated[str | None, typer.Option(help='and then on disk, as "4GiB"')] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            help="Address to listen on; default: 127.0.0.1:8815. Only loopback works without token and TLS"
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the bearer token that clients must send")
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="PEM file of the server's certificate; requires --tls-key")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="PEM file of the certificate's key; requires --tls-cert")
+    ] = None,
+    memory_bytes: Annotated[
+        str | None, typer.Option(help='Maximum size of changes in memory; default: "64MiB"')
+    ] = None,
+    disk_bytes: Annotated[
+        str | None, typer.Option(help='Maximum size of changes on disk; default: "4GiB"')
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Keep a source's changes for Spark's tasks, and for any other client of Arrow Flight."""
+    """Serve a source's changes over Arrow Flight.
+
+    Clients are Spark tasks (`tidemill run --capture`) and any other program that speaks Arrow Flight.
+    """
     try:
         from ..spark.capture.capture import serve
         from ..spark.capture.options import capture_options
@@ -91,12 +114,17 @@ def backfill(
     data_dir: DataDir = None,
     directory: Directory = None,
     master: Master = None,
-    chunk_rows: Annotated[int | None, typer.Option(help="rows of a chunk, about: 100,000")] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="keep the files once the sinks are loaded")] = False,
+    chunk_rows: Annotated[
+        int | None, typer.Option(help="Approximate number of rows per chunk; default: 100000")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the files after the sinks are loaded")] = False,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Load a feed's sinks by Spark, chunks side by side; `run` goes on from there."""
+    """Load a feed's sinks with parallel Spark tasks.
+
+    `run` continues from the position that was loaded.
+    """
     try:
         from ..spark.backfill.run import run
     except ImportError as error:
@@ -107,16 +135,21 @@ def backfill(
 
 
 def analyze(
-    file: Annotated[Path | None, typer.Argument(help="feed.toml, whose store it is")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FEED.TOML", help="Feed file; or use --data-dir or --archive")
+    ] = None,
     name: Name = None,
     data_dir: DataDir = None,
-    archive: Annotated[Path | None, typer.Option(help="an archive of Parquet files, too")] = None,
-    page: Annotated[Path, typer.Option(help="the page with the pictures")] = Path("tidemill.html"),
-    plan: Annotated[Path | None, typer.Option(help="what to compact first, for `compact`")] = None,
+    archive: Annotated[Path | None, typer.Option(help="Directory of Parquet files written by a feed")] = None,
+    page: Annotated[Path, typer.Option(help="HTML file to write the report to")] = Path("tidemill.html"),
+    plan: Annotated[Path | None, typer.Option(help="File to write a plan for `tidemill compact` to")] = None,
     master: Master = None,
     settings: Settings = None,
 ) -> None:
-    """Look at what a feed's store and an archive hold: live, dead, overlapping, hot; changes nothing."""
+    """Report what a feed's store or an archive holds.
+
+    The report shows live, dead, overlapping and hot data. Nothing is changed.
+    """
     from ..spark.analytics.analyze import analysis
 
     feed = None if file is None and data_dir is None else _feed_store(file, name, data_dir)
@@ -138,22 +171,29 @@ def analyze(
 
 
 def compact(
-    file: Annotated[Path | None, typer.Argument(help="feed.toml, whose store it is")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FEED.TOML", help="Feed file; or use --data-dir or --archive")
+    ] = None,
     name: Name = None,
     data_dir: DataDir = None,
-    plan: Annotated[Path | None, typer.Option(help="for a running feed's store; `analyze` makes one")] = None,
-    page: Annotated[
-        Path | None, typer.Option(help="with --plan: the page of the state after; measures before and after")
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="Plan for a running feed's store, written by `tidemill analyze --plan`"),
     ] = None,
-    archive: Annotated[Path | None, typer.Option(help="an archive of Parquet files")] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="With --plan: HTML file to write a report to, with figures from before and after"),
+    ] = None,
+    archive: Annotated[Path | None, typer.Option(help="Directory of Parquet files to compact")] = None,
     up_to: Annotated[
-        int, typer.Option(help="with --archive: the commit ts up to which only a key's latest row stays")
+        int,
+        typer.Option(help="With --archive: commit ts up to which only the latest row of each key is kept"),
     ] = 0,
     master: Master = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Compact a running feed's store by a plan, or an archive up to a ts."""
+    """Compact a running feed's store, or an archive."""
     if (plan is None) == (archive is None):
         raise ConfigError("compact: give --plan, for a running feed's store, or --archive with --up-to")
     if page is not None and plan is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from base64 import b64decode, b64encode
 from datetime import UTC, datetime
@@ -19,26 +18,18 @@ from ..events import (
     Checkpoint,
     Owner,
     SnapshotProgress,
-    SparkBatch,
-    SparkQuery,
     TablePosition,
     TableProgress,
     physical_ms,
 )
 
 VERSION: Final = 2
-"""The version that is written; all versions from 1 on can be read."""
-PACKED_VERSION: Final = 3
-"""The version that is written while many tables are loaded: their progress is compressed. A checkpoint is
-written once or twice for each table, and a server logs the row before and after."""
+"""Version of the format, the only one that is read."""
 PACKED_TABLES: Final = 200
-"""Number of tables above which their progress is compressed."""
+"""Number of tables above which their progress is compressed: a checkpoint is written once or twice for each
+table, and a server logs the row before and after."""
 _MAX_PACKED_BYTES: Final = 1 << 30
 """Maximum size of an uncompressed progress."""
-_OWNED: Final = re.compile(r"engine spark, (\d+) partitions, of (.*)")
-"""The source in a checkpoint of version 1 whose target Spark writes."""
-_BATCH: Final = re.compile(r"batch (\d+) of (\S+)")
-"""The position in a checkpoint of version 1 that a task of Spark wrote."""
 _WHOLE: Final = "whole"
 _STALE: Final = "stale"
 _PENDING: Final = "pending"
@@ -49,7 +40,7 @@ def encode_checkpoint(checkpoint: Checkpoint, length: int = 0) -> str:
     loading = _loading_to_json(checkpoint.loading)
     is_packed = loading is not None and len(loading) > PACKED_TABLES
     document: dict[str, Any] = {
-        "version": PACKED_VERSION if is_packed else VERSION,
+        "version": VERSION,
         "ts": checkpoint.ts,
         "time": _moment(checkpoint.ts),
         "position": checkpoint.position,
@@ -73,16 +64,14 @@ def decode_checkpoint(text: str, where: str) -> tuple[Checkpoint, int]:
         version = document["version"]
     except (ValueError, KeyError, AttributeError, TypeError):
         raise CheckpointError(_damaged(where, "it is incomplete")) from None
-    if version not in range(1, PACKED_VERSION + 1):
+    if version != VERSION:
         raise CheckpointError(
-            f"{where} holds a checkpoint of version {version!r}; this tidemill reads versions 1 to "
-            f"{PACKED_VERSION}: run the tidemill that wrote it"
+            f"{where} holds a checkpoint of version {version!r}; this tidemill reads version {VERSION}: "
+            "run the tidemill that wrote it"
         )
     if checksum != _checksum(document):
         raise CheckpointError(_damaged(where, "its checksum doesn't match"))
-    if version == 1:
-        _upgrade(document)
-    if version == PACKED_VERSION:
+    if isinstance(document["loading"], str):
         document["loading"] = _unpacked(document["loading"])
     checkpoint = Checkpoint(
         document["ts"],
@@ -94,16 +83,6 @@ def decode_checkpoint(text: str, where: str) -> tuple[Checkpoint, int]:
         document.get("stages", {}),
     )
     return checkpoint, document.get("length", 0)
-
-
-def _upgrade(document: dict[str, Any]) -> None:
-    """Make a document of version 1, whose owner is part of its source or position, one of version 2."""
-    owner: Owner | None = None
-    if owned := _OWNED.fullmatch(document["source"]):
-        owner, document["source"] = SparkQuery(int(owned[1])), owned[2]
-    elif batch := _BATCH.fullmatch(document["position"]):
-        owner = SparkBatch(batch[2], int(batch[1]))
-    document |= {"version": VERSION, "owner": msgspec.to_builtins(owner), "tables": {}}
 
 
 def _damaged(where: str, why: str) -> str:

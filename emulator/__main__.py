@@ -16,10 +16,19 @@ from .cluster import Cluster
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="tidemill.emulator", description=__doc__)
-    parser.add_argument("--stores", type=int, default=3, help="TiKV stores (3)")
-    parser.add_argument("--pd-members", type=int, default=1, help="PD servers (1)")
-    parser.add_argument("--port", type=int, default=0, help="of the first PD server; 0 takes a free one (0)")
-    parser.add_argument("--tick-seconds", type=float, default=0.2, help="between two resolved ts (0.2)")
+    parser.add_argument("--stores", type=int, default=3, help="number of TiKV stores (default: %(default)s)")
+    parser.add_argument(
+        "--pd-members", type=int, default=1, help="number of PD servers (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--port", type=int, default=0, help="port of the first PD server; 0 (default): any free port"
+    )
+    parser.add_argument(
+        "--tick-seconds",
+        type=float,
+        default=0.2,
+        help="interval between resolved ts, in seconds (default: %(default)s)",
+    )
     chosen = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _leave)
     with Cluster(

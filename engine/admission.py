@@ -15,7 +15,7 @@ from ..errors import TidemillError
 from ..events import REST, Checkpoint
 from ..sources.kind import SourceContext
 from ..sources.source import Source, SourceInfo
-from .beginning import adopted, beginning
+from .beginning import beginning, continued_identity
 from .merge import check_merge
 from .options import FeedOptions, open_source, source_context
 from .patterns import check_patterns, reject_unmatched
@@ -64,9 +64,9 @@ def _tried(
     try:
         if renews:
             reject_unrenewable(options)
-        identity, checkpoints = adopted(source, present, found, renews=renews)
+        identity = continued_identity(source, present, found, renews=renews)
         if not renews:
-            begins = beginning(options, source, present, identity, checkpoints)
+            begins = beginning(options, source, present, identity, found)
             start = begins.start and _of(begins.start, identity)
             placed = [_of(at, identity) for at in begins.placed]
     except TidemillError as error:

@@ -29,20 +29,19 @@ class Beginning(Struct, frozen=True):
         return [at for at in self.checkpoints.values() if at is not None and at.position]
 
 
-def adopted(
-    source: Source, present: SourceInfo, found: Mapping[str, Checkpoint | None], *, renews: bool = False
-) -> tuple[str, dict[str, Checkpoint | None]]:
-    """Return the source's identity for these checkpoints, and them with the present names of tables.
+def continued_identity(
+    source: Source, present: SourceInfo, checkpoints: Mapping[str, Checkpoint | None], *, renews: bool = False
+) -> str:
+    """Return the identity of the source in these checkpoints, which a replica of it keeps.
 
-    With `renews`, their positions don't matter. Raises CheckpointError if one can't be continued.
+    With `renews`, positions don't matter. Raises CheckpointError if a checkpoint can't be continued.
     """
-    checkpoints = {name: None if at is None else present.adopts(at) for name, at in found.items()}
     identity = present.source
     for name, at in checkpoints.items():
         if at is not None:
             _reject_foreign(source, replace(present, source=identity), name, at, renews=renews)
-            identity = at.source or identity  # a replica of it keeps the identity
-    return identity, checkpoints
+            identity = at.source or identity
+    return identity
 
 
 def beginning(

@@ -30,7 +30,7 @@ from ..sink import (
 from ..sorter import open_sorter
 from ..sources.source import Renewable, Source, SourceInfo, StartContext
 from .abandoned import AbandonedSink
-from .beginning import adopted, beginning, named_sources
+from .beginning import beginning, continued_identity, named_sources
 from .chains import Chains
 from .coordination import Coordination
 from .coordinator import Coordinator, Course
@@ -141,7 +141,7 @@ class Pipeline:
         with step("source", self._source.address):
             there = self._source.look()
         self._names = named_sources(options, there)
-        identity, found = adopted(self._source, there, found, renews=self._renews)
+        identity = continued_identity(self._source, there, found, renews=self._renews)
         if self._renews:
             source = cast("Renewable", self._source)
             renew(options, source, sinks, found, there.source, clock.time())

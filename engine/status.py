@@ -131,7 +131,7 @@ class FeedStatus(Struct, frozen=True):
     backfill: BackfillProgress | None = None
     waits: list[Wait] = []
     decoder: str = ""
-    """ "native", or "python" with the reason; empty in the status of an older version."""
+    """ "native", or "python" with the reason; empty before the source is known."""
     locks: list[LockStatus] = []
     """Schema changes of merged tables that wait for shards."""
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from .ghost_stage import GhostStage as GhostStage
     from .membership import ClaimedElsewhere as ClaimedElsewhere
     from .membership import Membership as Membership
-    from .merged_tables import known_shards as known_shards
     from .merged_tables import merged_states as merged_states
     from .options import RouteOptions as RouteOptions
     from .options import ShardingOptions as ShardingOptions
@@ -41,7 +40,6 @@ _NAMES = Names(
         "SharedLocks": ".shared_locks",
         "Unlock": ".unlock",
         "adopted_tables": ".adopted",
-        "known_shards": ".merged_tables",
         "merged_states": ".merged_tables",
         "plan_unlock": ".unlock",
         "sharding_options": ".options",

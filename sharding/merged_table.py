@@ -59,15 +59,12 @@ class MergedTable:
         made.number = state.number
         for shard in state.shards:
             made._group(shard).shards.add(shard)
-        # An earlier version wrote the shards' full names, and refused equal ones.
-        names = {shard.full_name: shard.origin_name for shard in state.shards}
-        made._owed = {names.get(name, name): owed for name, owed in state.owed.items()}
-        made._dropped = {names.get(name, name): dropped for name, dropped in state.dropped.items()}
-        definitions = {names.get(name, name): table for name, table in state.definitions.items()}
+        made._owed = dict(state.owed)
+        made._dropped = dict(state.dropped)
         made._definitions = {
-            shard: definitions[shard.origin_name]
+            shard: state.definitions[shard.origin_name]
             for shard in state.shards
-            if shard.origin_name in definitions
+            if shard.origin_name in state.definitions
         }
         return made
 

@@ -11,7 +11,6 @@ from ..errors import SinkError
 from ..events import Checkpoint, Ddl, Table, TableName
 from .merged_table import MergedState, MergedTable
 from .route import Route
-from .shard import Shard
 
 _KEY = "merged "
 """Beginning of the keys of merged tables in a checkpoint."""
@@ -59,11 +58,6 @@ class MergedTables:
                 "it: load everything into an empty target"
             )
         return merged
-
-
-def known_shards(states: Mapping[str, str]) -> list[Shard]:
-    """Return the shards of all merged tables in a checkpoint's states."""
-    return [shard for merged in MergedTables("", states) for shard in merged.shards]
 
 
 def merged_states(states: Mapping[str, str], feed: str = "") -> dict[TableName, MergedTable]:

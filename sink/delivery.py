@@ -137,7 +137,7 @@ class Delivery:
         self._kept: list[Batch] = []  # not durable yet, in order; the first `_written` are written
         self._kept_rows: list[int] = []  # number of rows of each
         self._written = 0
-        self._flushed = 0  # so many of them are flushed, by a sink that doesn't wait
+        self._flushed = 0  # number of flushed batches, for a sink that doesn't wait
         self._progress: Callable[[], Checkpoint | None] | None = getattr(sink, "progress", None)
         self._complete = True  # True if `_kept` has all batches that aren't durable
         self._unflushed_rows = 0

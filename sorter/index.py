@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .run import Place, Run
+from .run import BlockLocation, Run
 
 
 class Index:
@@ -19,7 +19,7 @@ class Index:
         self.memory_bytes = 0
         """Bytes that the runs would take in memory."""
 
-    def add(self, run: Run, place: Place) -> None:
+    def add(self, run: Run, place: BlockLocation) -> None:
         run.place = place
         window = place.window
         self._runs.setdefault(window, {})[run] = None

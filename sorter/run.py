@@ -11,7 +11,7 @@ from ..events import KvChange, Ts
 from .table import Table
 
 
-class Place(msgspec.Struct, frozen=True):
+class BlockLocation(msgspec.Struct, frozen=True):
     """Where a run is on disk: the keys from `lower` to `upper`, both included, of a generation; in a file
     both are the offset."""
 
@@ -73,7 +73,7 @@ class Run:
         """Bytes that the changes take in memory."""
         self.changes: list[KvChange] | None = changes
         """None once they are taken, or kept elsewhere: in `place`, or in `replacements`."""
-        self.place: Place | None = None
+        self.place: BlockLocation | None = None
         self.replacements: list[Run] | None = None
         """The runs that this one was merged into, shared with the others that were."""
         self.flushing = False

@@ -12,7 +12,7 @@ from ..events import KvChange, Ts
 from .cut import cut_sorted
 from .index import Index
 from .order import sort_owned
-from .run import Owners, Place, Run, join_runs, without_removed
+from .run import BlockLocation, Owners, Run, join_runs, without_removed
 
 OVERLAPPING: Final = 8
 """Number of runs of about 1 MiB that may overlap without being sorted first."""
@@ -129,7 +129,7 @@ class Tier:
             run.replacements.clear()
             return replacements
 
-    def stored(self, run: Run, place: Place) -> None:
+    def stored(self, run: Run, place: BlockLocation) -> None:
         """Note that the run is on disk."""
         with self._lock:
             self._let_go(run)
@@ -137,7 +137,7 @@ class Tier:
             if not all(table.removed for table in run.tables):
                 self._index.add(run, place)
 
-    def moved(self, run: Run, place: Place) -> None:
+    def moved(self, run: Run, place: BlockLocation) -> None:
         """Note the run's new place, unless it was read meanwhile."""
         with self._lock:
             if run.place is not None:
@@ -149,7 +149,7 @@ class Tier:
         with self._lock:
             return self._index.live_bytes(window)
 
-    def runs_in(self, window: Any) -> list[tuple[Run, Place]]:
+    def runs_in(self, window: Any) -> list[tuple[Run, BlockLocation]]:
         """Return the runs of a generation that are still to be read."""
         with self._lock:
             return [(run, run.place) for run in self._index.runs(window) if run.place is not None]

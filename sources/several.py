@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -108,7 +107,7 @@ class Several:
         self._system: ActorSystem | None = None
 
     def look(self) -> SourceInfo:
-        tables: dict[str, list[tuple[str, str]]] = {}
+        tables: list[tuple[str, str]] = []
         for member in self._members:
             try:
                 found = member.source.look()
@@ -118,13 +117,12 @@ class Several:
                 raise ConfigError(f"{member.stage}: {no_table_matches(unmatched, found.tables)}")
             self._identities[member.name] = found.source
             self._ends[member.name] = found.end
-            tables[member.name] = [table for table in found.tables if member.tables.matches(*table)]
+            tables += [table for table in found.tables if member.tables.matches(*table)]
         return SourceInfo(
             identity_of(self._identities),
             encode_positions(self._ends),
-            [table for each in tables.values() for table in each],
+            tables,
             tuple(self._names),
-            adopts=partial(self._table_names.adopted, tables=tables),
         )
 
     @contextmanager

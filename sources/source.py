@@ -32,9 +32,6 @@ class SourceInfo(Struct, frozen=True):
     """Names of several sources, each at the index of its lane; empty for a feed's only one."""
     continues: Callable[[Checkpoint], bool] = lambda _: False
     """True if a checkpoint of another identity can be resumed here, as the source has the same history."""
-    adopts: Callable[[Checkpoint], Checkpoint] = lambda at: at
-    """Returns a checkpoint of an earlier version with the origin names that tables have now. Raises
-    CheckpointError."""
 
 
 class StartContext(Struct, frozen=True):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
-from ..errors import CheckpointError
-from ..events import REST, Checkpoint, Ddl, Item, SnapshotProgress, origin_name, source_and_table
-from ..sharding import known_shards
+from ..events import REST, Ddl, Item, SnapshotProgress, origin_name, source_and_table
 
 
 class TableNames:
@@ -35,34 +33,3 @@ class TableNames:
             return loading
         named = [(*source_and_table(name, self.sources), progress) for name, progress in loading.items()]
         return {name: progress for one, name, progress in named if one == source or name == REST}
-
-    def adopted(self, at: Checkpoint, tables: Mapping[str, Sequence[tuple[str, str]]]) -> Checkpoint:
-        """Return a checkpoint of an earlier version, which has names in sources, with origin names.
-
-        `tables` has each source's present tables. Raises CheckpointError if the source of one isn't known.
-        """
-        if not self.sources:
-            return at
-        owners: dict[str, set[str]] = {}
-        for source, names in tables.items():
-            for schema, table in names:
-                owners.setdefault(f"{schema}.{table}", set()).add(source)
-        owners |= {shard.full_name: {shard.source} for shard in known_shards(at.stages)}
-
-        def adopted(name: str) -> str:
-            if name == REST or source_and_table(name, self.sources)[0]:
-                return name
-            found = owners.get(name, set()).copy()
-            if len(found) != 1:
-                raise CheckpointError(
-                    f"table {name} of the checkpoint is in {len(found)} of the sources "
-                    f"{', '.join(self.sources)}, so its rows can't be told apart: begin with an empty target"
-                )
-            return origin_name(found.pop(), name)
-
-        loading = at.loading
-        return replace(
-            at,
-            loading=loading and {adopted(name): progress for name, progress in loading.items()},
-            tables={adopted(name): position for name, position in at.tables.items()},
-        )

@@ -44,7 +44,7 @@ class _Layout(msgspec.Struct, frozen=True, array_like=True):
     chunk: Chunk | None = None
     """Set if the rows are part of a snapshot and keep their source's bytes."""
     form: int = 0
-    """Form of snapshot rows of MySQL and MariaDB: _BINARY, or 0 for text, as earlier versions read."""
+    """Form of snapshot rows of MySQL and MariaDB, _BINARY; 0 if there are none."""
 
 
 _read_layout = msgspec.msgpack.Decoder(_Layout).decode
@@ -207,7 +207,7 @@ class Layouts:
         if chunk is None:
             return RowBytes(source, what)
         if layout.form != _BINARY:
-            raise SourceError("rows of a snapshot that an earlier version read: read the snapshot again")
+            raise SourceError(f"rows of a snapshot have form {layout.form}, not {_BINARY}: read them again")
         return ResultBytes(source, self._decoder(layout.described, lambda: ResultRowsDecoder(what)), chunk)
 
     def _decoder(self, described: msgspec.Raw, make: Callable[[], Any]) -> Any:

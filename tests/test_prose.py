@@ -1,4 +1,4 @@
-"""Docstrings, comments and documents avoid the words and shapes below, which hide their meaning."""
+"""Docstrings, comments, help texts and documents avoid the shapes below, which hide their meaning."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import subprocess
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from tidemill.cli import app
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,7 +40,7 @@ SHAPES = {
         "name them: 'Tables that …'",
     ),
     "begins with so long": (
-        r"^So (long|many|much)\b",
+        r"^So (long|many|much|often)\b",
         "name the quantity: 'Timeout …', 'Maximum number of …'",
     ),
     "begins with whether": (
@@ -83,8 +87,13 @@ def likely_comments(source: str) -> Iterator[str]:
 
 
 def python_texts(source: str) -> Iterator[tuple[int, str]]:
-    """Yield line number and text of each docstring and comment block; field docstrings are included."""
-    for node in statements(ast.parse(source)):
+    """Yield line number and text of each docstring, field docstring, help text and comment block."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree) if "help=" in source else ():
+        match node:
+            case ast.keyword("help", ast.Constant(str(text))):
+                yield node.lineno, text[:1].upper() + text[1:]
+    for node in statements(tree):
         match node:
             case ast.Expr(ast.Constant(str(text))):
                 yield node.lineno, " ".join(text.split())
@@ -144,6 +153,7 @@ def test_docstrings_comments_and_documents_have_no_odd_shapes():
     ("path", "source", "shape"),
     [
         ("a.py", '"""What is written."""', "begins with a relative clause"),
+        ("a.py", 'Option(help="what captures are shown")', "begins with a relative clause"),
         ("a.py", 'x = 1\n"""Of a region, its rows."""', "begins with a genitive"),
         ("a.py", 'x = 1\n"""Those that are read."""', "begins with those"),
         ("a.py", 'x = 1\n"""So long it waits."""', "begins with so long"),
@@ -161,3 +171,29 @@ def test_each_shape_is_found(path, source, shape):
 def test_code_and_strings_are_not_prose():
     assert not odd("a.py", 'print("What is written anew")')
     assert not odd("a.md", "```\nmade anew\n```\n\n    made anew\n")
+
+
+SUMMARY_CHARACTERS = 60
+"""Length of a command's first sentence that `tidemill --help` prints whole on 80 columns."""
+
+
+def commands(command: Any, name: str = "tidemill") -> Iterator[tuple[str, Any]]:
+    """Yield a command and all commands below it, with their full names."""
+    yield name, command
+    for below, child in getattr(command, "commands", {}).items():
+        yield from commands(child, f"{name} {below}")
+
+
+def test_help_of_each_command_begins_with_a_short_sentence():
+    for name, command in commands(typer.main.get_command(app)):
+        summary = (command.help or "").splitlines()[0]
+        assert summary.endswith("."), f"{name}: {summary!r}"
+        assert len(summary) <= SUMMARY_CHARACTERS or name == "tidemill", f"{name}: {summary!r}"
+
+
+def test_each_flag_and_argument_has_a_help_text_that_begins_with_a_capital():
+    for name, command in commands(typer.main.get_command(app)):
+        for parameter in command.params:
+            text = getattr(parameter, "help", None) or ""
+            assert re.match(r"[A-Z]", text), f"{name} {parameter.name}: {text!r}"
+            assert "may be repeated" not in text, f"{name} {parameter.name}: say 'repeatable'"

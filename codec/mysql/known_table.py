@@ -16,7 +16,7 @@ class KnownTable(Struct, frozen=True):
     """False if a unique key takes the place of the primary key, or the table has no key."""
     has_unique: bool = True
     """False if it certainly has no unique keys besides the primary key."""
-    details: Details = Details(unknown="a definition that an earlier version kept")
+    details: Details = Details(unknown="a definition that was not read from the server")
     whole: Table | None = None
     """The table with its generated columns, if `table` is without them; the other fields are of this one."""
 

@@ -17,7 +17,7 @@ _MOVE_BELOW: Final = 0.25
 """Share of needed bytes below which a generation's infos are moved into the current one."""
 
 
-class Place(Struct, gc=False, eq=False):
+class StoredInfo(Struct, gc=False, eq=False):
     """Location of a blob. Owned by its Infos."""
 
     number: int
@@ -32,7 +32,7 @@ class _Needed:
     __slots__ = ("bytes", "places")
 
     def __init__(self) -> None:
-        self.places: set[Place] = set()
+        self.places: set[StoredInfo] = set()
         self.bytes = 0
 
 
@@ -46,21 +46,21 @@ class Infos:
     def __init__(self, store: Store) -> None:
         self._store: Final = store
         self._next = 0
-        self._batched: dict[Place, bytes] = {}
+        self._batched: dict[StoredInfo, bytes] = {}
         self._batched_bytes = 0
         self._needed: dict[Generation, _Needed] = {}
         self.bytes = 0
         """Total bytes of needed blobs."""
 
-    def put(self, blob: bytes) -> Place:
+    def put(self, blob: bytes) -> StoredInfo:
         """Store a blob; return its place."""
         self._next += 1
-        place = Place(self._next, len(blob))
+        place = StoredInfo(self._next, len(blob))
         self.bytes += place.size
         self._add(place, blob)
         return place
 
-    def get(self, place: Place) -> bytes:
+    def get(self, place: StoredInfo) -> bytes:
         """Return the blob at a place that wasn't forgotten."""
         if place.generation is None:
             return self._batched[place]
@@ -68,7 +68,7 @@ class Infos:
         assert blob is not None
         return blob
 
-    def forget(self, place: Place) -> None:
+    def forget(self, place: StoredInfo) -> None:
         """Mark a blob as no longer needed."""
         self.bytes -= place.size
         if place.generation is None:
@@ -89,7 +89,7 @@ class Infos:
                 del self._needed[generation]
                 self._store.drop(generation)
 
-    def _add(self, place: Place, blob: bytes) -> None:
+    def _add(self, place: StoredInfo, blob: bytes) -> None:
         place.generation = None
         self._batched[place] = blob
         self._batched_bytes += place.size
@@ -110,5 +110,5 @@ class Infos:
         self._batched_bytes = 0
 
 
-def _key(place: Place) -> bytes:
+def _key(place: StoredInfo) -> bytes:
     return place.number.to_bytes(8, "big")

@@ -8,7 +8,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from ...events import Ts
-from .infos import Place
+from .infos import StoredInfo
 
 
 class Version(Struct, frozen=True, gc=False):
@@ -18,7 +18,7 @@ class Version(Struct, frozen=True, gc=False):
     schema_id: int
     schema: str
     name: str
-    place: Place | None
+    place: StoredInfo | None
     """Place of the encoded info; None if the table was dropped."""
     partitions: tuple[int, ...]
 

@@ -43,7 +43,7 @@ from .event import (
     XID,
 )
 from .gtid_event import halves_alter, is_prepared, is_statement
-from .position import CommitClock, Place, Position, Rank
+from .position import BinlogOffset, CommitClock, Position, Rank
 from .prepared import COMMIT as XA_COMMIT
 from .prepared import ROLLBACK as XA_ROLLBACK
 from .prepared import Prepared, read_prepare
@@ -252,7 +252,7 @@ class BinlogDecoder:
         prepare = read_prepare(event[HEADER:])
         if not prepare.commits:
             place = self._cursor.position
-            self._prepared.hold(prepare.xid, Place(place.file, place.offset), self._out.withdraw())
+            self._prepared.hold(prepare.xid, BinlogOffset(place.file, place.offset), self._out.withdraw())
         self._commit(event)
 
     def _rotate(self, payload: bytes) -> None:

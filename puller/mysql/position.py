@@ -19,7 +19,7 @@ _PLACE = r"(.{1,512}?\.\d+):(\d+)"
 _POSITION = re.compile(rf"{_PLACE}(?: gtid=(\S+))?(?: server=(\S+))?( by=gtid)?(?: prepared {_PLACE})?")
 
 
-class Place(NamedTuple):
+class BinlogOffset(NamedTuple):
     """A byte in a binlog."""
 
     file: str
@@ -43,14 +43,14 @@ class Position(Struct, frozen=True):
     by_gtid: bool = False
     """True if a dump must start by GTID on every server. That is so after a change of servers: the new
     one's file may have some of these GTIDs after the offset too."""
-    prepared: Place | None = None
+    prepared: BinlogOffset | None = None
     """Where the oldest XA transaction begins that is prepared and not ended."""
 
     @classmethod
     def parse(cls, text: str) -> Position:
         """Parse a position. Raises CheckpointError if `text` isn't one."""
         if match := _POSITION.fullmatch(text):
-            prepared = Place(match[6], int(match[7])) if match[6] else None
+            prepared = BinlogOffset(match[6], int(match[7])) if match[6] else None
             return cls(match[1], int(match[2]), match[3] or "", match[4] or "", bool(match[5]), prepared)
         try:
             if not text:

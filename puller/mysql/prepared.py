@@ -11,7 +11,7 @@ from pymysql.constants import ER
 from ...dialects.mysql.client import Session, is_mariadb, query
 from ...errors import SourceError
 from ...events import KvChange
-from .position import Place
+from .position import BinlogOffset
 
 COMMIT: Final = "XA COMMIT "
 ROLLBACK: Final = "XA ROLLBACK "
@@ -41,7 +41,7 @@ def read_prepare(body: bytes) -> XaPrepare:
 
 
 class _Held(NamedTuple):
-    begin: Place
+    begin: BinlogOffset
     changes: list[KvChange]
     size: int
 
@@ -57,11 +57,11 @@ class Prepared:
         self._held: dict[str, _Held] = {}
 
     @property
-    def begin(self) -> Place | None:
+    def begin(self) -> BinlogOffset | None:
         """Where the oldest transaction begins; None if there is none."""
         return next(iter(self._held.values())).begin if self._held else None
 
-    def hold(self, xid: str, begin: Place, changes: list[KvChange]) -> None:
+    def hold(self, xid: str, begin: BinlogOffset, changes: list[KvChange]) -> None:
         """Keep the changes of a transaction that is prepared."""
         self.drop(xid)
         size = sum(len(change.value) for change in changes)

@@ -12,7 +12,7 @@ from typing import Final
 from ...dialects.mysql.client import connect, disconnect, query, translated
 from ...errors import Retryable, SourceError
 from .options import MysqlOptions
-from .position import Place
+from .position import BinlogOffset
 from .prepared import prepared_names
 from .snapshot import current_end
 
@@ -26,13 +26,13 @@ class XaStart:
     """A place of the log: transactions that are prepared once `look` returns were prepared after it."""
 
     def __init__(self) -> None:
-        self.place: Place | None = None
+        self.place: BinlogOffset | None = None
         self.is_used = False
         """True if some transaction is prepared, or was at the first look."""
         self._before: set[str] = set()
         self._since: float | None = None
 
-    def look(self, options: MysqlOptions, now: float) -> Place:
+    def look(self, options: MysqlOptions, now: float) -> BinlogOffset:
         """Return the place.
 
         Raises Retryable while a transaction is prepared that was before, SourceError after PREPARED_SECONDS.
@@ -45,7 +45,7 @@ class XaStart:
                     query(session, "ROLLBACK")
                     self._before = set(prepared_names(session) or ())
                     self.is_used = bool(self._before)
-                    self.place = Place(end.file, end.offset)
+                    self.place = BinlogOffset(end.file, end.offset)
                 elif self._before:
                     self._before &= set(prepared_names(session) or ())
         finally:

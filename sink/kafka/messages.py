@@ -14,7 +14,7 @@ from ...events import Ddl, Item, RowChange, Table, Transaction, Ts
 from ...events.per_table import PerTable
 from ..encoding.encoder import Encoder, Message
 from .options import BATCHING, KEYED
-from .outbox import Outgoing, Place
+from .outbox import Outgoing, Partition
 from .route import Route, Rules
 from .template import HEADER_NAMES, Template
 from .topics import Topics
@@ -23,7 +23,7 @@ _TOGETHER: Final = 1_000
 """Rows after which no further transaction is encoded with them: 10,000 at once take a fifth longer each, as
 they don't fit into the processor's cache."""
 
-_Found: TypeAlias = dict[Place, list[Message]]
+_Found: TypeAlias = dict[Partition, list[Message]]
 
 
 class Messages:
@@ -99,7 +99,7 @@ class Messages:
     def _rows(self, items: list[Transaction], found: _Found) -> None:
         """Encode the rows in their order: some encoders number them."""
         changes: list[RowChange] = []
-        places: list[Place] = []
+        places: list[Partition] = []
         ends: list[int] = []
         for item in items:
             for run in item.runs:
@@ -121,7 +121,7 @@ class Messages:
         for place, message in zip(places, rows, strict=True):
             found[place].append(message)
 
-    def _add_definitions(self, messages: list[Message], places: list[Place], found: _Found) -> None:
+    def _add_definitions(self, messages: list[Message], places: list[Partition], found: _Found) -> None:
         """Add messages without rows to every partition of the next row's topic, before all of these rows."""
         row = 0
         for message in messages:
@@ -133,7 +133,7 @@ class Messages:
                 found[topic, place].append(message)
 
     def _grouped(self, item: Transaction, found: _Found) -> None:
-        groups: dict[Place, list[RowChange]] = defaultdict(list)
+        groups: dict[Partition, list[RowChange]] = defaultdict(list)
         for run in item.runs:
             route = self._routes[run.table]
             for change, place in zip(*route.place(run.changes()), strict=True):

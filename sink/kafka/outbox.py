@@ -7,9 +7,9 @@ from typing import Protocol, TypeAlias
 
 from ..encoding.encoder import Message
 
-Place: TypeAlias = tuple[str, int]
+Partition: TypeAlias = tuple[str, int]
 """A topic and a partition."""
-Outgoing: TypeAlias = Mapping[Place, list[Message]]
+Outgoing: TypeAlias = Mapping[Partition, list[Message]]
 """Messages in order, by their place."""
 
 

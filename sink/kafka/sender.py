@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from ..encoding.encoder import Message
 from .client import Client, Now, Patience
 from .options import DEFAULT_MAX_MESSAGE_BYTES
-from .outbox import Place
+from .outbox import Partition
 
 LOOK_SECONDS: Final = 0.1
 _MAX_RECORD_BYTES: Final = 16 << 20
@@ -36,7 +36,7 @@ class Sender:
             "batch.size": min(batch_bytes or DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_MAX_MESSAGE_BYTES),
         }
         self._producer: Producer | None = None
-        self._backlog: Final[deque[tuple[Place, list[Message]]]] = deque()
+        self._backlog: Final[deque[tuple[Partition, list[Message]]]] = deque()
 
     @property
     def is_connected(self) -> bool:

@@ -16,7 +16,7 @@ from ...store.generation import Generation
 from ...store.plan import Kept, Outcome, Plan, apply_plan, move
 from ...store.store import Store
 from ..admission import AdmissionControl, Part
-from ..run import Place, Run
+from ..run import BlockLocation, Run
 from ..tier import Tier
 
 LIVE_SHARE: Final = 4
@@ -106,5 +106,5 @@ class Compactor(Part[Acknowledged | CarryOut | EndWindow]):
             for run, place in self._tier.runs_in(window)
         ]
 
-    def _moved(self, run: Run, place: Place, target: Generation) -> None:
-        self._tier.moved(run, Place(target, place.lower, place.upper, place.keys, place.bytes))
+    def _moved(self, run: Run, place: BlockLocation, target: Generation) -> None:
+        self._tier.moved(run, BlockLocation(target, place.lower, place.upper, place.keys, place.bytes))

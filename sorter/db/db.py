@@ -13,7 +13,7 @@ from ...store.batch import Batch
 from ...store.store import Store
 from ..admission import AdmissionControl, Part
 from ..arrivals import WAKE, Wake
-from ..run import Place, Run
+from ..run import BlockLocation, Run
 from ..tier import Tier
 
 WRITE_BYTES: Final = 1 << 20
@@ -68,6 +68,6 @@ class DbActor(Part[Write]):
             )
         window = self._store.write(batch)
         for w in message.runs:
-            self._tier.stored(w.run, Place(window, w.lower, w.upper, w.keys, w.bytes))
+            self._tier.stored(w.run, BlockLocation(window, w.lower, w.upper, w.keys, w.bytes))
         self._merger.offer(WAKE)  # it may wait for them; if it is full it looks anyway
         self._gate.open_if_possible()

@@ -11,7 +11,7 @@ from ...errors import StoreError
 from ...events import KvChange
 from ...store.batch import Batch
 from ...store.store import Store
-from ..run import Owners, Place, Run
+from ..run import BlockLocation, Owners, Run
 from .key import block_key, event_key, is_mixed
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -29,7 +29,7 @@ class Layout(Protocol):
     ) -> tuple[bytes, bytes, int]:
         """Add a run to the batch; return its first key, its last key and the number of keys."""
 
-    def get(self, store: Store, place: Place) -> tuple[list[KvChange], Owners]:
+    def get(self, store: Store, place: BlockLocation) -> tuple[list[KvChange], Owners]:
         """Return the changes of a run as they were put, and their owners.
 
         Raises StoreError unless all of them are there, unharmed.
@@ -48,7 +48,7 @@ class BlockLayout:
         batch.put(key, _seal(_encode(changes if owners is None else (owners, changes))), run.newest)
         return key, key, 1
 
-    def get(self, store: Store, place: Place) -> tuple[list[KvChange], Owners]:
+    def get(self, store: Store, place: BlockLocation) -> tuple[list[KvChange], Owners]:
         value = store.get(place.window, place.lower)
         if value is None:
             raise StoreError("a block is missing")
@@ -71,7 +71,7 @@ class EventLayout:
             batch.put(key, _seal(_encode(change)), run.newest)
         return keys[0], keys[-1], len(set(keys))
 
-    def get(self, store: Store, place: Place) -> tuple[list[KvChange], Owners]:
+    def get(self, store: Store, place: BlockLocation) -> tuple[list[KvChange], Owners]:
         pairs = store.iterate(place.window, place.lower, place.upper + b"\0")
         changes = [_decode_event(_unseal(value)) for _, value in pairs]
         if len(changes) < place.keys:

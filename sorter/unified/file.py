@@ -15,7 +15,7 @@ from ...events import KvChange
 from ..admission import AdmissionControl, Part
 from ..arrivals import WAKE, Wake
 from ..merge import Read, RunsRead
-from ..run import Owners, Place, Run
+from ..run import BlockLocation, Owners, Run
 from ..tier import Tier
 from .pool import BackEndPool, BackFile
 
@@ -65,7 +65,7 @@ class FileWriter(Part[Flush]):
             raise StoreError(f"the sorter can't write {where}: {error.strerror or error}") from error
         for run, block in zip(runs, blocks, strict=True):
             key = at.to_bytes(8, "big")
-            self._tier.stored(run, Place(file, key, key, 1, len(block)))
+            self._tier.stored(run, BlockLocation(file, key, key, 1, len(block)))
             at += len(block)
         if file.bytes >= FILE_BYTES:
             file.is_full = True
@@ -95,7 +95,7 @@ class FileReader(Part[Read]):
         return run, changes, owners
 
 
-def _load(place: Place) -> tuple[Any, list[KvChange]]:
+def _load(place: BlockLocation) -> tuple[Any, list[KvChange]]:
     block = os.pread(place.window.descriptor, place.bytes, int.from_bytes(place.lower, "big"))
     packed = memoryview(block)[4:]
     if len(block) < place.bytes:

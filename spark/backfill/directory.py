@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ...errors import CheckpointError, ConfigError, StoreError
 from ...store.disk import lock, sync, write
-from .plan import Plan
+from .plan import VERSION, Plan
 from .records import Changes, ChunkRecord, Manifest
 
 READ: Final = "chunks"
@@ -57,7 +57,14 @@ class Directory:
     # --- the plan and the end
 
     def plan(self) -> Plan | None:
-        return self._load(_PLAN, Plan)
+        """Return the plan, if there is one. Raises CheckpointError if its version isn't known."""
+        plan = self._load(_PLAN, Plan)
+        if plan is not None and plan.version != VERSION:
+            raise CheckpointError(
+                f"{self.path} holds a backfill of version {plan.version}; this tidemill reads version "
+                f"{VERSION}: remove the directory to begin again"
+            )
+        return plan
 
     def save_plan(self, plan: Plan) -> None:
         self._save(_PLAN, plan)

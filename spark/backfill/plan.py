@@ -14,7 +14,8 @@ from ...events import Table, Ts
 STRIDE: Final = 1 << 20
 """Timestamps reserved for a chunk, one per piece: 4 ms, less than reading any chunk takes."""
 
-
+VERSION: Final = 1
+"""Version of the files in a backfill's directory."""
 _OWN_UID: Final = 1 << 31
 """Lowest uid of a backfill: the sorter's uids count from 1 and never reach it."""
 
@@ -69,6 +70,7 @@ class Plan(Struct, frozen=True):
     base: Ts
     tables: tuple[TablePlan, ...]
     next_number: int
+    version: int = VERSION
 
     def first_ts(self, number: int) -> Ts:
         """Return the first ts of a chunk's pieces, or the ts of a table's definition."""

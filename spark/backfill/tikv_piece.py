@@ -1,7 +1,4 @@
-"""Pieces of TiKV's rows in a chunk's file: one change, whose value is a batch of packed changes as Arrow IPC.
-
-Files of earlier versions have a change for each row, with its key and value.
-"""
+"""Pieces of TiKV's rows in a chunk's file: one change whose value is packed changes, as Arrow IPC."""
 
 from __future__ import annotations
 
@@ -26,9 +23,9 @@ def packed_piece(keys: Sequence[bytes], values: Sequence[bytes], ts: Ts) -> KvCh
 
 
 def inserts_of(piece: Sequence[KvChange]) -> pa.Array:
-    """Return the packed inserts of a piece. Raises StoreError for one that this version didn't write."""
+    """Return the packed inserts of a piece. Raises StoreError if it can't be read."""
     if len(piece) != 1 or piece[0].key != _PACKED:
-        return packed_inserts([raw.key for raw in piece], [raw.value for raw in piece])
+        raise StoreError(f"a piece of rows has {len(piece)} changes, not one of packed rows")
     try:
         return pa.ipc.read_record_batch(piece[0].value, _SCHEMA).column(0)
     except (pa.ArrowException, EOFError, OSError) as error:

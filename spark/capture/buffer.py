@@ -14,7 +14,7 @@ from msgspec import Struct
 from ...actors import Clock
 from ...errors import TidemillError
 from .entry import Entry, Span
-from .place import Place, Rank
+from .place import LogPoint, Rank
 from .segment import Segment
 
 SEGMENT_PART: Final = 4
@@ -37,9 +37,9 @@ class RangeUnavailable(TidemillError):
 
 
 class BufferStatistics(Struct, frozen=True):
-    base: Place | None
+    base: LogPoint | None
     """Start of the buffered range, exclusive; None before the feed's first position."""
-    reached: Place | None
+    reached: LogPoint | None
     """End of the buffered range, inclusive."""
     rows: int
     memory_bytes: int
@@ -65,9 +65,9 @@ class ChangeBuffer:
         self._entries: dict[int, Entry] = {}
         self._first = self._next = 0  # numbers of the first entry and of the next one
         self._memory = self._disk = self._rows = 0
-        self._base: Place | None = None
-        self._reached: Place | None = None
-        self._freed: Place | None = None
+        self._base: LogPoint | None = None
+        self._reached: LogPoint | None = None
+        self._freed: LogPoint | None = None
         self._acknowledged: Rank | None = None
         self._blocked_since: float | None = None
         self._closed = ""
@@ -76,7 +76,7 @@ class ChangeBuffer:
 
     # --- the feed's side -------------------------------------------------------------------------
 
-    def begin(self, base: Place | None) -> None:
+    def begin(self, base: LogPoint | None) -> None:
         """Drop all entries; `base` is the place after which the feed resumes, None: its first place."""
         with self.changed:
             self._drop(len(self._entries))
@@ -105,7 +105,7 @@ class ChangeBuffer:
         with self.changed:
             return self._base is not None
 
-    def reach(self, place: Place, span: Span | None = None) -> None:
+    def reach(self, place: LogPoint, span: Span | None = None) -> None:
         """Note that all changes up to `place` were appended, and that `span` ends there."""
         with self.changed:
             if span is not None:
@@ -175,7 +175,7 @@ class ChangeBuffer:
                 self.changed.notify_all()
 
     @property
-    def freed(self) -> Place | None:
+    def freed(self) -> LogPoint | None:
         """The place from which the feed can resume: the last one at or before the acknowledged rank, or the
         base if that is later. None before the first acknowledgement."""
         with self.changed:
@@ -250,7 +250,7 @@ class ChangeBuffer:
 
         return self._first + bisect_left(numbers, True, key=is_after)
 
-    def place_at(self, rank: Rank) -> Place:
+    def place_at(self, rank: Rank) -> LogPoint:
         """Return the last buffered place at or before `rank`. Raises RangeUnavailable if it was freed."""
         with self.changed:
             number = self._entry_at(rank)

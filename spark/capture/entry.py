@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...errors import StoreError
 from ...events import Ts
-from .place import Place, Rank, RankOf
+from .place import LogPoint, Rank, RankOf
 from .segment import Segment
 
 
@@ -22,7 +22,7 @@ class Span:
         self.rank_of = rank_of
         self.whole = whole
         """True if the span is a single entry, which may be cut between two of its transactions."""
-        self.end: Place | None = None
+        self.end: LogPoint | None = None
         """Place of the span's end; None while the span is open."""
         self.dropped = False
         """True if the span was dropped because it alone exceeds the quota."""
@@ -58,7 +58,7 @@ class Entry:
             raise StoreError(f"a segment holds {batch.num_rows} rows where {self.rows} were written")
         return batch
 
-    def place_before(self, rank: Rank) -> Place | None:
+    def place_before(self, rank: Rank) -> LogPoint | None:
         """Return the last place inside the entry that is at or before `rank`."""
         batch = self.load()
         ends = _ends(batch)
@@ -67,7 +67,7 @@ class Entry:
             return None
         row = ends[count - 1]
         position = batch.column("position")[row].as_py()
-        return Place(self.span.rank_of(position), batch.column("commit_ts")[row].as_py(), position)
+        return LogPoint(self.span.rank_of(position), batch.column("commit_ts")[row].as_py(), position)
 
     def cut(self, batch: pa.RecordBatch, start: Rank, end: Rank) -> pa.RecordBatch:
         """Return the transactions in (start, end] of `batch`, which `load` has returned."""

@@ -14,7 +14,7 @@ Rank: TypeAlias = Any
 RankOf: TypeAlias = Callable[[str], Rank]
 
 
-class Place(NamedTuple):
+class LogPoint(NamedTuple):
     rank: Rank
     ts: Ts
     """Ts by the clock of the capture's own feed. A binlog's ts depends on where reading started, so places

@@ -10,7 +10,7 @@ from ...sink.sink import CheckpointStore
 from ..envelope import Encoder
 from .buffer import ChangeBuffer
 from .entry import Span, cut_small, last_end
-from .place import Place, RankOf
+from .place import LogPoint, RankOf
 
 
 class CaptureSink:
@@ -86,13 +86,13 @@ class CaptureSink:
             self._buffer.reach(span.end, span)
         self._buffer.reach(self._end(items[-1]))
 
-    def _end(self, item: Item) -> Place:
+    def _end(self, item: Item) -> LogPoint:
         if not item.last or not item.position:
             raise InvariantViolated(f"transaction {item.commit_ts} ends without a position")
         return self._place(item.commit_ts, item.position)
 
-    def _place(self, ts: Ts, position: str) -> Place:
-        return Place(self._rank_of(position), ts, position)
+    def _place(self, ts: Ts, position: str) -> LogPoint:
+        return LogPoint(self._rank_of(position), ts, position)
 
     def flush(self) -> Checkpoint | None:
         freed, durable = self._buffer.freed, self._durable

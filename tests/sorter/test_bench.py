@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tidemill.benchmarks import sorter, sorter_table
+from tidemill.benchmarks.__main__ import main
 from tidemill.benchmarks.report import BENCHES, UNITS, measured, report
 from tidemill.benchmarks.rocks import YARDSTICKS
 from tidemill.errors import ConfigError
@@ -87,3 +88,10 @@ def test_the_table_of_all_sorters_is_written_and_drawn(tmp_path, monkeypatch):
     text = (tmp_path / "sorter.txt").read_text()
     assert [line.split()[0] for line in text.splitlines()[1:]] == ["memory", *YARDSTICKS]
     assert (tmp_path / "sorter.png").stat().st_size > 1000
+
+
+def test_benchmarks_run_one_after_the_other_and_each_result_has_its_unit(monkeypatch, capsys):
+    result = {"bench": "sorter", "settings": {}, "figures": {"write": 2.0}, "yardstick": {}, "ratio": {}}
+    monkeypatch.setitem(BENCHES, "sorter", lambda: dict(result))
+    main(["sorter"])
+    assert "unit: million events per second" in capsys.readouterr().out

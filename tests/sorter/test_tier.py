@@ -14,7 +14,7 @@ from tidemill.sorter import admission as gate
 from tidemill.sorter.admission import AdmissionControl
 from tidemill.sorter.arrivals import Arrivals
 from tidemill.sorter.cut import make_runs
-from tidemill.sorter.run import Place, Run
+from tidemill.sorter.run import BlockLocation, Run
 from tidemill.sorter.size import estimate, measure
 from tidemill.sorter.table import Table
 from tidemill.sorter.tier import Tier
@@ -23,7 +23,7 @@ from tidemill.sorter.writer import Writer
 from .rig import put
 
 TABLE = Table(1, 1, 0, 0, 0.0)
-PLACE = Place("window", b"", b"", 1, 50)
+PLACE = BlockLocation("window", b"", b"", 1, 50)
 
 
 def run(*commit_ts: int, tables: tuple[Table, ...] = (TABLE,), owners: list[int] | None = None) -> Run:

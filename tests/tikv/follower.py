@@ -55,7 +55,7 @@ class Looker:
 
     def _take(self, txn: Transaction) -> None:
         if self.parts and not self._open:
-            self.wrong.append(f"part {self.parts} came behind the last")
+            self.wrong.append(f"part {self.parts} came after the last")
         if self.parts and txn.commit_ts != self._commit_ts:
             self.wrong.append("two transactions")
         self._commit_ts, self._open = txn.commit_ts, not txn.last

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from msgspec import msgpack
 
-from .spill import BLOCK_BYTES, ROW_BYTES, Place, Quota
+from .spill import BLOCK_BYTES, ROW_BYTES, Quota, SpilledBlock
 
 Row: TypeAlias = tuple[int, int, int, bytes]
 """Commit ts (0: a rollback), start ts, op, raw key."""
@@ -25,7 +25,7 @@ class Early:
     def __init__(self, quota: Quota) -> None:
         self._quota = quota
         self._rows: list[Row] = []
-        self._places: list[Place] = []
+        self._places: list[SpilledBlock] = []
         self.bytes = 0
         """Bytes accounted for the rows in memory."""
 

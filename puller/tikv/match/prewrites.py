@@ -12,7 +12,7 @@ from msgspec import Struct, msgpack
 from msgspec.structs import astuple
 
 from ....codec.proto.columns import Rows
-from .spill import BLOCK_BYTES, QUEUED_BYTES, ROW_BYTES, Place, Quota
+from .spill import BLOCK_BYTES, QUEUED_BYTES, ROW_BYTES, Quota, SpilledBlock
 
 Key: TypeAlias = tuple[int, bytes]
 """start ts and raw key."""
@@ -57,14 +57,14 @@ class _Run:
     def __init__(self) -> None:
         self.firsts: list[Key] = []
         self.lasts: list[Key] = []
-        self.places: list[Place] = []
+        self.places: list[SpilledBlock] = []
 
-    def add(self, keys: Sequence[Key], place: Place) -> None:
+    def add(self, keys: Sequence[Key], place: SpilledBlock) -> None:
         self.firsts.append(keys[0])
         self.lasts.append(keys[-1])
         self.places.append(place)
 
-    def take(self, keys: Sequence[Key]) -> list[Place]:
+    def take(self, keys: Sequence[Key]) -> list[SpilledBlock]:
         """Remove and return the blocks that may contain one of these keys, which are in order."""
         firsts, lasts = self.firsts, self.lasts
         found = []

@@ -33,7 +33,7 @@ _WRITE_BYTES: Final = 1 << 20
 """Maximum size of a batch: RocksDB holds the interpreter's lock while it writes one."""
 
 
-class Place(Struct, frozen=True, gc=False):
+class SpilledBlock(Struct, frozen=True, gc=False):
     """The place of a block on disk."""
 
     generation: Generation
@@ -94,7 +94,7 @@ class Shared:
         with self._lock:
             return sum(self._alive.values())
 
-    def write(self, blocks: Sequence[bytes]) -> list[Place]:
+    def write(self, blocks: Sequence[bytes]) -> list[SpilledBlock]:
         """Write blocks to disk. Raises StoreError: disk full, I/O error."""
         with self._lock:
             batch = Batch()
@@ -103,16 +103,16 @@ class Shared:
                 batch.put(key, block, 0)
             generation = self._store.write(batch)
             self._alive[generation] = self._alive.get(generation, 0) + len(blocks)
-        return [Place(generation, key) for key in keys]
+        return [SpilledBlock(generation, key) for key in keys]
 
-    def read(self, place: Place) -> bytes:
+    def read(self, place: SpilledBlock) -> bytes:
         """Read a block. Raises StoreError if it can't be read."""
         block = self._store.get(place.generation, place.key)
         if block is None:
             raise StoreError(f"store {self._store.path} has lost block {place.key.hex()}")
         return block
 
-    def free(self, places: Sequence[Place]) -> None:
+    def free(self, places: Sequence[SpilledBlock]) -> None:
         """Free blocks. A generation whose blocks are all free is dropped from the disk."""
         with self._lock:
             for place in places:

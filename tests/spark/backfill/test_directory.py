@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tidemill.errors import CheckpointError, ConfigError
 from tidemill.events import Column, Table
@@ -142,3 +143,11 @@ def test_an_executor_that_does_not_see_the_directory_says_so(tmp_path: Path) -> 
     path.touch()
     (said,) = _Sees(path)([])
     assert said.num_rows == 0
+
+
+def test_a_plan_of_another_version_is_refused(place: Directory) -> None:
+    place.save_plan(PLAN)
+    assert place.plan() == PLAN
+    place.save_plan(replace(PLAN, version=2))
+    with pytest.raises(CheckpointError, match="holds a backfill of version 2; this tidemill reads version 1"):
+        place.plan()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,19 +23,6 @@ from tidemill.spark.backfill.replay import Replay
 from tidemill.spark.backfill.tikv_piece import inserts_of, packed_piece
 from tidemill.spark.envelope import Encoder
 
-Write = Callable[[ChunkWriter, list[bytes], list[bytes]], None]
-
-
-def packed(writer: ChunkWriter, keys: list[bytes], values: list[bytes]) -> None:
-    writer.add_pairs(keys, values)
-
-
-def one_by_one(writer: ChunkWriter, keys: list[bytes], values: list[bytes]) -> None:
-    """Write rows as versions did that had a change for each."""
-    writer.rows += len(keys)
-    ts = writer._plan.piece_ts(writer._number, writer._blocks)
-    writer._write([KvChange(ts, ts, PUT, *pair) for pair in zip(keys, values, strict=True)])
-
 
 @dataclass
 class Rows:
@@ -46,14 +32,14 @@ class Rows:
     keys: list[bytes]
     values: list[bytes]
 
-    def replayed(self, directory: Path, write: Write) -> list[Transaction]:
+    def replayed(self, directory: Path) -> list[Transaction]:
         table = TablePlan(0, self.decoder.table, (ChunkPlan(1),), info=encode_table_info(self.decoder.info))
         plan = Plan("tikv", 1 << 31, "tikv cluster 1", ("*.*",), "9", "", 1 << 40, (table,), 2)
         with Directory(directory).held(), TemporaryDirectory() as scratch:
             writer = ChunkWriter(Directory(directory), READ, plan, table, 1)
             half = len(self.keys) // 2
-            write(writer, self.keys[:half], self.values[:half])
-            write(writer, self.keys[half:], self.values[half:])
+            writer.add_pairs(self.keys[:half], self.values[:half])
+            writer.add_pairs(self.keys[half:], self.values[half:])
             record = writer.finish("9", "9")
             manifest = Manifest(plan, "9", (record,))
             with ChunkFiles(Directory(directory), [record], Path(scratch)) as files:
@@ -76,15 +62,14 @@ def some_rows() -> list[Rows]:
 
 
 @pytest.mark.parametrize("in_use", [False, True], ids=["python", "native"])
-@pytest.mark.parametrize("write", [packed, one_by_one])
-def test_rows_of_both_forms_of_a_file_are_those_that_were_read(
-    write: Write, in_use: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_rows_of_a_file_are_those_that_were_read(
+    in_use: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if in_use and library.native is None:
         pytest.skip("the native decoder isn't built")
     monkeypatch.setattr(library, "in_use", in_use)
     for number, rows in enumerate(some_rows()):
-        items = rows.replayed(tmp_path / str(number), write)
+        items = rows.replayed(tmp_path / str(number))
         assert [item.commit_ts for item in items] == [items[0].commit_ts, items[0].commit_ts + 1]
         batch = Encoder().encode(items)
         found: list[RowChange] = []
@@ -106,6 +91,8 @@ def test_rows_of_both_forms_of_a_file_are_those_that_were_read(
 
 
 def test_a_piece_that_is_no_batch_is_said() -> None:
+    with pytest.raises(StoreError, match="a piece of rows has 1 changes, not one of packed rows"):
+        inserts_of([KvChange(7, 7, PUT, b"k", b"v")])
     piece = packed_piece([b"k"], [b"v"], 7)
     assert inserts_of([piece]).to_pylist() == [b"\1\0\0\0\1\0\0\0kv"]
     for value in (b"", piece.value[:40], pa.schema([]).serialize().to_pybytes()):
