@@ -25,11 +25,12 @@ class TableFilter:
     """Range of row keys that is followed, for a source whose rows have keys: from the first up to but not
     including the second; empty: no bound."""
 
-    def __init__(self, patterns: Sequence[str]) -> None:
+    def __init__(self, patterns: Sequence[str], where: str = "tables") -> None:
+        """`where` is the option that errors name."""
         if not patterns:
-            raise ConfigError('tables: no pattern given; name at least one, for instance "shop.*"')
+            raise ConfigError(f'{where}: no pattern given; name at least one, for instance "shop.*"')
         self.patterns = tuple(patterns)
-        self._rules = [_rule(pattern) for pattern in patterns]
+        self._rules = [_rule(pattern, where) for pattern in patterns]
         self.matches = lru_cache(maxsize=4096)(self._matches)
 
     def _matches(self, schema: str, table: str) -> bool:
@@ -72,23 +73,22 @@ def _in_another_case(pattern: str, tables: Sequence[tuple[str, str]]) -> str:
     return ""
 
 
-def _rule(pattern: str) -> tuple[bool, NamePattern, NamePattern]:
+def _rule(pattern: str, where: str) -> tuple[bool, NamePattern, NamePattern]:
     wanted = not pattern.startswith("!")
     schema, dot, table = pattern.removeprefix("!").strip().partition(".")
     if (schema.startswith("/") and pattern.count("/") > 1) or re.fullmatch("/.+/", table):
         raise ConfigError(
-            f"tables: {pattern!r} has a regular expression between slashes, which isn't accepted: write "
+            f"{where}: {pattern!r} has a regular expression between slashes, which isn't accepted: write "
             '"schema.table", with * and ? as wildcards, for instance "!shop.tmp_*"'
         )
     if not (schema and dot and table):
         raise ConfigError(
-            f'tables: {pattern!r} is not a pattern; write "schema.table", with * and ? as wildcards '
+            f'{where}: {pattern!r} is not a pattern; write "schema.table", with * and ? as wildcards '
             'and ! in front to exclude, for instance "shop.*" or "!shop.tmp_*"'
         )
     if schema.startswith("~") and "." in table and not table.startswith("~"):
         raise ConfigError(
-            f"tables: {pattern!r}: the first dot ends the schema's regular expression: write it without a "
+            f"{where}: {pattern!r}: the first dot ends the schema's regular expression: write it without a "
             'dot, for instance "~shop_[0-9]+.*", or name the schema with * and ?'
         )
-    where = "tables"
     return wanted, NamePattern(schema, where), NamePattern(table, where)
