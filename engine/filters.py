@@ -54,7 +54,7 @@ def filters_of(sections: Sequence[Mapping[str, Any]]) -> Filters:
     for number, section in enumerate(sections, 1):
         where = f"filter {number}"
         found = build(FilterOptions, section, where)
-        tables = _tables(found.tables, where)
+        tables = TableFilter(found.tables, f"{where}.tables")
         for event in found.events:
             if event not in EVENTS:
                 raise ConfigError(f"{where}.events: {event!r} is none of {', '.join(map(repr, EVENTS))}")
@@ -81,13 +81,6 @@ def filters_of(sections: Sequence[Mapping[str, Any]]) -> Filters:
             sql = _expression(found.sql, where) if found.sql else None
             statements.append(StatementFilter(tables, kinds or frozenset(DDL_KINDS), sql))
     return Filters(rows=tuple(rows), statements=tuple(statements))
-
-
-def _tables(patterns: Sequence[str], where: str) -> TableFilter:
-    try:
-        return TableFilter(patterns)
-    except ConfigError as error:
-        raise ConfigError(f"{where}.{error}") from None
 
 
 def _expression(text: str, where: str) -> re.Pattern[str]:

@@ -267,11 +267,8 @@ def _strings(where: str, patterns: Any) -> list[str]:
 
 def _filter(where: str, patterns: Any) -> TableFilter:
     """Return the tables of the section `where`. Raises ConfigError that names it."""
-    strings = _strings(f"{where}: tables", patterns)
-    try:
-        return TableFilter(strings)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
+    where = f"{where}: tables"
+    return TableFilter(_strings(where, patterns), where)
 
 
 def _sections(name: str, sections: Any) -> list[dict[str, Any]]:

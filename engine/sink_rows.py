@@ -37,10 +37,7 @@ def rows_of(where: str, sections: Any) -> tuple[RowFilter, ...]:
 
 def _rows(where: str, section: Mapping[str, Any]) -> Iterator[RowFilter]:
     found = build(RowsOptions, section, where)
-    try:
-        tables = TableFilter(found.tables)
-    except ConfigError as error:
-        raise ConfigError(f"{where}.{error}") from None
+    tables = TableFilter(found.tables, f"{where}.tables")
     for event in found.events:
         if event not in OPS:
             raise ConfigError(f"{where}.events: {event!r} is none of {', '.join(map(repr, OPS))}")

@@ -14,10 +14,8 @@ from ..events import (
     DropTable,
     Item,
     RenameTables,
-    RowChange,
-    Table,
+    Rows,
     TableName,
-    Transaction,
     Wait,
     source_and_table,
 )
@@ -25,7 +23,10 @@ from .filter import TableFilter
 
 
 class TableStage:
-    """Drops what doesn't concern the tables of one sink: rows, schema changes, and parts of a snapshot."""
+    """Drops what doesn't concern the tables of one sink: rows, schema changes, and parts of a snapshot.
+
+    Only the table of a run decides, so no row is decoded.
+    """
 
     name = "table filter"
 
@@ -56,12 +57,9 @@ class TableStage:
             _, table = source_and_table(item.chunk.table, self._source_names)
             if not self._tables.matches_full(table):
                 return None
-        rows = self._rows(item.rows)
-        if len(rows) == len(item.rows):
-            return item
-        return Transaction(
-            item.commit_ts, item.start_ts, item.source, rows, item.position, item.last, item.chunk
-        )
+        runs = item.runs
+        left = [run for run in runs if self._tables.matches(run.table.schema, run.table.name)]
+        return item if len(left) == len(runs) else replace(item, rows=Rows(left))
 
     def _renames(self, ddl: Ddl, action: RenameTables) -> list[Item]:
         """Return what a RENAME does to the tables of the sink.
@@ -84,18 +82,6 @@ class TableStage:
         if not parts:
             return [emptied(ddl)]
         return [*parts[:-1], replace(parts[-1], position=ddl.position, last=ddl.last)]
-
-    def _rows(self, rows: Sequence[RowChange]) -> list[RowChange]:
-        kept: list[RowChange] = []
-        table: Table | None = None
-        is_wanted = False
-        for row in rows:
-            if row.table is not table:  # asked once for the rows of a table that come together
-                table = row.table
-                is_wanted = self._tables.matches(table.schema, table.name)
-            if is_wanted:
-                kept.append(row)
-        return kept
 
     def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:  # noqa: ARG002
         return ()

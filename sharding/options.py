@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ..config import build, reject_unknown
+from ..config.name_pattern import NamePattern
 from ..errors import ConfigError
 from .extractor import PARTS, Extractor, Part
-from .name_pattern import NamePattern
+from .target import Target
 
 Mode: TypeAlias = Literal["pessimistic", "optimistic", "off"]
 """Coordination of a schema change that each shard makes: executed once all shards have made it; at the first
@@ -40,12 +41,15 @@ class RouteOptions:
 
     schema: str
     """Pattern of schemas: with `*` and `?` as wildcards, or a regular expression after `~`."""
-    table: str
-    """Pattern of tables, likewise."""
     target: str
-    """The merged table, as "schema.table"."""
+    """The merged table, as "schema.table": `{source}`, `{schema}` and `{table}` in it are those of the shard,
+    and `{table.1}` is the first group of the regular expression in `table`."""
+    table: str = "*"
+    """Pattern of tables, likewise; without it, all tables of the schemas."""
     source: str = "*"
     """Pattern of the names of sources."""
+    case_sensitive: bool = True
+    """Tell upper and lower case apart in the patterns."""
     extract: tuple[dict[str, Any], ...] = ()
     """Columns that say where a row comes from."""
 
@@ -120,8 +124,16 @@ class RouteRule:
     source: NamePattern
     schema: NamePattern
     table: NamePattern
-    target: tuple[str, str]
+    target: Target
     extractors: tuple[Extractor, ...] = ()
+
+    def matches(self, source: str, schema: str, table: str) -> bool:
+        return self.source.matches(source) and self.schema.matches(schema) and self.table.matches(table)
+
+    @property
+    def columns(self) -> list[tuple[str, bool]]:
+        """Columns that the route fills, with True for those of the key."""
+        return [(one.column.name, one.in_key) for one in self.extractors]
 
 
 def sharding_options(section: Any, routes: Any) -> tuple[ShardingOptions, tuple[RouteRule, ...]]:
@@ -143,9 +155,10 @@ def sharding_options(section: Any, routes: Any) -> tuple[ShardingOptions, tuple[
 def _rule(number: int, section: Mapping[str, Any]) -> RouteRule:
     where = f"route {number}"
     found = build(RouteOptions, section, where)
-    schema, dot, table = found.target.partition(".")
-    if not (schema and dot and table):
-        raise ConfigError(f'{where}.target = {found.target!r}: write "schema.table"')
+    patterns: dict[str, NamePattern] = {
+        part: NamePattern(getattr(found, part), f"{where}.{part}", ignores_case=not found.case_sensitive)
+        for part in PARTS
+    }
     extractors = [_extractor(f"{where}.extract {one}", each) for one, each in enumerate(found.extract, 1)]
     names = [one.column.name.lower() for one in extractors]
     for name in names:
@@ -153,10 +166,10 @@ def _rule(number: int, section: Mapping[str, Any]) -> RouteRule:
             raise ConfigError(f"{where}.extract: two of them fill column {name!r}: give each its own")
     return RouteRule(
         number=number,
-        source=NamePattern(found.source, f"{where}.source"),
-        schema=NamePattern(found.schema, f"{where}.schema"),
-        table=NamePattern(found.table, f"{where}.table"),
-        target=(schema, table),
+        source=patterns["source"],
+        schema=patterns["schema"],
+        table=patterns["table"],
+        target=Target(found.target, patterns, f"{where}.target"),
         extractors=tuple(extractors),
     )
 
@@ -175,12 +188,15 @@ def _extractor(where: str, section: Any) -> Extractor:
 
 def _reject_different_extractors(rules: Sequence[RouteRule]) -> None:
     """Raise ConfigError if routes to one table fill different columns."""
-    columns: dict[tuple[str, str], tuple[int, list[tuple[str, bool]]]] = {}
+    known: dict[str, RouteRule] = {}
     for rule in rules:
-        own = [(one.column.name, one.in_key) for one in rule.extractors]
-        first, wanted = columns.setdefault(rule.target, (rule.number, own))
-        if own != wanted:
-            raise ConfigError(
-                f"route {rule.number}: fills other columns of {'.'.join(rule.target)} than route {first}: "
-                "give both the same extractors, by column and in_key"
-            )
+        first = known.setdefault(rule.target.text, rule)
+        if rule.columns != first.columns:
+            raise ConfigError(different_columns(rule, first, rule.target.text))
+
+
+def different_columns(rule: RouteRule, first: RouteRule, target: str) -> str:
+    return (
+        f"route {rule.number}: fills other columns of {target} than route {first.number}: give both the same "
+        "extractors, by column and in_key"
+    )

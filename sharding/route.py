@@ -12,7 +12,7 @@ from ..events import Action, ChangeKey, Ddl, Row, RowChange, Run, Table, TableNa
 from .extractor import Extractor
 from .fit import Fit
 from .ghost import ghost_of
-from .options import RouteRule
+from .options import RouteRule, different_columns
 from .shard import Shard
 
 _MOST = 10_000
@@ -119,6 +119,8 @@ class Routes:
         """With `online_ddl`, the tables of online schema changes of shards have no route."""
         self._rules = tuple(rules)
         self._online_ddl = online_ddl
+        self._filling: dict[TableName, RouteRule] = {}
+        """The first route to each table: all that lead there fill the same columns."""
         self.find = lru_cache(maxsize=_MOST)(self._find)
         self.ghost = lru_cache(maxsize=_MOST)(self._ghost)
 
@@ -128,7 +130,7 @@ class Routes:
     def _find(self, source: str, schema: str, table: str) -> Route | None:
         """Return the route of a table; None if it keeps its name.
 
-        Raises SinkError if two routes lead it to different tables.
+        Raises SinkError if two routes lead it to different tables, or fill different columns of one.
         """
         if self.ghost(source, schema, table) is not None:
             return None
@@ -136,10 +138,15 @@ class Routes:
         if not found:
             return None
         shard = Shard(source, schema, table)
-        if len({rule.target for rule in found}) > 1:
-            targets = " and ".join(f"{'.'.join(rule.target)} (route {rule.number})" for rule in found)
+        first, target = found[0], found[0].target.of(shard)
+        by_rule = [(rule, rule.target.of(shard)) for rule in found]
+        if any(other != target for _, other in by_rule):
+            targets = " and ".join(f"{'.'.join(name)} (route {rule.number})" for rule, name in by_rule)
             raise SinkError(f"{shard} is routed to {targets}: let one route match it")
-        return Route(shard, found[0].target, found[0].extractors)
+        for rule in found:
+            if rule.columns != (known := self._filling.setdefault(target, first)).columns:
+                raise SinkError(different_columns(rule, known, ".".join(target)))
+        return Route(shard, target, first.extractors)
 
     def _ghost(self, source: str, schema: str, table: str) -> tuple[Shard, bool] | None:
         """Return the shard whose online schema change uses a table, with True for the table that takes its
@@ -150,8 +157,4 @@ class Routes:
         return Shard(source, schema, found.table), found.is_shadow
 
     def _matching(self, source: str, schema: str, table: str) -> list[RouteRule]:
-        return [
-            rule
-            for rule in self._rules
-            if rule.source.matches(source) and rule.schema.matches(schema) and rule.table.matches(table)
-        ]
+        return [rule for rule in self._rules if rule.matches(source, schema, table)]

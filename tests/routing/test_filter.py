@@ -61,3 +61,15 @@ def test_a_schema_is_touched_only_by_patterns_that_include():
     table_filter = TableFilter(["shop.a*", "!bank.*"])
     assert table_filter.touches("shop")
     assert not table_filter.touches("bank")
+
+
+def test_names_after_a_tilde_are_regular_expressions():
+    tables = TableFilter(["~shop_[0-9]+.~orders_.{2}", "bank.~a|b"])
+    assert tables.matches("shop_12", "orders_xy")
+    assert not tables.matches("shop_x", "orders_xy")
+    assert not tables.matches("shop_12", "orders_xyz")
+    assert [name for name in ("a", "b", "ab") if tables.matches("bank", name)] == ["a", "b"]
+    with pytest.raises(ConfigError, match=r"^tables = '~\(': not a regular expression"):
+        TableFilter(["shop.~("])
+    with pytest.raises(ConfigError, match=r"^tables: '~shop\.\*\.orders': the first dot ends the schema's"):
+        TableFilter(["~shop.*.orders"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tidemill.events import Chunk, Ddl, DropTable, RenameTables
+from tidemill.events import Chunk, Ddl, DropTable, RenameTables, Rows, Run, Table, Transaction
 from tidemill.routing import TableFilter, TableStage
 from tidemill.sink.table_load import tables_of
 from tidemill.testing.changes import ORDERS, alter, create, transaction
@@ -75,6 +75,27 @@ def test_a_table_of_one_of_several_sources_is_chosen_by_its_name_in_the_source()
     (dropped,) = TableStage(TableFilter(["s.a"])).apply([moved])
     assert dropped.origin_name == "north: s.a"
     assert tables_of(moved) == ["north: s.a", "north: s.b"]
+
+
+class Undecoded(Run):
+    def changes(self):
+        raise AssertionError(f"rows of {self.table.full_name} were decoded")
+
+
+def undecoded(*tables: Table) -> Transaction:
+    runs: list[Run] = [Undecoded(7, 0, table, "insert", None) for table in tables]
+    return replace(transaction(7), rows=Rows(runs))
+
+
+def test_the_choice_of_tables_decodes_no_row():
+    pairs = replace(ORDERS, name="pairs")
+    stage = TableStage(TableFilter(["shop.orders"]))
+    item = undecoded(ORDERS)
+    (same,) = stage.apply([item])
+    assert same is item
+    some, none = stage.apply([undecoded(pairs, ORDERS, pairs), undecoded(pairs)])
+    assert [run.table for run in some.runs] == [ORDERS]
+    assert none.runs == []
 
 
 @pytest.mark.parametrize("schema", ["s", "other", ""])

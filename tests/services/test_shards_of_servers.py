@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from itertools import chain
 
 import pytest
 
@@ -52,6 +53,37 @@ def test_shards_of_one_name_differ_in_optimistic_mode(twins):
     twins.execute("north", "ALTER TABLE item_1 ADD COLUMN c INT DEFAULT 5")
     assert twins.run().status().locks == []
     assert twins.rows("id, v, c") == twins.union("id, v, c")
+
+
+@pytest.mark.parametrize(
+    ("route", "target"),
+    [
+        ({"target": "whole.{table}", "case_sensitive": False}, "whole.item_{}"),
+        (
+            {
+                "table": r"~ITEM_(?P<part>\d+)",
+                "target": "{source}.part_{table.part}",
+                "case_sensitive": False,
+            },
+            "",
+        ),
+    ],
+)
+def test_targets_are_made_of_the_names_of_shards(twins, route, target):
+    twins.route = {"schema": twins.schema.upper(), **route}
+    twins.run()
+    twins.both("ALTER TABLE item_2 ADD COLUMN c INT DEFAULT 5", "UPDATE item_2 SET v = 4")
+    assert twins.run().status().locks == []
+    for number, table in enumerate(TABLES, 1):
+        columns = "id, v, c" if number == 2 else "id, v"
+        by_source = {
+            name: sorted(twins.execute(name, f"SELECT {columns} FROM {table}")) for name in twins.servers
+        }
+        if target:
+            assert twins.rows(columns, target.format(number)) == sorted(chain(*by_source.values()))
+        else:
+            found = {name: twins.rows(columns, f"{name}.part_{number}") for name in twins.servers}
+            assert found == by_source
 
 
 def test_equal_keys_of_shards_of_one_name_are_told_apart_by_their_source(twins):

@@ -79,10 +79,10 @@ class Twins:
             raise feed.error
         return feed
 
-    def rows(self, columns: str = "id, v") -> list[tuple[Any, ...]]:
+    def rows(self, columns: str = "id, v", table: str = "whole.item") -> list[tuple[Any, ...]]:
         """Return the rows of the copy in SQLite."""
         with closing(sqlite3.connect(self.directory / "copy.db")) as copy:
-            return copy.execute(f'SELECT {columns} FROM "whole.item" ORDER BY 1').fetchall()
+            return copy.execute(f'SELECT {columns} FROM "{table}" ORDER BY 1').fetchall()
 
     def union(self, columns: str = "id, v") -> list[tuple[Any, ...]]:
         found = [

@@ -35,6 +35,47 @@ def test_a_table_with_two_targets_is_an_error():
         Routes(rules).find("a", "shop_1", "orders_1")
 
 
+@pytest.mark.parametrize(
+    ("route", "target"),
+    [
+        ({"schema": "shop_*", "target": "all.{table}"}, ("all", "Orders_12")),
+        ({"schema": "SHOP_*", "table": "orders_*", "target": "all.o", "case_sensitive": False}, ("all", "o")),
+        ({"schema": "SHOP_*", "target": "all.o"}, None),
+        ({"schema": r"~([a-z]+)_\d", "target": "{schema.1}.{table}"}, ("shop", "Orders_12")),
+        (
+            {
+                "schema": r"~shop_(\d)",
+                "table": r"~(?P<name>\w+)_(\d+)",
+                "target": "{source}-{schema.1}.{table.name}.{table.2}",
+            },
+            ("a-1", "Orders.12"),
+        ),
+    ],
+)
+def test_a_target_is_made_of_the_names_of_the_shard(route, target):
+    found = Routes(sharding_options({}, [route])[1]).find("a", "shop_1", "Orders_12")
+    assert (None if found is None else found.target) == target
+
+
+def test_a_target_without_a_name_is_an_error():
+    _, rules = sharding_options({}, [{"schema": "a", "table": "~x(y)?", "target": "all.{table.1}"}])
+    assert Routes(rules).find("", "a", "xy").target == ("all", "y")
+    with pytest.raises(
+        SinkError, match=r"^route\.target = 'all\.\{table\.1\}': a\.x would go to 'all\.', as a group"
+    ):
+        Routes(rules).find("", "a", "x")
+
+
+def test_routes_that_fill_other_columns_of_one_table_are_an_error():
+    plain = {"schema": "a", "target": "all.{table}"}
+    extracting = {"schema": "b", "target": "all.x", "extract": [{"column": "n", "part": "schema"}]}
+    routes = Routes(sharding_options({}, [plain, extracting])[1])
+    assert routes.find("", "a", "x") is not None
+    assert routes.find("", "a", "y") is not None
+    with pytest.raises(SinkError, match=r"^route 2: fills other columns of all\.x than route 1"):
+        routes.find("", "b", "x")
+
+
 def test_an_expression_that_doesn_t_match_is_an_error():
     _, rules = sharding_options({}, [{**ROUTE, "extract": [{"column": "n", "part": "schema", "regex": "x"}]}])
     with pytest.raises(
@@ -50,6 +91,19 @@ def test_an_expression_that_doesn_t_match_is_an_error():
         ({"sharding": {"max_held_rows": -1}}, r"^sharding\.max_held_rows = -1"),
         ({"sharding": {"mode": "off"}, "route": []}, r"^sharding: no \[\[route\]\] names a merged table"),
         ({"route": [{**ROUTE, "target": "orders"}]}, r"^route 1\.target = 'orders': write"),
+        (
+            {"route": [{**ROUTE, "target": "all.{host}"}]},
+            r"^route 1\.target = 'all\.\{host\}': \{host\} is none of \{source\}, \{schema\}, \{table\}",
+        ),
+        (
+            {"route": [{**ROUTE, "target": "all.{table.1}"}]},
+            r"^route 1\.target = .*: \{table\.1\}: table = '~orders_\[0-9\]\+' has no groups: write",
+        ),
+        (
+            {"route": [{**ROUTE, "table": "~(x)", "target": "all.{table.2}"}]},
+            r"^route 1\.target = .*: \{table\.2\}: table = '~\(x\)' has only the groups 1: write",
+        ),
+        ({"route": [{**ROUTE, "target": "all.{table"}]}, r"^route 1\.target = 'all\.\{table': write"),
         ({"route": [{**ROUTE, "table": "~("}]}, r"^route 1\.table = '~\(': not a regular expression"),
         ({"route": [{"schema": "a", "table": "b"}]}, r"^route 1\.target"),
         ({"route": [{**ROUTE, "extract": [{"column": "n", "part": "host"}]}]}, r"^route 1\.extract 1\.part"),
