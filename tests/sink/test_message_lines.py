@@ -61,6 +61,15 @@ def test_the_format_may_be_in_the_url(tmp_path):
     assert path.read_bytes() == b'"I","orders","shop",1,"a"\r\n'
 
 
+def test_an_encoding_may_have_options_beside_a_format_in_the_url(tmp_path):
+    path = tmp_path / "a b#c"
+    url = f"file://{tmp_path}/a%20b%23c?format=csv"
+    options = {"encoding": {"delimiter": ";"}}
+    sink = open_sink("copy", url, feed="f", store=begun(path), options=options)
+    feed(sink, [transaction(2, insert(ORDERS, 1, "a"))])
+    assert path.read_bytes() == b'"I";"orders";"shop";1;"a"\r\n'
+
+
 def test_a_watermark_follows_what_is_durable(tmp_path):
     path = tmp_path / "rows"
     sink = opened(path, format="canal-json", encoding={"enable-tidb-extension": True})

@@ -20,7 +20,7 @@ from tidemill.events import (
     TruncateTable,
     compose_ts,
 )
-from tidemill.sink.storage.ticdc_schema import columns_of, schema_checksum, schema_name, schema_text
+from tidemill.sink.files.ticdc_schema import columns_of, schema_checksum, schema_name, schema_text
 from tidemill.testing.changes import ORDERS, PAIRS, alter, at, batch, create, insert, transaction
 from tidemill.testing.s3 import Broken
 

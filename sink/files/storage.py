@@ -16,10 +16,10 @@ from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...errors import InvariantViolated, Retryable, SinkError, TidemillError
 from ...events import Batch, Checkpoint, Ddl, Item, Ts, Wait, row_count
 from ...failpoint import reach
-from ..files.names import HIDDEN
 from .expiry import Expiry
 from .layout import Layout
 from .ledger import Ledger, State
+from .names import HIDDEN
 from .options import DirectoryOptions
 from .piece import Format, Group, Piece
 from .store import Store

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from ...events import Item
-from ..files.names import day_of
-from ..files.parquet_batches import ChangeBatches
-from ..files.parquet_encoding import write_parquet
+from .names import day_of
+from .parquet_batches import ChangeBatches
+from .parquet_encoding import write_parquet
 from .piece import Group, Piece
 
 _SOURCE = pa.field("source", pa.string(), nullable=False)
