@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -109,6 +109,16 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Release all resources, after the actors' systems were stopped. Safe to repeat."""
+
+
+class Renewable(Source, Protocol):
+    """A source of a kind that `renews`: all tables can be loaded again into targets that have copies."""
+
+    def copied(self, state_dir: Path, at: Checkpoint) -> Collection[str]:
+        """Return the full names of the tables of which a target at `at` has copies.
+
+        Called after `look`. Raises StoreError if the state that the source keeps in `state_dir` is damaged.
+        """
 
 
 def no_table_matches(unmatched: Sequence[str], tables: Sequence[tuple[str, str]] = ()) -> str:
