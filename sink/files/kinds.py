@@ -59,11 +59,15 @@ def _survey_lines(url: str, given: LinesOptions, context: SinkContext) -> Iterat
 
 def _variant(url: str, options: Mapping[str, Any]) -> SinkKind:
     """Return the kind of a file's format."""
-    in_url = parse_qs(urlsplit(url).query).get("format", ["ndjson"])[-1]
-    chosen = options.get("format", in_url)
+    chosen = _chosen(url, options, "format", "ndjson")
     if chosen not in FILE_FORMATS:
         raise ConfigError(f"no format {chosen!r}; accepted: {', '.join(FILE_FORMATS)}")
     return PARQUET if chosen == "parquet" else LINES if chosen == "ndjson" else MESSAGES
+
+
+def _chosen(url: str, options: Mapping[str, Any], name: str, default: str) -> Any:
+    """Return an option, which may be in the URL."""
+    return options.get(name, parse_qs(urlsplit(url).query).get(name, [default])[-1])
 
 
 # --- an archive with a journal
@@ -128,6 +132,10 @@ def storage_sink(store: Store, options: DirectoryOptions, context: SinkContext) 
     layout: Layout = TicdcLayout(store, options) if options.layout == "ticdc" else TablesLayout()
     form, now = folder_format(options), SystemClock().now
     return StorageSink(context.name, context.feed, store, _ledger(store, context), layout, form, options, now)
+
+
+def _is_ticdc(url: str, options: Mapping[str, Any]) -> bool:
+    return bool(_chosen(url, options, "layout", "tables") == "ticdc")
 
 
 def _ledger(store: Store, context: SinkContext) -> Ledger:
@@ -205,7 +213,7 @@ DIRECTORY: Final = SinkKind(
     open=lambda url, given, context: storage_sink(*_directory(url, given), context),
     survey=_survey_directory,
     on_spark=NotOnSpark(reason="its tasks would need one commit over all of them: use parquet:///directory"),
-    has_definitions=lambda options: options.layout == "ticdc",
+    variant=lambda url, options: TICDC_DIRECTORY if _is_ticdc(url, options) else None,
     extra="arrow",
 )
 
@@ -217,5 +225,9 @@ BUCKET: Final = replace(
     options=BucketOptions,
     open=lambda url, given, context: storage_sink(*_bucket(url, given), context),
     survey=_survey_bucket,
+    variant=lambda url, options: TICDC_BUCKET if _is_ticdc(url, options) else None,
     extra="s3",
 )
+
+TICDC_DIRECTORY: Final[SinkKind] = replace(DIRECTORY, has_definitions=lambda _: True)
+TICDC_BUCKET: Final[SinkKind] = replace(BUCKET, has_definitions=lambda _: True)
