@@ -27,7 +27,7 @@ from ..codec.native import library
 from ..engine.options import open_sinks
 from ..events import Batch, Checkpoint
 from ..sink import SinkFactory
-from ..sink.files.parquet_encoding import write_parquet
+from ..sink.files.parquet_format import write_parquet
 from ..testing.mariadb import MariaDb
 from .mysql import _create, _write
 from .runs import Span, _options, _python, _run

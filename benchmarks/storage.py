@@ -23,7 +23,7 @@ from ..codec.mysql.layout import Layouts
 from ..engine.checkpoint import CheckpointFile
 from ..events import Checkpoint, Rows, Transaction
 from ..sink import Delivery, open_sink
-from ..sink.files.parquet_encoding import write_parquet
+from ..sink.files.parquet_format import write_parquet
 from ..testing.binlog_events import INSERT, rows_event, table_map
 from ..testing.s3_process import S3Process
 from .columns import COLUMNS, image

@@ -12,13 +12,12 @@ from ..config.url import redacted
 from ..errors import ConfigError
 from ..events import Table
 from .dead_letters import DeadLetters
-from .files.kinds import LINES, PARQUET
+from .files.kinds import BUCKET, DIRECTORY, LINES, PARQUET
 from .kafka.kinds import KAFKA
 from .kind import SinkContext, SinkKind
 from .python import PYTHON, Receiver
 from .sink import CheckpointStore, Sink
 from .sql.kinds import BUILT_IN, all_kinds
-from .storage.kinds import BUCKET, DIRECTORY
 
 GROUP: Final = "tidemill.sinks"
 """Group of the entry points by which installed packages add kinds of sinks."""

@@ -40,6 +40,14 @@ def make_private(directory: Path) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
+def make_folder(folder: Path, root: Path) -> None:
+    """Create a folder in `root` durably, with those between them; never `root`. Raises OSError."""
+    if folder != root and not folder.exists():
+        make_folder(folder.parent, root)
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
+
+
 def sync(directory: Path) -> None:
     """Make creations, renames and removals in the directory durable. Raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY)

@@ -1,1 +1,1 @@
-"""NDJSON files and Parquet archives."""
+"""Files of rows: one of lines, Parquet archives with a journal, directories and object stores."""

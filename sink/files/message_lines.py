@@ -1,4 +1,4 @@
-"""Messages of an encoding as the lines of a file."""
+"""Messages of an encoding as the lines of a file. Their values are text, keys aren't written."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ...errors import ConfigError
-from ...events import Ddl, Item, Ts
+from ...events import Ddl, Item, Transaction, Ts
 from ..encoding.encoder import Encoder, Message, Milliseconds
 from ..encoding.encodings import make_encoder
-
-FORMATS: Final = ("canal-json", "debezium", "maxwell", "csv", "simple")
-"""Encodings whose values are text, so that a value is a line; keys aren't written."""
+from ..encoding.json_text import html_json_bytes
+from .row_numbers import RowNumbers
 
 _FOREIGN: Final = (
     "large-message-handle-compression",
@@ -20,6 +19,8 @@ _FOREIGN: Final = (
     "schema-registry",
 )
 """Options whose results aren't lines; but JSON is."""
+_END: Final = b"}}"
+"""End of a message with TiDB's extension: that of `_tidb`, and its own."""
 
 
 class MessageLines:
@@ -45,6 +46,31 @@ class MessageLines:
 
     def _joined(self, messages: list[Message]) -> bytes:
         return b"".join([message.value + self._end for message in messages if message.value is not None])
+
+
+class CanalLines(MessageLines):
+    """Writes the source and the number of the row in its transaction into `_tidb`, after the commit ts."""
+
+    def __init__(self, make: Callable[[], Encoder], end: bytes) -> None:
+        """The encoder of `make` writes TiDB's extension."""
+        self._numbers: Final = RowNumbers()
+        super().__init__(make, end)
+
+    def start(self) -> None:
+        super().start()
+        self._numbers.start()
+
+    def of(self, item: Item) -> bytes:
+        if not isinstance(item, Transaction):
+            return super().of(item)
+        messages = self._encoder.rows(item.rows, item.last)
+        source = html_json_bytes(item.source)
+        lines = []
+        for number, message in enumerate(messages, self._numbers.first(item)):
+            assert message.value is not None
+            head = message.value.removesuffix(_END)
+            lines.append(b'%b,"source":%b,"row":%d}}%b' % (head, source, number, self._end))
+        return b"".join(lines)
 
 
 def message_lines(

@@ -7,10 +7,12 @@ _tidemill/                          not for readers
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
+from ...errors import SinkError
 from ...events import Ts, physical_ms, timestamp
 
 HIDDEN: Final = "_tidemill"
@@ -36,6 +38,12 @@ def table_folder(schema: str, name: str) -> str:
 
 def _escaped(name: str) -> str:
     return quote(name, safe="").replace(".", "%2E")
+
+
+def check_unused(target: object, names: Iterable[str], other: str = "name another directory") -> None:
+    """Raise SinkError if a target without a checkpoint holds names besides the feed's own."""
+    if found := min((name for name in names if name != HIDDEN), default=""):
+        raise SinkError(f"{target} holds {found} already: empty it, or {other}")
 
 
 def day_of(ts: Ts) -> int:

@@ -1,45 +1,160 @@
-"""Options of files as targets."""
+"""Options of files, directories and object stores as targets."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ...errors import ConfigError
+
+LineFormat: TypeAlias = Literal["ndjson", "canal-json", "debezium", "maxwell", "csv", "simple", "parquet"]
+FILE_FORMATS: Final[tuple[str, ...]] = get_args(LineFormat)
+_KEYLESS: Final = ("debezium", "maxwell", "simple")
+"""Formats whose messages have no field for the key of a row."""
+DATE_LENGTHS: Final = {"none": 0, "year": 4, "month": 7, "day": 10}
+"""Letters of a day in ISO 8601 that name a folder, by `date_separator`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesOptions:
-    """Options of a file of lines. Raises ConfigError that names the accepted values."""
+    """Options of one file of lines. Raises ConfigError that names the accepted values."""
 
-    format: str = "ndjson"
+    format: LineFormat = "ndjson"
     """ndjson, an encoding (canal-json, debezium, maxwell, csv, simple), or parquet for an archive of
     Parquet files."""
     encoding: dict[str, Any] = field(default_factory=dict, repr=False)
     """Options of the encoding, by the names in docs/encodings.md."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderOptions:
+    """Options of every folder of files. Raises ConfigError that names the accepted values."""
+
+    format: str = "parquet"
+    """Format of the files."""
+    file_bytes: int = 64 << 20
+    """Bytes in memory, over all tables, at which files are written; Parquet files take about a fifth of that
+    on disk."""
+    flush_seconds: float = 60.0
+    """Maximum time until rows are in files for readers."""
+
     def __post_init__(self) -> None:
-        if self.encoding and self.format in ("ndjson", "parquet"):
-            raise ConfigError(f"encoding: the format {self.format} has no such options")
+        self._check_least(1, "file_bytes")
+        self._check_least(0, "flush_seconds")
+
+    def _check_least(self, least: int, *names: str) -> None:
+        for name in names:
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} = {getattr(self, name):g}: at least {least}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetOptions:
-    """Raises ConfigError that names the accepted values."""
+class ParquetOptions(FolderOptions):
+    """Options of an archive with a journal. Raises ConfigError that names the accepted values."""
 
-    format: str = "parquet"
-    file_bytes: int = 64 << 20
-    """Bytes in Arrow's memory layout, over all tables, at which files are written; about a fifth of that on
-    disk. The sink uses as much memory."""
-    flush_seconds: float = 60.0
-    """Maximum time until rows are in files for readers."""
+    format: Literal["parquet"] = "parquet"
+    """Format of the files."""
     journal_seconds: float = 1.0
     """Minimum pause between writes to the journal, after which rows are acknowledged that have yet to be in
     files. Rows that reach `file_bytes` meanwhile go to files without the journal."""
 
     def __post_init__(self) -> None:
-        if self.file_bytes < 1:
-            raise ConfigError(f"file_bytes = {self.file_bytes}: at least 1")
-        for option in ("flush_seconds", "journal_seconds"):
-            if getattr(self, option) < 0:
-                raise ConfigError(f"{option} = {getattr(self, option):g}: at least 0")
+        FolderOptions.__post_init__(self)
+        self._check_least(0, "journal_seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryOptions(FolderOptions):
+    """Options of files that become visible when they are whole. Raises ConfigError that names the accepted
+    values."""
+
+    format: Literal["parquet", "ndjson", "csv", "canal-json", "debezium", "maxwell", "simple"] = "parquet"
+    """Format of the files."""
+    layout: Literal["tables", "ticdc"] = "tables"
+    """Names of the files: by table and date, or as TiCDC names them."""
+    encoding: dict[str, Any] = field(default_factory=dict, repr=False)
+    """Options of the encoding, by the names in docs/encodings.md."""
+    flush_seconds: float = 60.0
+    """Maximum time until rows are visible, and the checkpoint moves."""
+    commit_rows: int = 200_000
+    """Rows at which files are written, whatever their bytes: the feed keeps them in memory until then."""
+    date_separator: Literal["none", "year", "month", "day"] = "day"
+    """Folders of the layout "ticdc" by the UTC date of a row's commit ts."""
+    file_index_width: int = 20
+    """Digits of a file's number in the layout "ticdc"."""
+    file_expiration_days: int = 0
+    """Days that files of the layout "ticdc" are kept, counted back from the checkpoint's; 0: forever. Needs
+    folders by day."""
+    row_key: bool = False
+    """Add the row's source and number in its transaction to canal-json (in `_tidb`) and to csv of the layout
+    "ticdc" (with the commit ts, as columns at the end); parquet, ndjson and other csv always have them."""
+    parallel: int = 8
+    """Number of files that are written at once."""
+
+    @property
+    def adds_columns(self) -> bool:
+        """True if rows of csv have columns after those of their table."""
+        return self.row_key and self.format == "csv" and self.layout == "ticdc"
+
+    @property
+    def file_format(self) -> str:
+        """Form of the files, which can't change in a prefix."""
+        return "csv with row_key" if self.adds_columns else self.format
+
+    def __post_init__(self) -> None:
+        FolderOptions.__post_init__(self)
+        self._check_least(1, "commit_rows", "parallel")
+        self._check_least(0, "file_expiration_days")
+        if not 6 <= self.file_index_width <= 20:
+            raise ConfigError(f"file_index_width = {self.file_index_width}: 6 to 20")
+        for option, default in (("date_separator", "day"), ("file_index_width", 20)):
+            if self.layout != "ticdc" and getattr(self, option) != default:
+                raise ConfigError(f'{option} goes with layout = "ticdc": give it too, or leave {option} out')
+        if self.file_expiration_days and (self.layout, self.date_separator) != ("ticdc", "day"):
+            raise ConfigError('file_expiration_days needs layout = "ticdc" and date_separator = "day"')
+        if self.row_key and self.format in _KEYLESS:
+            raise ConfigError(f"row_key: the format {self.format} has no place for a key: leave row_key out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketAccess:
+    """Options by which an S3-compatible store is reached. Raises ConfigError that names the accepted
+    values."""
+
+    endpoint: str = ""
+    """URL of a store other than Amazon's, such as "http://minio:9000"."""
+    region: str = ""
+    """Region of the bucket; empty: found out at Amazon, and us-east-1 elsewhere."""
+    access_key: str = field(default="", repr=False)
+    """Access key, with `secret_key`; empty: the environment, files and services where Amazon's tools look."""
+    secret_key: str = field(default="", repr=False)
+    """Its secret."""
+    session_token: str = field(default="", repr=False)
+    """Token of temporary keys."""
+    role: str = ""
+    """ARN of a role to assume."""
+    path_style: bool = True
+    """Name the bucket in the path of requests to an `endpoint`; False: in its host name."""
+    tls_ca: str = ""
+    """File of the CA certificates; empty: those of the system."""
+    timeout_seconds: float = 10.0
+    """Time without an answer after which a request is given up, and sent again later."""
+
+    def __post_init__(self) -> None:
+        if bool(self.access_key) != bool(self.secret_key):
+            raise ConfigError("access_key and secret_key go together")
+        if self.session_token and not self.access_key:
+            raise ConfigError("session_token needs access_key and secret_key")
+        if self.endpoint and not self.endpoint.startswith(("http://", "https://")):
+            raise ConfigError(f"endpoint = {self.endpoint!r}: a URL, for instance http://minio:9000")
+        if self.timeout_seconds < 1:
+            raise ConfigError(f"timeout_seconds = {self.timeout_seconds:g}: at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketOptions(BucketAccess, DirectoryOptions):
+    """Options of files in an S3-compatible store. Raises ConfigError that names the accepted values."""
+
+    def __post_init__(self) -> None:
+        DirectoryOptions.__post_init__(self)
+        BucketAccess.__post_init__(self)

@@ -18,10 +18,10 @@ from ...events import Batch, Checkpoint
 from ...failpoint import reach
 from ...store.disk import sync
 from ..sink import CheckpointStore
-from .names import HIDDEN
+from .names import HIDDEN, check_unused
 from .options import ParquetOptions
-from .parquet_batches import ChangeBatches
 from .parquet_directory import NEW, Making, discard, publish
+from .parquet_format import ChangeBatches
 from .parquet_journal import Segment, batches, journal_name, segments
 
 
@@ -148,11 +148,7 @@ class ParquetSink:
     def _begin(self) -> None:
         """Create the directory, or use an empty one: existing files without a checkpoint aren't ours."""
         self._directory.mkdir(exist_ok=True)
-        strangers = [path.name for path in self._directory.iterdir() if path.name != HIDDEN]
-        if strangers:
-            raise SinkError(
-                f"{self._directory} holds {min(strangers)} already: empty it, or name another directory"
-            )
+        check_unused(self._directory, [path.name for path in self._directory.iterdir()])
         discard(self._hidden)
         self._hidden.mkdir()
         sync(self._directory)

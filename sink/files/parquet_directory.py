@@ -22,10 +22,10 @@ from msgspec import Struct
 
 from ...errors import SinkError
 from ...events import Ts
-from ...store.disk import sync
+from ...store.disk import make_folder, sync
 from .names import date_of, file_name
 from .parquet_columns import FOLDER
-from .parquet_encoding import write_parquet
+from .parquet_format import write_parquet
 
 NEW: Final = ".new"
 SUFFIX: Final = ".parquet"
@@ -134,10 +134,7 @@ def publish(made: Path, directory: Path) -> None:
     """Move the folder's remaining files to the tables' folders. Safe to repeat after a crash."""
     for path in sorted(made.rglob(f"*{SUFFIX}")):
         target = directory / path.relative_to(made)
-        if not target.parent.exists():
-            target.parent.mkdir(parents=True)
-            sync(target.parent.parent)
-            sync(directory)
+        make_folder(target.parent, directory)
         path.replace(target)
     for folder in made.glob("*/*/"):
         sync(directory / folder.relative_to(made))

@@ -17,7 +17,7 @@ from .task import Task
 from .topics import Topics
 
 if TYPE_CHECKING:
-    from ..storage.claims import Claims
+    from ..files.claims import Claims
 
 _HELD_ROWS: Final = 20_000
 """Number of rows that are encoded during a commit; then the sink waits for it."""

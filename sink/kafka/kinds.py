@@ -17,7 +17,7 @@ from .template import TopicTemplate
 if TYPE_CHECKING:
     from ..encoding.encoder import Encoder
     from ..encoding.options import EncodingOptions
-    from ..storage.claims import Claims
+    from ..files.claims import Claims
     from .client import Client
 
 _LIMIT: Final = "max_message_bytes"
@@ -73,7 +73,7 @@ def _claims(encoding: EncodingOptions, clock: SystemClock) -> Claims | None:
     """Return the store for claim checks; None if the encoding's options want none."""
     if not encoding.claim_check_storage_uri:
         return None
-    from ..storage.claims import claims_of
+    from ..files.claims import claims_of
 
     return claims_of(encoding, clock.now)
 
@@ -105,7 +105,7 @@ def _encoding(topic: TopicTemplate, options: KafkaOptions) -> Mapping[str, Any]:
 
 def _survey(url: str, given: KafkaOptions, context: SinkContext) -> Iterator[Finding]:
     from ..encoding.encodings import encoding_options, make_encoder
-    from ..storage.claims import survey_claims
+    from ..files.claims import survey_claims
     from .survey import survey
 
     address, options = parsed(url, given)

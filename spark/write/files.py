@@ -15,7 +15,6 @@ import shutil
 import socket
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 from uuid import uuid4
 
 import msgspec
@@ -25,13 +24,12 @@ from pyspark.sql.datasource import WriterCommitMessage
 from ...errors import InvariantViolated, SinkError
 from ...events import Checkpoint
 from ...sink import Sink
+from ...sink.files.names import HIDDEN, check_unused
 from ...sink.kind import ByFiles, SinkContext
 from ...sink.registry import open_given
-from ...store.disk import replace, sync
+from ...store.disk import make_folder, replace, sync
 from .options import NAME, WriteOptions
 from .place import Place
-
-HIDDEN: Final = "_tidemill"
 
 
 class Made(WriterCommitMessage):
@@ -78,8 +76,7 @@ class Files:
     def _check_empty(self) -> None:
         if not self.directory.is_dir():
             raise SinkError(f"{self.directory} is a file: Spark writes a directory of them; name another")
-        if found := min((path.name for path in self.directory.iterdir()), default=""):
-            raise SinkError(f"{self.directory} holds {found} already: empty it, or name another directory")
+        check_unused(self.directory, [path.name for path in self.directory.iterdir()])
 
     def publish(self, made: Sequence[Made]) -> None:
         """Publish the files of a batch in place of its earlier ones. Raises SinkError."""
@@ -106,9 +103,7 @@ class Files:
         before = self._before(record, epoch)
         replace(record, msgspec.json.encode(Batch(epoch, sorted(names | before))))
         for path, target in sorted(moves.items()):
-            if not target.parent.exists():
-                target.parent.mkdir(parents=True)
-                sync(target.parent.parent)
+            make_folder(target.parent, self.directory)
             path.replace(target)
         for name in before - names:
             (self.directory / name).unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 from tidemill.errors import ConfigError
 from tidemill.events import Chunk
 from tidemill.sink import open_sink
-from tidemill.sink.kind import NotOnSpark
+from tidemill.sink.kind import ByFiles, NotOnSpark
 from tidemill.sink.registry import given_sink
 from tidemill.testing.changes import (
     ORDERS,
@@ -59,6 +60,15 @@ def test_the_format_may_be_in_the_url(tmp_path):
     sink = open_sink("copy", f"file://{path}?format=csv", feed="f", store=begun(path), options={})
     feed(sink, [transaction(2, insert(ORDERS, 1, "a"))])
     assert path.read_bytes() == b'"I","orders","shop",1,"a"\r\n'
+
+
+def test_an_encoding_may_have_options_beside_a_format_in_the_url(tmp_path):
+    path = tmp_path / "a b#c"
+    url = f"file://{tmp_path}/a%20b%23c?format=csv"
+    options = {"encoding": {"delimiter": ";"}}
+    sink = open_sink("copy", url, feed="f", store=begun(path), options=options)
+    feed(sink, [transaction(2, insert(ORDERS, 1, "a"))])
+    assert path.read_bytes() == b'"I";"orders";"shop";1;"a"\r\n'
 
 
 def test_a_watermark_follows_what_is_durable(tmp_path):
@@ -116,3 +126,11 @@ def test_spark_refuses_files_of_messages(where):
     url, options = where
     found = given_sink("copy", url, options).kind.on_spark
     assert isinstance(found, NotOnSpark)
+
+
+@pytest.mark.parametrize("url", ["file:///x", "parquet:///x"])
+def test_names_of_folders_survive_the_urls_of_spark(url):
+    way = given_sink("copy", url).kind.on_spark
+    assert isinstance(way, ByFiles)
+    assert way.directory(way.task_url(Path("/a b/c%20#?d"))).is_relative_to("/a b/c%20#?d")
+    assert way.directory(way.load_url(Path("/a b/c%20#?d"))).is_relative_to("/a b/c%20#?d")

@@ -10,7 +10,7 @@ import fastavro
 
 from tidemill.events import Column, RowChange, Table
 from tidemill.sink.encoding.encodings import make_encoder
-from tidemill.sink.storage.ticdc_schema import columns_of
+from tidemill.sink.files.ticdc_schema import columns_of
 from tidemill.testing.schema_registry import SchemaRegistryServer
 
 TABLE = Table(

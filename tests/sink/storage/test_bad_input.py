@@ -9,9 +9,9 @@ import pytest
 
 from tidemill.errors import CheckpointError, ConfigError, Retryable, SinkError
 from tidemill.sink import Delivery, open_sink
+from tidemill.sink.files.directory import Directory
 from tidemill.sink.kind import SinkContext
 from tidemill.sink.registry import given_sink, survey_sink
-from tidemill.sink.storage.directory import Directory
 from tidemill.testing.changes import ORDERS, MemoryStore, at, batch, insert, transaction
 from tidemill.testing.s3 import Broken
 
@@ -72,6 +72,7 @@ def begun(place):
             'needs layout = "ticdc" and date_separator = "day"',
         ),
         ("s3://bucket?format=canal-json&row_key=true", {}, "row_key needs encoding.enable-tidb-extension"),
+        ("s3://bucket?format=maxwell&row_key=true", {}, "row_key: the format maxwell has no place for a key"),
         ("s3://bucket?layout=ticdc&file_index_width=5", {}, "file_index_width = 5: 6 to 20"),
         ("s3://bucket?date_separator=month", {}, 'date_separator goes with layout = "ticdc": give it'),
         ("directory:///", {}, "names no directory; for instance directory:///var/rows"),

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from tidemill.events import compose_ts
+from tidemill.events import Column, compose_ts
 from tidemill.testing.changes import (
     ORDERS,
     PAIRS,
@@ -51,7 +51,16 @@ def name(table, date, first, last, number, suffix):
 
 
 @pytest.mark.parametrize(
-    ("form", "suffix"), [("parquet", "parquet"), ("ndjson", "ndjson"), ("csv", "csv"), ("canal-json", "json")]
+    ("form", "suffix"),
+    [
+        ("parquet", "parquet"),
+        ("ndjson", "ndjson"),
+        ("csv", "csv"),
+        ("canal-json", "json"),
+        ("debezium", "json"),
+        ("maxwell", "json"),
+        ("simple", "json"),
+    ],
 )
 def test_a_file_has_a_table_and_a_day_and_says_which_changes(tmp_path, form, suffix):
     statements = "parquet" if form == "parquet" else "ndjson"
@@ -62,6 +71,32 @@ def test_a_file_has_a_table_and_a_day_and_says_which_changes(tmp_path, form, suf
         name("shop.pairs", "2023-11-14", NOON, NOON, 2, suffix),
     ]
     assert (tmp_path / "copy" / "_tidemill" / "metadata").read_text() == f'{{"checkpoint-ts":{MIDNIGHT}}}'
+
+
+def test_a_transaction_of_maxwell_is_numbered_across_files_and_commits_once(tmp_path):
+    found = written(tmp_path, format="maxwell")
+    orders = found[name("shop.orders", "2023-11-14", NOON, NOON, 1, "json")]
+    pairs = found[name("shop.pairs", "2023-11-14", NOON, NOON, 2, "json")]
+    lines = [json.loads(line) for line in (orders + pairs).splitlines()]
+    assert [(line.get("xoffset"), line.get("commit")) for line in lines] == [
+        (0, None),
+        (1, None),
+        (None, True),
+    ]
+
+
+def test_files_of_simple_have_each_version_of_their_table(tmp_path):
+    wider = replace(ORDERS, columns=(*ORDERS.columns, Column("more", "int")))
+    items = [*ITEMS[:2], transaction(MIDNIGHT, insert(wider, 3, "c", 4))]
+    found = written(tmp_path, items, format="simple")
+    lines = [
+        json.loads(line)
+        for name, content in found.items()
+        if "orders" in name
+        for line in content.splitlines()
+    ]
+    assert [line["type"] for line in lines] == ["BOOTSTRAP", "INSERT", "UPDATE", "BOOTSTRAP", "INSERT"]
+    assert [len(line["tableSchema"]["columns"]) for line in lines if "tableSchema" in line] == [2, 3]
 
 
 def test_rows_of_csv_have_the_key_before_the_columns(tmp_path):

@@ -11,10 +11,10 @@ import pytest
 
 from tidemill.errors import Retryable
 from tidemill.sink import Delivery, DeliveryOptions
+from tidemill.sink.files.directory import Directory
+from tidemill.sink.files.kinds import storage_sink
+from tidemill.sink.files.options import DirectoryOptions
 from tidemill.sink.kind import SinkContext
-from tidemill.sink.storage.directory import Directory
-from tidemill.sink.storage.kinds import storage_sink
-from tidemill.sink.storage.options import DirectoryOptions
 from tidemill.testing.changes import ORDERS, PAIRS, MemoryStore
 from tidemill.testing.child import Child
 from tidemill.testing.s3 import Broken

@@ -20,7 +20,8 @@ from tidemill.events import (
     TruncateTable,
     compose_ts,
 )
-from tidemill.sink.storage.ticdc_schema import columns_of, schema_checksum, schema_name, schema_text
+from tidemill.sink.files.ticdc_schema import columns_of, schema_checksum, schema_name, schema_text
+from tidemill.sink.registry import given_sink
 from tidemill.testing.changes import ORDERS, PAIRS, alter, at, batch, create, insert, transaction
 from tidemill.testing.s3 import Broken
 
@@ -428,3 +429,19 @@ def test_types_are_named_as_ticdc_does(column, expected):
     size = ",".join(filter(None, (found.get("ColumnPrecision"), found.get("ColumnScale"))))
     size = f",{size}" if "ColumnScale" in found and "ColumnPrecision" not in found else size
     assert f"{found['ColumnType']} {size}".strip() == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("directory:///x?layout=ticdc", {}),
+        ("directory:///x", {"layout": "ticdc"}),
+        ("s3://x?layout=ticdc", {}),
+        ("s3://x", {"layout": "ticdc"}),
+    ],
+)
+def test_definitions_are_followed_wherever_the_layout_is_chosen(url, options):
+    given = given_sink("copy", url, options)
+    assert given.kind.has_definitions(given.options)
+    tables = given_sink("copy", url.partition("?")[0], {})
+    assert not tables.kind.has_definitions(tables.options)

@@ -26,8 +26,8 @@ from ...events import (
     altered,
 )
 from ..encoding.statement_kind import statement_kind, table_after
-from ..files.names import HIDDEN, date_of
 from .layout import checkpoint_text
+from .names import HIDDEN, date_of
 from .options import DATE_LENGTHS, DirectoryOptions
 from .piece import Group
 from .store import Store

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...events import Ts
-from ..files.names import HIDDEN, date_of, day_of
+from .names import HIDDEN, date_of, day_of
 from .store import Store
 
 _FILE: Final = re.compile(r"([^/]+/\d+/(\d{4}-\d\d-\d\d))/(?:meta/)?CDC[^/]*")

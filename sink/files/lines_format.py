@@ -1,4 +1,4 @@
-"""Files of lines: NDJSON, csv and canal-json."""
+"""Files of lines: NDJSON and text encodings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from ...events import Ddl, Item, Table
 from ...failpoint import reach
-from ..files.file import Lines
-from ..files.names import day_of
-from ..files.ndjson import NdjsonLines
+from .file import Lines
+from .names import day_of
+from .ndjson import NdjsonLines
 from .piece import Group, Piece
 
 
@@ -40,8 +40,9 @@ class LinesFormat:
             if isinstance(item, Ddl):
                 yield _piece((None, day, item.source), item, self._statements.of(item))
             else:
-                for run in item.runs:
-                    part = replace(item, rows=run.changes())
+                runs = item.runs
+                for run in runs:
+                    part = replace(item, rows=run.changes(), last=item.last and run is runs[-1])
                     yield _piece((run.table, day, item.source), item, self._lines.of(part))
             reach("sink.mid_batch")
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from ...errors import CheckpointError, Retryable, SinkError
-from ..files.names import HIDDEN
+from .names import HIDDEN
 from .store import Store
 
 _FOLDER: Final = f"{HIDDEN}/states"

@@ -16,10 +16,10 @@ from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...errors import InvariantViolated, Retryable, SinkError, TidemillError
 from ...events import Batch, Checkpoint, Ddl, Item, Ts, Wait, row_count
 from ...failpoint import reach
-from ..files.names import HIDDEN
 from .expiry import Expiry
 from .layout import Layout
 from .ledger import Ledger, State
+from .names import HIDDEN, check_unused
 from .options import DirectoryOptions
 from .piece import Format, Group, Piece
 from .store import Store
@@ -94,7 +94,7 @@ class StorageSink:
             self._store.check()
             state = self._ledger.claim()
             if state is None:
-                self._check_empty()
+                check_unused(self.target, self._store.entries(), "give another prefix")
             else:
                 self._adopt(state)
                 self._ledger.save(state)
@@ -304,11 +304,6 @@ class StorageSink:
         self._publish(state, staged)
         self._durable = decode_checkpoint(state.checkpoint, self.target)[0]
         self._commits = state.commits
-
-    def _check_empty(self) -> None:
-        strangers = [name for name in self._store.entries() if name != HIDDEN]
-        if strangers:
-            raise SinkError(f"{self.target} holds {min(strangers)} already: empty it, or give another prefix")
 
     def _remove_leftovers(self) -> None:
         """Remove the staged files of earlier writers, never those of a later one."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...errors import SinkError
-from ...store.disk import replace, sync
+from ...store.disk import make_folder, replace, sync
 
 _NEW: Final = ".new"
 
@@ -46,13 +46,13 @@ class Directory:
     def write(self, name: str, content: Any) -> None:
         path = self._path / name
         with self._explained():
-            self._make(path.parent)
+            make_folder(path.parent, self._path)
             replace(path, content)
 
     def publish(self, staged: str, name: str) -> None:
         old, path = self._path / staged, self._path / name
         with self._explained():
-            self._make(path.parent)
+            make_folder(path.parent, self._path)
             with suppress(FileNotFoundError):
                 old.replace(path)
             sync(path.parent)
@@ -64,13 +64,6 @@ class Directory:
     def remove_folder(self, folder: str) -> None:
         with self._explained(), suppress(FileNotFoundError):
             shutil.rmtree(self._path / folder)
-
-    def _make(self, folder: Path) -> None:
-        """Create a folder durably, with those above it."""
-        if folder != self._path and not folder.exists():
-            self._make(folder.parent)
-            folder.mkdir(exist_ok=True)
-            sync(folder.parent)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ from ...errors import ConfigError
 from ...events import Item, Table, Transaction, Ts
 from ..encoding.csv import CsvEncoder, quoting
 from ..encoding.options import CsvOptions
-from ..files.row_numbers import RowNumbers
+from .row_numbers import RowNumbers
 
 _KEY: Final = ("source", "ts", "n")
 

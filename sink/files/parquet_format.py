@@ -1,19 +1,27 @@
-"""Arrow batches of the changes of many tables."""
+"""Parquet files, whoever stores them; docs/parquet.md describes their columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from itertools import groupby
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ...events import Ddl, Item, Table, Transaction
 from ...events.per_table import PerTable
 from ...failpoint import reach
 from .names import day_of
 from .parquet_columns import DDL, Layout, Numbered, ddl_batch
+from .piece import Group, Piece
 
 _DDL: Final = DDL.serialize().to_pybytes()
+_SOURCE: Final = pa.field("source", pa.string(), nullable=False)
+_DICTIONARY_BYTES: Final = 64 << 10
+"""Limit of a column's dictionary, after which its values are written as they are. A larger one seldom pays:
+with Arrow's 1 MiB, numbers without repetitions take two to three times as long and more space
+(docs/parquet.md)."""
 
 
 class ChangeBatch(NamedTuple):
@@ -57,3 +65,38 @@ class ChangeBatches:
         for run in item.runs:
             found.setdefault((self._layouts[run.table], day), []).append((*at, first, snapshot, run))
             first += len(run)
+
+
+class ParquetFormat:
+    """Converts each batch to columns, and adds the column `source`."""
+
+    reads_rows = False
+
+    def __init__(self) -> None:
+        self._batches = ChangeBatches()
+
+    def start(self) -> None:
+        self._batches.start()
+
+    def pieces(self, items: Sequence[Item]) -> Iterator[Piece]:
+        for source, its in groupby(items, lambda item: item.source):
+            for made in self._batches.of(list(its)):
+                ts = made.rows.column(0)
+                first, last = ts[0].as_py(), ts[-1].as_py()
+                group = (made.table, day_of(first), source)
+                yield Piece(group, first, last, made.rows, made.rows.nbytes)
+
+    def suffix(self, group: Group) -> str:  # noqa: ARG002
+        return ".parquet"
+
+    def content(self, group: Group, pieces: Sequence[Piece]) -> Any:
+        table = pa.Table.from_batches([piece.content for piece in pieces])
+        source = pa.repeat(pa.scalar(group[2], pa.string()), table.num_rows)
+        buffer = pa.BufferOutputStream()
+        write_parquet(table.add_column(0, _SOURCE, source), buffer)
+        return buffer.getvalue()
+
+
+def write_parquet(table: pa.Table, file: Any) -> None:
+    """Write a table to an open file, or to a stream of Arrow. Raises OSError."""
+    pq.write_table(table, file, compression="zstd", dictionary_pagesize_limit=_DICTIONARY_BYTES)

@@ -1,4 +1,4 @@
-"""URLs of object stores and directories: s3://bucket/prefix?option=value, directory:///path?option=value."""
+"""URLs of files: s3://bucket/prefix?option=value, directory:///path?option=value, file:///path?option=value."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ D = TypeVar("D")
 
 BUCKET_EXAMPLE: Final = "s3://bucket/prefix"
 DIRECTORY_EXAMPLE: Final = "directory:///var/rows"
+FILE_EXAMPLE: Final = "file:///var/rows.ndjson"
+ARCHIVE_EXAMPLE: Final = "parquet:///var/rows"
 
 _NOT_IN_URLS: Final = frozenset({"encoding", "access_key", "secret_key", "session_token"})
 """Options that a URL can't contain: tables, and secrets, as URLs are shown."""
@@ -47,4 +49,21 @@ def directory_of(url: str, options: D) -> tuple[Path, D]:
     parts = urlsplit(url)
     if parts.netloc or not parts.path.strip("/"):
         raise ConfigError(f"{redacted(url)!r} names no directory; for instance {DIRECTORY_EXAMPLE}")
-    return Path(unquote(parts.path)).absolute().resolve(), with_query(options, parts.query, _NOT_IN_URLS)
+    path, options = path_of(url, options, DIRECTORY_EXAMPLE)
+    return path.absolute().resolve(), options
+
+
+def path_of(url: str, options: D, example: str) -> tuple[Path, D]:
+    """Return the path, which may be relative, and the options with those in the URL. Raises ConfigError."""
+    return path_in(url, example), with_query(options, urlsplit(url).query, _NOT_IN_URLS)
+
+
+def path_in(url: str, example: str) -> Path:
+    """Return the path of a URL, which may be relative. Raises ConfigError."""
+    parts = urlsplit(url)
+    path = unquote(parts.netloc + parts.path)
+    if not path:
+        raise ConfigError(f"{redacted(url)!r} names no file; for instance {example}")
+    if parts.fragment:
+        raise ConfigError(f"{redacted(url)!r} has a #: write %23 for one in a name")
+    return Path(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...events import Ddl, Ts
-from ..files.names import DDL_FOLDER, HIDDEN, date_of, file_name, table_folder
+from .names import DDL_FOLDER, HIDDEN, date_of, file_name, table_folder
 from .piece import Group
 
 

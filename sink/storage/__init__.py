@@ -1,1 +1,0 @@
-"""Files of rows in object stores and directories, with their checkpoint beside them."""
