@@ -99,9 +99,9 @@ class Pipeline:
         made = [factory.new() for factory in sinks]
         # A shard is a part of a table, and can't be loaded again by itself.
         self._can_reload = (
-            getattr(self._source, "reloads", False)
+            self._source.traits.reloads
             and not options.routes
-            and all(getattr(sink, "loads_tables", True) for sink in made)
+            and all(sink.traits.loads_tables for sink in made)
         )
         self._awaits_load = bool(self._asked) and self._can_reload
         """True if a sink is asked to load tables again: then this pipeline ends by LoadRequired."""
@@ -177,7 +177,7 @@ class Pipeline:
         for stage in self._chains.shards.values():
             stage.unlock(self._unlocks)
         self._sinks = [spawn_sink(self.blocking, delivery, coordinator) for delivery in self.deliveries]
-        reads_rows = [getattr(sink, "reads_rows", True) for sink in sinks]
+        reads_rows = [sink.traits.reads_rows for sink in sinks]
         self.decoder = self.compute.spawn(
             DecodeActor,
             self._source,
@@ -239,8 +239,8 @@ class Pipeline:
                 stages=self._chains.chain(
                     sink.name,
                     at,
-                    needs_key=getattr(sink, "needs_key", True),
-                    copies_definitions=getattr(sink, "copies_definitions", False),
+                    needs_key=sink.traits.needs_key,
+                    copies_definitions=sink.traits.copies_definitions,
                 ),
                 feed=self._options.name,
                 now=self._clock.now,

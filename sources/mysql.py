@@ -30,7 +30,7 @@ from ..puller.mysql.stop_signal import StopSignal
 from ..puller.puller import PullerStatistics, Statistics
 from ..routing import TableFilter
 from ..sharding.key_space import KeySpace
-from .source import SourceInfo, StartContext, no_table_matches
+from .source import Source, SourceInfo, SourceTraits, StartContext, no_table_matches
 
 BINLOG_KEYSPACE = 1
 """The sorter's number for the keyspace of a source that is one stream; of several, that of the first one."""
@@ -38,10 +38,10 @@ ANSWER_SECONDS = 0.5
 """Timeout for statistics of a busy puller; after it the last ones are shown."""
 
 
-class MysqlSource:
+class MysqlSource(Source):
     """The binlog in its own order: one puller, one keyspace."""
 
-    reloads = True
+    traits = SourceTraits(reloads=True, has_key_spaces=True)
 
     def __init__(
         self,

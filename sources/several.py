@@ -32,7 +32,7 @@ from ..puller.puller import PullerStatistics
 from ..routing import TableFilter
 from ..sharding.key_space import KeySpace
 from .positions import Ranks, decode_clocks, decode_positions, encode_positions
-from .source import Source, SourceInfo, StartContext, no_table_matches
+from .source import Source, SourceInfo, SourceTraits, StartContext, no_table_matches
 from .table_names import TableNames
 
 log = logging.getLogger("tidemill")
@@ -59,7 +59,7 @@ class Member(Struct, frozen=True):
         return f"source {self.name}"
 
 
-class Several:
+class Several(Source):
     """Each source has its own puller, keyspace and mounter; the sorter merges them.
 
     A commit ts tells its source, as each source has a lane of its own. The position after an item is the
@@ -67,7 +67,7 @@ class Several:
     checkpoint begins each source exactly after what the target has of it.
     """
 
-    reloads = False
+    traits = SourceTraits(has_key_spaces=True)
 
     def __init__(self, members: Sequence[Member], clock: Clock, names: TableNames) -> None:
         self.address = ", ".join(member.source.address for member in members)
@@ -108,11 +108,10 @@ class Several:
 
     @contextmanager
     def key_spaces(self) -> Iterator[list[KeySpace]]:
-        """Yield the keys of the tables of all sources that have keys."""
         with ExitStack() as stack:
             found: list[KeySpace] = []
             for member in self._members:
-                found += stack.enter_context(member.source.key_spaces())  # type: ignore[attr-defined]
+                found += stack.enter_context(member.source.key_spaces())
             yield found
 
     # --- positions -------------------------------------------------------------------------------
