@@ -44,6 +44,7 @@ POINTS = (
     "sink.before_commit",
     "sink.committed",
     "store.compacting",
+    "renewal.stored",
 )
 
 _name, _, _nth = os.environ.get("TIDEMILL_FAILPOINT", "").partition(":")

@@ -9,6 +9,7 @@ import typer
 from ..engine.requests import RequestFile
 from ..engine.status import RUNNING, StatusFile
 from ..errors import CheckpointError, ConfigError
+from ..events import REST
 from .feed import run_local
 from .flags import DataDir, Json, Name, RequiredFile, feed_tables
 from .say import say
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 LoadAgain = Annotated[
     list[str] | None,
-    typer.Option("--resnapshot", help='table to load again, such as "shop.orders"; repeatable'),
+    typer.Option(
+        "--resnapshot", help="table to load again, such as \"shop.orders\", or '*' for all; repeatable"
+    ),
 ]
 Skip = Annotated[
     list[str] | None,
@@ -33,7 +36,9 @@ def add_commands(app: typer.Typer) -> None:
 
 def snapshot(
     file: RequiredFile,
-    table: Annotated[list[str], typer.Argument(help='tables to load again, such as "shop.orders"')],
+    table: Annotated[
+        list[str], typer.Argument(help="tables to load again, such as \"shop.orders\", or '*' for all")
+    ],
     name: Name = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -44,7 +49,8 @@ def snapshot(
     request_load(options, table)
     state = _state(options)
     when = "now" if state in RUNNING else f"when the feed runs; it is {state}"
-    say(f"{', '.join(table)}: loaded again {when}")
+    what = ", ".join("all tables" if name == REST else name for name in table)
+    say(f"{what}: loaded again {when}")
 
 
 def resume(
@@ -74,8 +80,12 @@ def resume(
 
 def request_load(options: FeedOptions, tables: list[str]) -> None:
     """Store the request. Raises ConfigError for a table that the feed doesn't follow."""
+    if REST in tables:
+        from ..engine.renewal import reject_unrenewable
+
+        reject_unrenewable(options)
     for table in tables:
-        if not options.tables.matches_full(table):
+        if table != REST and not options.tables.matches_full(table):
             raise ConfigError(
                 f"{table}: the feed doesn't follow this table: its patterns are "
                 f"{', '.join(options.tables.patterns)}"

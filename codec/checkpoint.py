@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from base64 import b64decode, b64encode
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -27,6 +28,13 @@ from ..events import (
 
 VERSION: Final = 2
 """The version that is written; all versions from 1 on can be read."""
+PACKED_VERSION: Final = 3
+"""The version that is written while many tables are loaded: their progress is compressed. A checkpoint is
+written once or twice for each table, and a server logs the row before and after."""
+PACKED_TABLES: Final = 200
+"""Number of tables above which their progress is compressed."""
+_MAX_PACKED_BYTES: Final = 1 << 30
+"""Maximum size of an uncompressed progress."""
 _OWNED: Final = re.compile(r"engine spark, (\d+) partitions, of (.*)")
 """The source in a checkpoint of version 1 whose target Spark writes."""
 _BATCH: Final = re.compile(r"batch (\d+) of (\S+)")
@@ -38,13 +46,15 @@ _PENDING: Final = "pending"
 
 def encode_checkpoint(checkpoint: Checkpoint, length: int = 0) -> str:
     """Encode a checkpoint; `length` is stored with it for a sink that needs one: the length of its file."""
+    loading = _loading_to_json(checkpoint.loading)
+    is_packed = loading is not None and len(loading) > PACKED_TABLES
     document: dict[str, Any] = {
-        "version": VERSION,
+        "version": PACKED_VERSION if is_packed else VERSION,
         "ts": checkpoint.ts,
         "time": _moment(checkpoint.ts),
         "position": checkpoint.position,
         "source": checkpoint.source,
-        "loading": _loading_to_json(checkpoint.loading),
+        "loading": _packed(loading) if is_packed else loading,
         "owner": msgspec.to_builtins(checkpoint.owner),
         "tables": msgspec.to_builtins(checkpoint.tables),
     }
@@ -63,15 +73,17 @@ def decode_checkpoint(text: str, where: str) -> tuple[Checkpoint, int]:
         version = document["version"]
     except (ValueError, KeyError, AttributeError, TypeError):
         raise CheckpointError(_damaged(where, "it is incomplete")) from None
-    if version not in range(1, VERSION + 1):
+    if version not in range(1, PACKED_VERSION + 1):
         raise CheckpointError(
-            f"{where} holds a checkpoint of version {version!r}; this tidemill reads versions 1 to {VERSION}"
-            ": run the tidemill that wrote it"
+            f"{where} holds a checkpoint of version {version!r}; this tidemill reads versions 1 to "
+            f"{PACKED_VERSION}: run the tidemill that wrote it"
         )
     if checksum != _checksum(document):
         raise CheckpointError(_damaged(where, "its checksum doesn't match"))
     if version == 1:
         _upgrade(document)
+    if version == PACKED_VERSION:
+        document["loading"] = _unpacked(document["loading"])
     checkpoint = Checkpoint(
         document["ts"],
         document["position"],
@@ -112,6 +124,18 @@ def _moment(ts: int) -> str | None:
         return datetime.fromtimestamp(physical_ms(ts) / 1000, UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _packed(loading: dict[str, Any] | None) -> str:
+    text = json.dumps(loading, separators=(",", ":"))
+    return b64encode(zlib.compress(text.encode(), 1)).decode()
+
+
+def _unpacked(packed: str) -> dict[str, Any]:
+    """The checksum has shown that it is what was written."""
+    text = zlib.decompressobj().decompress(b64decode(packed), _MAX_PACKED_BYTES)
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def _loading_to_json(loading: SnapshotProgress | None) -> dict[str, Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,5 +15,3 @@ class Finding:
     text: str
     about: str = ""
     """ "source", or "sink" and its name; set by the caller of the check."""
-    stages: Mapping[str, str] | None = None
-    """State of the stages in the checkpoint that a sink goes on from; None if this is about others."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..events import Checkpoint
@@ -33,9 +34,19 @@ def _writable(path: Path, needed: list[Path]) -> Finding:
     return Finding("ok", f"{path} {'is there' if path.exists() else 'will be made'}")
 
 
-def begins(at: Checkpoint | None) -> Finding:
+@dataclass(frozen=True, slots=True)
+class Begins(Finding):
+    """Where the feed begins, for one target."""
+
+    at: Checkpoint | None = None
+    """The target's checkpoint; None if it has none."""
+
+
+def begins(at: Checkpoint | None) -> Begins:
     """Return a finding: where does the feed begin, for the target's checkpoint or None?"""
     if at is None:
-        return Finding("ok", "begins with a snapshot")
+        return Begins("ok", "begins with a snapshot")
+    if not at.position:
+        return Begins("ok", "loads all tables again", at=at)
     text = f"goes on from {at.position}" + ("" if at.loading is None else ", in its snapshot")
-    return Finding("ok", text, stages=at.stages if at.position else None)
+    return Begins("ok", text, at=at)

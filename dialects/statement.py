@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 ANY: Final = -1
@@ -26,35 +26,46 @@ class Statement(NamedTuple):
 
 
 def joined(
-    start: str, comma: str, parts: list[str], end: str, max_chars: int, invalid: Sequence[int] = ()
+    start: str,
+    comma: str,
+    parts: list[str],
+    end: str,
+    max_chars: int,
+    invalid: Sequence[int] = (),
+    size_of: Callable[[str], int] = len,
 ) -> Iterator[Statement]:
     """Yield groups of parts up to the maximum number of characters of a statement; none without parts.
 
-    `invalid` has the number of invalid values in each part; it is empty if there are none.
+    `invalid` has the number of invalid values in each part; it is empty if there are none. `size_of` returns
+    the number of characters of a part.
     """
     if not parts:
         return
     first = size = 0
     for index, part in enumerate(parts):
-        if size + len(part) > max_chars and index > first:
+        length = size_of(part)
+        if size + length > max_chars and index > first:
             some = comma.join(parts[first:index])
             yield Statement(start + some + end, index - first, invalid=sum(invalid[first:index]))
             first, size = index, 0
-        size += len(part) + 1
+        size += length + 1
     some = comma.join(parts[first:])
     yield Statement(start + some + end, len(parts) - first, invalid=sum(invalid[first:]))
 
 
-def packets(statements: Iterable[Statement], max_chars: int) -> Iterator[list[Statement]]:
+def packets(
+    statements: Iterable[Statement], max_chars: int, size_of: Callable[[str], int] = len
+) -> Iterator[list[Statement]]:
     """Yield groups of statements up to the maximum number of characters of a packet."""
     waiting: list[Statement] = []
     size = 0
     for statement in statements:
         is_alone = statement.is_alone or (waiting and waiting[-1].is_alone)
-        if waiting and (is_alone or size + len(statement.text) > max_chars):
+        length = size_of(statement.text)
+        if waiting and (is_alone or size + length > max_chars):
             yield waiting
             waiting, size = [], 0
         waiting.append(statement)
-        size += len(statement.text) + 1
+        size += length + 1
     if waiting:
         yield waiting

@@ -62,15 +62,18 @@ def lowest(
     * the position (with its ts) is the lowest one, positions of lagging tables included; a sink or table that
     is ahead skips by ts what it has. A sink without a checkpoint, or without a position in it, is empty and
     accepts any position, as nothing before its snapshot concerns it;
+    * if no sink has a position, the source begins at its end; so it does, from the highest ts, for targets
+    that have stale copies of tables;
     * the progress of a table is that of the sink that has least of it; a sink that has more drops the rows
-    that it has. A table that is missing in some sink isn't in the result, or is stale if REST is in it.
+    that it has. A table that is missing in some sink isn't in the result, or is stale if REST is in it, or if
+    it is stale in some sink.
 
     Raises CheckpointError when the checkpoints come from different sources.
     """
     found = list(checkpoints)
     placed = [c for c in found if c is not None and c.position]
     if not placed:
-        return None
+        return _unplaced([c for c in found if c is not None])
     sources = {c.source for c in placed}
     if len(sources) > 1:
         raise CheckpointError(
@@ -84,6 +87,14 @@ def lowest(
             for loading, wanted in zip(loadings, wants, strict=True)
         ]
     return Checkpoint(start.ts, start.position, _least_loaded(loadings), placed[0].source)
+
+
+def _unplaced(found: Sequence[Checkpoint]) -> Checkpoint | None:
+    """Return the start for targets without a position; None if they have no copies of tables."""
+    loading = _least_loaded([c.loading for c in found])
+    if not loading:
+        return None
+    return Checkpoint(max(c.ts for c in found), "", loading, found[0].source)
 
 
 def _filled(
@@ -105,9 +116,10 @@ def _least_loaded(loadings: list[SnapshotProgress | None]) -> SnapshotProgress |
         loaded = _less([progress_of(loading, name) for loading in unfinished])
         if loaded.last != ():
             least[name] = loaded
-    if REST in least:  # the other names are those of tables to be loaded again
-        names = set().union(*unfinished) - least.keys()
-        least |= dict.fromkeys(sorted(names), STALE)
+    for loading in unfinished:
+        # With REST, the names that are missing are those of tables to be loaded again.
+        names = [name for name, one in loading.items() if REST in least or one.stale]
+        least |= dict.fromkeys(sorted(set(names) - least.keys()), STALE)
     return least
 
 

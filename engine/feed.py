@@ -20,6 +20,7 @@ from .live_status import LiveStatus
 from .options import FeedOptions, make_data_dir
 from .pipeline import Pipeline
 from .plan_inbox import PlanInbox
+from .renewal import Renewed
 from .requested_loads import RequestedLoads
 from .requests import RequestFile
 from .retry import pause_seconds
@@ -148,6 +149,7 @@ class Feed:
                         stages=self._stages,
                         seek=self._seek,
                         load_again=self._loads.left(),
+                        renews=self._loads.renews,
                         unlock=self._requests.load().unlock,
                         keeps_state=self._keeps_state,
                     )
@@ -157,6 +159,8 @@ class Feed:
                         return
                 except SeekRequested as error:
                     self._seek = error.at
+                except Renewed:
+                    self._loads.renewed()
                 except LoadRequired:
                     assert pipeline is not None
                     self._loads.note(pipeline.deliveries)

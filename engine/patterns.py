@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import ConfigError
@@ -27,26 +28,41 @@ def reject_unmatched(options: FeedOptions, found: SourceInfo) -> None:
             )
 
 
-def check_patterns(options: FeedOptions, *, is_new: bool) -> None:
-    """Store the patterns next to the checkpoints. Raises ConfigError if different ones are stored."""
-    path = options.data_dir / f"{options.name}.tables"
-    _keep(path, options.tables, "source.tables: this feed followed", is_new=is_new)
-    for sink in options.sinks:
-        path = options.data_dir / f"{options.name}.{sink.name}.tables"
-        if sink.tables is not None or path.exists():
-            _keep(
-                path, sink.tables or options.tables, f"sink {sink.name}: tables: it was given", is_new=is_new
+def check_patterns(options: FeedOptions) -> None:
+    """Raise ConfigError if other patterns are stored: for a feed whose targets have tables."""
+    for path, tables, what in _stored(options):
+        patterns = json.dumps(tables.patterns)
+        if path.exists() and not _only_excludes(before := path.read_text(), tables.patterns):
+            raise ConfigError(
+                f"{what} {before} so far, not {patterns}: rows of newly matched tables are missing in its "
+                f"targets. To add tables, remove {path} and load each of them (tidemill resume FEED "
+                "--resnapshot TABLE); the feed stops at a change of one that isn't loaded. Or load all "
+                "tables again (--resnapshot '*'), or give a feed with other patterns a new name and target. "
+                'Patterns that leave tables out, as "!shop.orders", may be added at the end'
             )
 
 
-def _keep(path: Path, tables: TableFilter, what: str, *, is_new: bool) -> None:
-    patterns = json.dumps(tables.patterns)
-    before = path.read_text() if path.exists() else None
-    if not is_new and before not in (None, patterns):
-        raise ConfigError(
-            f"{what} {before} so far, and what happened to other tables "
-            "is missing in its targets: give a feed with other patterns a new name and target, or remove "
-            f"{path} to go on all the same"
-        )
-    if before != patterns:
-        replace(path, patterns.encode())
+def keep_patterns(options: FeedOptions, *, is_new: bool) -> None:
+    """Store the patterns next to the checkpoints. Raises ConfigError as check_patterns() unless `is_new`."""
+    if not is_new:
+        check_patterns(options)
+    for path, tables, _ in _stored(options):
+        patterns = json.dumps(tables.patterns)
+        if not path.exists() or path.read_text() != patterns:
+            replace(path, patterns.encode())
+
+
+def _stored(options: FeedOptions) -> Iterator[tuple[Path, TableFilter, str]]:
+    """Yield the files of patterns, with the present ones and the beginning of an error."""
+    yield options.data_dir / f"{options.name}.tables", options.tables, "source.tables: this feed followed"
+    for sink in options.sinks:
+        path = options.data_dir / f"{options.name}.{sink.name}.tables"
+        if sink.tables is not None or path.exists():
+            yield path, sink.tables or options.tables, f"sink {sink.name}: tables: it was given"
+
+
+def _only_excludes(before: str, patterns: Sequence[str]) -> bool:
+    """Return True if the patterns are those before, with none but exclusions after them: no table is new."""
+    have = json.loads(before)
+    added = patterns[len(have) :]
+    return list(patterns[: len(have)]) == have and all(pattern.startswith("!") for pattern in added)

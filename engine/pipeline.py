@@ -13,22 +13,32 @@ from msgspec.structs import replace
 
 from ..actors import ActorSystem, Clock, MailboxFull, PooledRef
 from ..chain import Stage
-from ..errors import CheckpointError
-from ..events import Checkpoint, SparkQuery, TablePosition, Ts, Wait, source_and_table
+from ..events import REST, Checkpoint, TablePosition, Ts, Wait
 from ..puller.puller import PullerStatistics
 from ..sharding import LockStatus, Unlock
-from ..sink import Delivery, Flush, LoadAgain, Review, Sink, SinkFactory, ToSink, spawn_sink
+from ..sink import (
+    Delivery,
+    Flush,
+    LoadAgain,
+    LoadRequired,
+    Review,
+    Sink,
+    SinkFactory,
+    ToSink,
+    spawn_sink,
+)
 from ..sorter import open_sorter
 from ..sources.source import Source, SourceInfo, StartContext
 from .abandoned import AbandonedSink
+from .beginning import adopted, beginning, named_sources
 from .chains import Chains
-from .checkpoint import lowest
 from .coordination import Coordination
 from .coordinator import Coordinator, Course
 from .decode import Counts, DecodeActor
 from .merge import check_merge, with_shards
 from .options import FeedOptions, open_source
-from .patterns import check_patterns, reject_unmatched
+from .patterns import keep_patterns, reject_unmatched
+from .renewal import Renewed, renew
 from .startup import Startup
 from .teardown import Teardown
 from .unavailable import blamed
@@ -64,6 +74,7 @@ class Pipeline:
         stages: Mapping[str, Sequence[Stage]] = _NO_STAGES,
         seek: TablePosition | None = None,
         load_again: Mapping[str, Collection[str]] = _NO_TABLES,
+        renews: bool = False,
         unlock: Sequence[Unlock] = (),
         keeps_state: bool = True,
     ) -> None:
@@ -72,7 +83,8 @@ class Pipeline:
         `source` replaces the one that the options name, `course` a new one; `startup` gets the steps.
         `stages` contains additional stages of sinks' chains, by the sink's name. The source begins no later
         than at `seek`. `load_again` contains full names of tables to load again, by the sink's name; `unlock`
-        requests about schema changes of merged tables. With `keeps_state`, the source keeps its state in the
+        requests about schema changes of merged tables. With `renews`, all tables are loaded again: the sinks'
+        checkpoints say so once it raises Renewed. With `keeps_state`, the source keeps its state in the
         feed's directory. Raises Retryable and Fatal; then only sinks in `course.abandoned` are left running.
         """
         self.course = course or Course(clock)
@@ -91,6 +103,7 @@ class Pipeline:
         self._stages = stages
         self._seek = seek
         self._requested = load_again
+        self._renews = renews
         self._unlocks = unlock
         self._keeps_state = keeps_state
         self._asked = {table for tables in load_again.values() for table in tables}
@@ -119,7 +132,7 @@ class Pipeline:
 
     def _start(self, teardown: Teardown, sinks: Sequence[Sink]) -> None:
         options, clock, step = self._options, self._clock, self._startup.step
-        found = {}
+        found: dict[str, Checkpoint | None] = {}
         for sink in sinks:
             teardown.add(partial(self._let_go, sink))
             with step(f"sink {sink.name}", sink.target):
@@ -127,34 +140,30 @@ class Pipeline:
         teardown.add(self._source.close)
         with step("source", self._source.address):
             there = self._source.look()
-        self._names = there.names if options.routes else ()
-        found = {name: None if at is None else there.adopts(at) for name, at in found.items()}
-        for name, at in found.items():
-            if at is not None:
-                self._reject_foreign(name, at, there)
-                if at.source and at.source != there.source:
-                    there = replace(there, source=at.source)  # a replica of it: the identity stays
+        self._names = named_sources(options, there)
+        identity, found = adopted(self._source, there, found, renews=self._renews)
+        if self._renews:
+            renew(options, self._source, sinks, found, there.source, clock.time())
+            raise Renewed
         for sink in sinks:
             if (at := found[sink.name]) is not None:
                 found[sink.name] = with_shards(options, self._source, sink, at)
-        self.source = there.source
+        self.source = identity
         if options.sharding.is_shared:
             self._coordinate(teardown, there.names)
         rank = self._source.rank
         if options.until:
             self._until = rank(there.end if options.until == "now" else options.until)
-        if not options.source.loads:
-            found = {name: at or Checkpoint(0, "", None, there.source) for name, at in found.items()}
-        wants = [partial(self._wants, sink.name) for sink in sinks]
-        start = lowest(found.values(), order=rank, wants=wants)
-        if start is not None and self._seek is not None and rank(self._seek.position) < rank(start.position):
-            start = replace(start, ts=self._seek.ts, position=self._seek.position)
-        sink_checkpoints = [at for at in found.values() if at is not None and at.position]
+        begins = beginning(options, self._source, there, identity, found)
+        start, sink_checkpoints, found = begins.start, begins.placed, begins.checkpoints
+        seek = self._seek
+        if start is not None and start.position and seek and rank(seek.position) < rank(start.position):
+            start = replace(start, ts=seek.ts, position=seek.position)
         if not sink_checkpoints:  # later all tables of a pattern may have been dropped
             self.admit(there)
             if options.routes:
                 check_merge(options, self._source)
-        check_patterns(options, is_new=not sink_checkpoints)
+        keep_patterns(options, is_new=not sink_checkpoints)
         self.course.checkpoints = {name: at for name, at in found.items() if at is not None}
 
         self._chains = Chains(options, self._names, self._stages, self._coordination, self._look_for_end)
@@ -173,7 +182,7 @@ class Pipeline:
             name="coordinator",
             capacity=1024,
         )
-        self.deliveries = [self._deliver(sink, found[sink.name], there.source) for sink in sinks]
+        self.deliveries = [self._deliver(sink, found[sink.name], identity) for sink in sinks]
         for stage in self._chains.shards.values():
             stage.unlock(self._unlocks)
         self._sinks = [spawn_sink(self.blocking, delivery, coordinator) for delivery in self.deliveries]
@@ -248,31 +257,9 @@ class Pipeline:
                 is_end=partial(self._is_at_end, sink.name),
             )
 
-    def _wants(self, sink: str, name: str) -> bool:
-        """Return True if the sink is given the table of this origin name."""
-        return self._options.wants(sink, source_and_table(name, self._names)[1])
-
     def admit(self, found: SourceInfo) -> None:
         """Raise ConfigError if the feed can't follow this source."""
         reject_unmatched(self._options, found)
-
-    def _reject_foreign(self, name: str, at: Checkpoint, found: SourceInfo) -> None:
-        """Raise CheckpointError unless this source can be followed from the checkpoint."""
-        source = self._source
-        if at.owner is not None:
-            parts = f" in {at.owner.partitions} partitions" if isinstance(at.owner, SparkQuery) else ""
-            raise CheckpointError(
-                f"sink {name} is written by Spark{parts}: go on with --engine spark, or name another target"
-            )
-        if at.source not in ("", found.source):
-            if found.continues(at):
-                return
-            raise CheckpointError(
-                f"sink {name} has what came from {at.source}, and {source.address} is {found.source}: "
-                "connect to that server, or name another target"
-            )
-        if at.position and source.rank(at.position) > source.rank(found.end):
-            raise CheckpointError(source.behind(name, at.position, found.end))
 
     # --- in the turns of the coordinator and the sinks -----------------------------------------------
 
@@ -350,7 +337,11 @@ class Pipeline:
             self._coordinator.try_tell(Review())
 
     def load_again(self, tables: Collection[str]) -> None:
-        """Ask the sinks to load tables again, by full name, each table once."""
+        """Ask the sinks to load tables again, by full name, each table once. REST, for all tables, ends the
+        pipeline."""
+        if REST in tables:
+            self.course.end(LoadRequired((), "all tables are loaded again on request"))
+            return
         new = [table for table in tables if table not in self._asked]
         if new:
             with suppress(MailboxFull, pykka.ActorDeadError):

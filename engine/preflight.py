@@ -9,40 +9,43 @@ from itertools import chain
 from ..actors import SystemClock
 from ..codec.native.library import description
 from ..config import Finding
+from ..config.survey import Begins
 from ..errors import SinkError, TidemillError
 from ..events import Table
 from ..routing import ROWS_KEY, WHERE_KEY, difference
 from ..sink.registry import misfits, survey_sink
 from ..sources.registry import survey_kind
+from .admission import admission
 from .duplicates import reject_duplicates
-from .options import FeedOptions, SinkOptions, open_sinks, sink_context, source_context
+from .options import FeedOptions, SinkOptions, open_sinks, sink_context
 
 
 def check_feed(options: FeedOptions) -> list[Finding]:
-    """Check the source and every target, and name the decoder in use. Raises ConfigError for mistakes that
-    are found without connecting."""
+    """Check the source and every target as a feed does at its start, and name the decoder in use. Raises
+    ConfigError for mistakes that are found without connecting."""
     reject_duplicates(open_sinks(options))
+    clock = SystemClock()
     tables: list[Table] = []
-    context = replace(source_context(options, SystemClock()), note=tables.append)
+    of_targets = {sink.name: [*_about(f"sink {sink.name}", _target(options, sink))] for sink in options.sinks}
+    begun, of_start = admission(options, of_targets, clock)
+    context = replace(begun, note=tables.append)
     found = [*_about("source", survey_kind(options.source_kind, options.source, context))]
+    known = {finding.text for finding in found}
+    found += _about("feed", (finding for finding in of_start if finding.text not in known))
     for sink in options.sinks:
         own = [table for table in tables if options.wants(sink.name, table.full_name)]
-        of_target = survey_sink(sink.given, sink_context(options, sink.name))
-        of_rows = _rows_problems(options, sink, own)
-        found += _about(
-            f"sink {sink.name}",
-            chain(_compared(options, sink, of_target), misfits(sink.given, own), of_rows),
-        )
+        of_tables = chain(misfits(sink.given, own), _rows_problems(options, sink, own))
+        found += [*of_targets[sink.name], *_about(f"sink {sink.name}", of_tables)]
     return [*found, Finding("ok", description(), "decoder")]
 
 
-def _compared(options: FeedOptions, sink: SinkOptions, findings: Iterable[Finding]) -> Iterator[Finding]:
+def _target(options: FeedOptions, sink: SinkOptions) -> Iterator[Finding]:
     """Yield findings about a target, and errors if its rows were chosen by other conditions than now."""
-    for finding in findings:
+    for finding in survey_sink(sink.given, sink_context(options, sink.name)):
         yield finding
-        if finding.stages is not None:
+        if isinstance(finding, Begins) and finding.at is not None and finding.at.position:
             for rows, key in ((options.filters.rows, WHERE_KEY), (sink.rows, ROWS_KEY)):
-                if problem := difference(rows, sink.name, finding.stages, key):
+                if problem := difference(rows, sink.name, finding.at.stages, key):
                     yield Finding("error", problem)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..events import STALE
+from ..events import REST, STALE
 from ..sink import Delivery
 from .options import FeedOptions
 from .requests import RequestFile
@@ -24,6 +24,16 @@ class RequestedLoads:
         """Return the tables that a sink hasn't begun to load, by the sink's name. Raises CheckpointError."""
         return self._left(self._requests.load().load_again)
 
+    @property
+    def renews(self) -> bool:
+        """True if all tables are to be loaded again. Raises CheckpointError."""
+        return REST in self._requests.load().load_again
+
+    def renewed(self) -> None:
+        """Note that every sink's checkpoint has all tables to be loaded again."""
+        self._requests.remove(frozenset(self._requests.load().load_again))
+        self._begun.clear()
+
     def note(self, deliveries: Iterable[Delivery]) -> None:
         """Note which requested loads have begun; several sinks may have begun at the same time."""
         requested = self._requests.load().load_again
@@ -32,13 +42,17 @@ class RequestedLoads:
             loading = (at.loading if at is not None else None) or {}
             self._begun.update((delivery.sink.name, name) for name in requested if loading.get(name) == STALE)
         left = {table for tables in self._left(requested).values() for table in tables}
-        done = frozenset(requested) - left
+        done = frozenset(requested) - left - {REST}
         self._requests.remove(done)
         self._begun = {(sink, table) for sink, table in self._begun if table not in done}
 
     def _left(self, requested: Iterable[str]) -> dict[str, list[str]]:
         wants, begun = self._options.wants, self._begun
         return {
-            sink: [table for table in requested if wants(sink, table) and (sink, table) not in begun]
+            sink: [
+                table
+                for table in requested
+                if table != REST and wants(sink, table) and (sink, table) not in begun
+            ]
             for sink in self._sinks
         }

@@ -15,7 +15,8 @@ from ..store import disk
 
 class Requests(Struct, frozen=True):
     load_again: tuple[str, ...] = ()
-    """Full names of tables to be loaded again; removed once every sink's checkpoint says so."""
+    """Full names of tables to be loaded again, or REST for all; removed once every sink's checkpoint says
+    so."""
     skip: tuple[str, ...] = ()
     """Positions of schema changes that aren't applied. They stay, as a restart may read one again."""
     unlock: tuple[Unlock, ...] = ()

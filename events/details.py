@@ -21,7 +21,7 @@ class Index(Struct, frozen=True):
     name: str
     parts: tuple[IndexPart, ...]
     kind: str = ""
-    """UNIQUE, FULLTEXT or SPATIAL; empty for a plain one."""
+    """UNIQUE, FULLTEXT, SPATIAL or VECTOR; empty for a plain one."""
     method: str = ""
     """BTREE or HASH, if it was chosen."""
     comment: str = ""
@@ -29,6 +29,8 @@ class Index(Struct, frozen=True):
     """Name of the parser of a FULLTEXT index."""
     hidden: bool = False
     """True if queries don't use it: INVISIBLE in MySQL, IGNORED in MariaDB."""
+    options: str = ""
+    """Options of a VECTOR index as SQL text."""
 
 
 class Check(Struct, frozen=True):

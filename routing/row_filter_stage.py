@@ -200,4 +200,4 @@ def _is_wider(before: Column, after: Column) -> bool:
 
 def _values(column: Column) -> Column:
     """Return what of a column decides about its values."""
-    return replace(column, name="", default=None, on_update=None, nullable=True)
+    return replace(column, name="", default=None, on_update=None, nullable=True, width=0, zerofill=False)

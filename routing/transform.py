@@ -64,7 +64,8 @@ class Transform(Struct, frozen=True):
         if column.kind not in _HASHABLE:
             raise _refused(table, column, f"hashed: its values ({column.kind}) have no one form as text")
         ascii_text = {"charset": "ascii", "collation": "ascii_bin", "default": None, "members": ()}
-        return replace(column, kind="char", length=64, unsigned=False, scale=0, on_update=None, **ascii_text)
+        numeric = {"unsigned": False, "scale": 0, "width": 0, "zerofill": False}
+        return replace(column, kind="char", length=64, on_update=None, **numeric, **ascii_text)
 
     def change(self, column: Column) -> Change | None:
         """Return the function of a column's values; None if they stay."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..config import Finding
-from ..events import Table
+from ..events import Checkpoint, Table
 from ..puller.lane import ALONE, Lane
 
 if TYPE_CHECKING:  # the options of a source are read without its feed
@@ -71,6 +71,16 @@ class SourceContext:
     """Merged tables. With routes, several sources may have tables of the same name."""
     note: Callable[[Table], object] = _nobody
     """Called by `survey` with the definition of each followed table, for the checks of the targets."""
+    is_new: bool = True
+    """For `survey`: False if the targets have tables already."""
+    start: Checkpoint | None = None
+    """For `survey`: checkpoint that the feed goes on from; None for a new feed, or if it isn't known."""
+    sink_checkpoints: Sequence[Checkpoint] = ()
+    """For `survey`: checkpoints of all targets that have a position."""
+    state_dir: Path | None = None
+    """For `survey`: directory of the feed's state; None for a feed that keeps none."""
+    requested: frozenset[str] = frozenset()
+    """For `survey`: full names of tables that every target is asked to load again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +110,9 @@ class SourceKind:
     """Fields that only the URL can set."""
     ddl_policies: bool = False
     """True if it follows its context's rules about schema changes."""
+    renews: bool = False
+    """True if all tables can be loaded again into targets that have copies of them: its source has `copied`,
+    and starts without a position."""
     routable: bool = False
     """True if its tables can be merged: each schema change has a commit ts of its own."""
     combines: bool = False

@@ -56,9 +56,9 @@ def _open_mysql(options: MysqlOptions, context: SourceContext) -> Source:
 
 
 def _survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Finding]:
-    from .mysql import MysqlSource
+    from .mysql_survey import survey_mysql
 
-    return MysqlSource(options, context.tables).survey(context.note)
+    return survey_mysql(options, context)
 
 
 def _open_tikv(options: TikvOptions, context: SourceContext) -> Source:
@@ -72,7 +72,7 @@ def _survey_tikv(options: TikvOptions, context: SourceContext) -> Iterator[Findi
     from .tikv import TikvSource
 
     source = TikvSource(options, context.tables, context.feed, context.directory, context.clock)
-    return source.survey(context.note)
+    return source.survey(context.note, is_new=context.is_new)
 
 
 def _pumps(url: str) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _survey_pump(options: PumpOptions, context: SourceContext) -> Iterator[Findi
     from .pump import PumpSource
 
     source = PumpSource(options, context.tables, context.feed, context.directory, context.clock)
-    return source.survey(context.note)
+    return source.survey(context.note, is_new=context.is_new)
 
 
 MYSQL: Final = SourceKind(
@@ -108,6 +108,7 @@ MYSQL: Final = SourceKind(
     ddl_policies=True,
     routable=True,
     combines=True,
+    renews=True,
 )
 
 TIKV: Final = SourceKind(

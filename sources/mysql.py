@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import pykka
 from msgspec.structs import replace
@@ -12,25 +13,21 @@ from msgspec.structs import replace
 from ..codec.mysql.layout import Layouts
 from ..codec.mysql.layout_file import SUFFIX as LAYOUTS
 from ..codec.mysql.layout_file import LayoutFile
-from ..codec.mysql.left_out import leave_out_generated, with_generated
-from ..codec.mysql.tokens import NotUnderstood
-from ..config import Finding
-from ..errors import SourceError, TidemillError
-from ..events import Checkpoint, Item, Sorted, Table, Ts, Wait, progress_of
+from ..events import REST, Checkpoint, Item, Sorted, Ts, Wait, progress_of
 from ..mounter import APPLY_ALL, Catalog, History, Mounter, Policy
 from ..puller.lane import ALONE, Lane
-from ..puller.mysql import requirements
 from ..puller.mysql.gtid import parse_gtids
 from ..puller.mysql.key_space import KeySnapshot
 from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.position import Position, Rank
-from ..puller.mysql.probe import probe, probe_any
+from ..puller.mysql.probe import probe_any
 from ..puller.mysql.puller import MysqlPuller
 from ..puller.mysql.stop_signal import StopSignal
 from ..puller.puller import PullerStatistics, Statistics
 from ..routing import TableFilter
 from ..sharding.key_space import KeySpace
-from .source import Source, SourceInfo, SourceTraits, StartContext, no_table_matches
+from .mysql_state import catalog_name, choose_columns, file_name, known_tables, name_of, reloading
+from .source import Source, SourceInfo, SourceTraits, StartContext
 
 BINLOG_KEYSPACE = 1
 """The sorter's number for the keyspace of a source that is one stream; of several, that of the first one."""
@@ -70,7 +67,7 @@ class MysqlSource(Source):
         found = probe_any(self._options)
         self._identity = found.source
         self._refuses_cascades = self._options.cascades == "refuse" and not found.logs_cascades
-        names = [(table.schema, table.name) for table in found.tables]
+        names = self._seen = [(table.schema, table.name) for table in found.tables]
         end = replace(found.end, gtid=found.end.gtid or found.gtids, server=found.server.identity)
         return SourceInfo(found.source, str(end), names, continues=lambda at: _is_of(found.gtids, at))
 
@@ -79,27 +76,6 @@ class MysqlSource(Source):
         """Yield the keys of all tables that are followed."""
         with closing(KeySnapshot(self._name, self._options, self._tables.matches)) as snapshot:
             yield [*snapshot.spaces]
-
-    def survey(self, note: Callable[[Table], object]) -> Iterator[Finding]:
-        """Yield findings: can the server be followed, and which tables match? Changes nothing.
-
-        `note` is called with the definition of each of them.
-        """
-        found = requirements.check(self._options, self._tables.matches)
-        if found.server:
-            yield Finding("ok", found.server)
-        for table in found.tables:
-            note(table.table)
-            key = ", ".join(table.table.columns[i].name for i in table.table.key) or "no key"
-            yield Finding(
-                "ok", f"follows {table.table.full_name} ({key}; about {table.rows_estimated:,} rows)"
-            )
-        if found.server:
-            with suppress(TidemillError):  # the requirements report the same
-                seen = [(table.schema, table.name) for table in probe(self._options).tables]
-                if unmatched := self._tables.unmatched(seen):
-                    yield Finding("error", no_table_matches(unmatched, seen))
-        yield from found.findings
 
     def rank(self, position: str) -> Rank:
         return Position.parse(position).rank
@@ -110,13 +86,30 @@ class MysqlSource(Source):
             "it was reset or restored from a backup; name another target to begin with a new snapshot"
         )
 
+    def copied(self, state_dir: Path, at: Checkpoint) -> list[str]:
+        """Without a catalog as of the checkpoint, these are all tables that are followed now."""
+        loading = at.loading
+        if loading is not None and REST not in loading:
+            return [name for name, have in loading.items() if not have.pending]
+        identity = at.source or self._identity
+        catalog = History(state_dir / catalog_name(self._feed, self._name), identity).as_of(at.ts)
+        names = {f"{schema}.{table}" for schema, table in catalog.names()}
+        if catalog.state == "unknown":
+            names |= {
+                f"{schema}.{table}" for schema, table in self._seen if self._tables.matches(schema, table)
+            }
+        of_loading = {} if loading is None else loading
+        names |= {name for name in of_loading if name != REST}
+        return sorted(name for name in names if name not in of_loading or not of_loading[name].pending)
+
     def start(self, context: StartContext) -> None:
         start = context.start
         identity = start.source if start is not None and start.source else self._identity
         catalog = self._restored(context, identity)
-        reloading = _reloading(context.sink_checkpoints)
+        stale = reloading(context.sink_checkpoints)
         if catalog is not None:
-            self._choose_columns(catalog, reloading | context.requested)
+            assert self._history is not None
+            choose_columns(self._options, catalog, self._history.later, stale | context.requested)
         self._mounter = Mounter(
             self._layouts,
             identity,
@@ -128,11 +121,11 @@ class MysqlSource(Source):
             refuses_cascades=self._refuses_cascades,
             details=self._details,
             copies_generated=self._options.copies_generated,
-            reloading=reloading,
+            reloading=stale,
             lacks=partial(_is_lacking, context.sink_checkpoints),
         )
         if context.state_dir is not None:
-            path = context.state_dir / self._file_name(LAYOUTS)
+            path = context.state_dir / file_name(self._feed, self._name, LAYOUTS)
             self._layout_file = LayoutFile(path, self._lane.index, self._lane.count)
             self._layouts.record(self._layout_file.add)
         writer = context.sorter.add_table(
@@ -150,7 +143,7 @@ class MysqlSource(Source):
             sink_checkpoints=context.sink_checkpoints,
             lane=self._lane,
             load_barrier=context.load_barrier,
-            knows=_known_tables(catalog),
+            knows=known_tables(catalog),
             stop=self._stop,
             name="puller" if self._lane.count == 1 else self._lane.source,
             supervisor=context.coordinator,
@@ -158,43 +151,15 @@ class MysqlSource(Source):
 
     @property
     def _name(self) -> str:
-        """Name of the source if it has one, also if it is the only one."""
-        return "" if self._lane is ALONE else self._lane.source.removeprefix("source ")
-
-    def _file_name(self, kind: str) -> str:
-        return ".".join(filter(None, (self._feed, self._name, kind)))
+        return name_of(self._lane)
 
     def _restored(self, context: StartContext, identity: str) -> Catalog | None:
         """Return the catalog as of the start; None if the feed keeps no state."""
         if context.state_dir is None:
             return None
-        self._history = History(context.state_dir / self._file_name("catalog"), identity)
+        self._history = History(context.state_dir / catalog_name(self._feed, self._name), identity)
         start = context.start
         return self._history.restore(start.ts if start is not None and start.position else 0)
-
-    def _choose_columns(self, catalog: Catalog, reloading: set[str]) -> None:
-        """Give tables that are loaded again the columns that `generated_columns` says. Raises SourceError for
-        another table that was loaded under another value of it."""
-        option, copies_generated = self._options.generated_columns, self._options.copies_generated
-        mixed = set()
-        assert self._history is not None
-        for known in (*catalog.known(), *(later.known for later in self._history.later)):
-            try:
-                made = with_generated(known) if copies_generated else leave_out_generated(known)
-            except NotUnderstood as what:
-                raise SourceError(f"{known.table.full_name} is {what}: leave it out") from None
-            if made != known and known.table.full_name not in reloading:
-                mixed.add(known.table.full_name)
-            elif made != known and known == catalog.get((known.table.schema, known.table.name)):
-                catalog.put(made)
-        if mixed:
-            were = "left out" if copies_generated else "copied"
-            again = " ".join(f"--resnapshot {name}" for name in sorted(mixed))
-            raise SourceError(
-                f"{self.address}: source.generated_columns is {option!r}, but the generated columns of "
-                f"{', '.join(sorted(mixed))} were {were} so far: change it back, or load the tables again "
-                f"(tidemill resume FEED {again})"
-            )
 
     def mount(self, released: Sorted) -> list[Item]:
         return self._mounter.mount(released)
@@ -236,22 +201,6 @@ def _is_of(gtids: str, at: Checkpoint) -> bool:
     return bool(wanted) and parse_gtids(gtids).meets(parse_gtids(wanted))
 
 
-def _known_tables(catalog: Catalog | None) -> Callable[[str, str], bool] | None:
-    """Return the choice of tables that the catalog knows at the start; None if there is no catalog."""
-    if catalog is None:
-        return None
-    if catalog.state != "unknown":
-        return lambda _schema, _table: True
-    known = {(table.schema, table.name) for table in catalog.tables()}
-    return lambda schema, table: (schema, table) in known
-
-
 def _is_lacking(checkpoints: Sequence[Checkpoint], table: str) -> bool:
     """Return True if no sink has the table."""
     return all(progress_of(at.loading, table) is None for at in checkpoints)
-
-
-def _reloading(checkpoints: Sequence[Checkpoint]) -> set[str]:
-    """Return the full names of tables that every sink loads again."""
-    stale = [{name for name, one in (at.loading or {}).items() if one.stale} for at in checkpoints]
-    return set.intersection(*stale) if stale else set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import groupby
@@ -59,6 +59,28 @@ class Member(Struct, frozen=True):
         return f"source {self.name}"
 
 
+def identity_of(identities: Mapping[str, str]) -> str:
+    """Return the identity of several sources, from theirs by name."""
+    return ", ".join(f"{name}: {source}" for name, source in identities.items())
+
+
+def identities_in(identity: str) -> dict[str, str]:
+    """Return the identities of the sources by name, from that of all."""
+    return dict(part.split(": ", 1) for part in identity.split(", ")) if identity else {}
+
+
+def part_of(at: Checkpoint, name: str, names: Sequence[str], tables: TableNames, identity: str) -> Checkpoint:
+    """Return what of a checkpoint concerns one source, by its name among all `names`. Raises
+    CheckpointError."""
+    ahead = {
+        table: TablePosition(own.ts, decode_positions(own.position, names)[name])
+        for table, own in at.tables.items()
+        if own.ts > at.ts and source_and_table(table, names)[0] in ("", name)
+    }
+    position = decode_positions(at.position, names)[name]
+    return Checkpoint(at.ts, position, tables.loading(at.loading, name), identity, tables=ahead)
+
+
 class Several(Source):
     """Each source has its own puller, keyspace and mounter; the sorter merges them.
 
@@ -97,9 +119,8 @@ class Several(Source):
             self._identities[member.name] = found.source
             self._ends[member.name] = found.end
             tables[member.name] = [table for table in found.tables if member.tables.matches(*table)]
-        identity = ", ".join(f"{name}: {source}" for name, source in self._identities.items())
         return SourceInfo(
-            identity,
+            identity_of(self._identities),
             encode_positions(self._ends),
             [table for each in tables.values() for table in each],
             tuple(self._names),
@@ -172,17 +193,8 @@ class Several(Source):
         return Checkpoint(0, encode_positions(positions), loading)
 
     def _part(self, at: Checkpoint, member: Member) -> Checkpoint:
-        """Return what of a checkpoint concerns one source."""
         name = member.name
-        loading = self._table_names.loading(at.loading, name)
-        tables = {
-            table: TablePosition(own.ts, self._decoded(own.position)[name])
-            for table, own in at.tables.items()
-            if own.ts > at.ts and source_and_table(table, self._names)[0] in ("", name)
-        }
-        return Checkpoint(
-            at.ts, self._decoded(at.position)[name], loading, self._identities[name], tables=tables
-        )
+        return part_of(at, name, self._names, self._table_names, self._identities[name])
 
     def stop(self) -> None:
         if self._system is not None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ..config import Finding
 from ..errors import ConfigError
+from ..events import Checkpoint
 from ..puller.lane import Lane
 from .kind import SourceContext, SourceKind, SourceOptions
 from .own_tables import OwnTables, TablesOfAll
@@ -119,10 +120,26 @@ def _open(options: SeveralOptions, context: SourceContext) -> Source:
 
 
 def _survey(options: SeveralOptions, context: SourceContext) -> Iterator[Finding]:
+    from .several import identities_in, part_of
+    from .table_names import TableNames
+
+    count = len(options.sources)
+    names = [one.name for one in options.sources]
+    table_names = TableNames(names if context.routes else ())
     owners: dict[tuple[str, str], str] = {}
-    for one in options.sources:
-        tables = OwnTables(one.patterns, one.name, owners, context.routes)
-        for finding in survey_kind(one.kind, one.options, replace(context, tables=tables)):
+    for index, one in enumerate(options.sources):
+
+        def part(at: Checkpoint, name: str = one.name) -> Checkpoint:
+            return part_of(at, name, names, table_names, identities_in(at.source)[name])
+
+        own = replace(
+            context,
+            tables=OwnTables(one.patterns, one.name, owners, context.routes),
+            lane=Lane(index, count, f"source {one.name}"),
+            start=context.start and part(context.start),
+            sink_checkpoints=[part(at) for at in context.sink_checkpoints],
+        )
+        for finding in survey_kind(one.kind, one.options, own):
             yield replace(finding, text=f"{one.name}: {finding.text}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +134,14 @@ class Source(ABC):
     def key_spaces(self) -> Iterator[list[KeySpace]]:
         """Yield the keys of all tables that are followed, if it has key spaces."""
         yield []
+
+    def copied(self, state_dir: Path, at: Checkpoint) -> Collection[str]:  # noqa: ARG002
+        """Return the full names of the tables of which a target at `at` has copies.
+
+        Called after `look`, for a kind that `renews`. Raises StoreError if the state that the source keeps in
+        `state_dir` is damaged.
+        """
+        return ()
 
     @abstractmethod
     def stop(self) -> None:

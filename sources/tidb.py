@@ -109,10 +109,11 @@ class TidbSource(Source):
         self._identity = f"{self._identity_prefix} {pd.cluster_id}"
         await read_schema(self._client.kv, self._end, names)
 
-    def survey(self, note: Callable[[Table], object]) -> Iterator[Finding]:
+    def survey(self, note: Callable[[Table], object], *, is_new: bool = True) -> Iterator[Finding]:
         """Yield findings: can the cluster be followed, and which tables match? Changes nothing.
 
-        `note` is called with the definition of each of them.
+        `note` is called with the definition of each of them. A pattern that matches none is an error of a new
+        feed only.
         """
         try:
             found = self._look(note)
@@ -127,7 +128,7 @@ class TidbSource(Source):
         for schema, table in found.tables:
             if self._tables.matches(schema, table):
                 yield Finding("ok", f"follows {schema}.{table}")
-        if unmatched := self._tables.unmatched(found.tables):
+        if is_new and (unmatched := self._tables.unmatched(found.tables)):
             yield Finding("error", no_table_matches(unmatched, found.tables))
 
     def _survey(self) -> Iterator[Finding]:

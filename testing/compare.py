@@ -28,7 +28,11 @@ from .postgres_values import from_postgres
 Printed: TypeAlias = tuple[str | None, ...]
 Rows: TypeAlias = Callable[[], Iterator[Printed]]
 
-_BINARY = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
+_GEOMETRIES = {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
+_BINARY = {
+    "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector", *_GEOMETRIES,
+    "geometrycollection", "geomcollection",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from ...events import TableName
-from .charset_name import read_charset, read_collation
+from .charset_name import accept_charset, read_charset, read_collation
 from .constant import read_default
 from .create import CharsetChoice, read_charset_option, read_constraint, read_key, skip_condition
 from .definition import Definition, read_definition
@@ -291,11 +291,11 @@ def _read_rename(tokens: Tokens, schema: str) -> Iterator[Clause]:
 
 
 def _read_convert(tokens: Tokens) -> Convert:
-    if not (tokens.accept("CHARACTER", "SET") or tokens.accept("CHARSET")):
+    if not accept_charset(tokens):
         raise tokens.unexpected()
     name = read_charset(tokens)
     if not tokens.accept("COLLATE"):
-        return Convert(CharsetChoice(name))
+        return Convert(CharsetChoice(name, is_database=name == "default" and tokens.of_mysql))
     tokens.accept("=")
     return Convert(CharsetChoice(name, read_collation(tokens)))
 

@@ -5,6 +5,14 @@ from __future__ import annotations
 from .tokens import NotUnderstood, Tokens
 
 
+def accept_charset(tokens: Tokens) -> bool:
+    """Consume CHARACTER SET or a synonym, and the "=" that may follow."""
+    found = tokens.accept("CHARACTER", "SET") or tokens.accept("CHAR", "SET") or tokens.accept("CHARSET")
+    if found:
+        tokens.accept("=")
+    return found
+
+
 def read_charset(tokens: Tokens) -> str:
     """Read the name of a character set."""
     return _full_charset(_word(tokens))

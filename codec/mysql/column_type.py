@@ -48,11 +48,15 @@ def read_type(tokens: Tokens) -> dict[str, Any]:
         case "LONG":  # LONG VARCHAR and LONG VARBINARY are MEDIUMTEXT and MEDIUMBLOB
             if tokens.accept("VARBINARY"):
                 details["kind"] = "blob"
+            elif tokens.accept_any("CHAR", "CHARACTER"):
+                tokens.expect("VARYING")
             else:
-                tokens.accept("VARCHAR")
+                tokens.accept_any("VARCHAR", "VARCHARACTER")
             details["length"] = 3
             return details
         case "CHAR" | "CHARACTER" | "NCHAR" if tokens.accept("VARYING"):
+            details["kind"] = "varchar"
+        case "NCHAR" if tokens.accept_any("VARCHAR", "VARCHARACTER"):
             details["kind"] = "varchar"
         case "DOUBLE":
             tokens.accept("PRECISION")

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from ...events import TableName
-from .charset_name import read_charset, read_collation
+from .charset_name import accept_charset, read_charset, read_collation
 from .collation import Charset
 from .definition import Definition, read_definition
 from .tokens import NotUnderstood, Tokens
@@ -26,19 +26,24 @@ class CharsetChoice(Struct, frozen=True):
 
     name: str = ""
     collation: str = ""
+    is_database: bool = False
+    """True for that of the session's database, with its collation."""
 
     def resolve(self, default: Charset | None, collations: Mapping[str, str]) -> Charset | None:
         """Return the character set, `default` if none was written; None if it isn't known."""
+        if self.is_database:
+            return default
         name, collation = self.name, self.collation
-        if name == "default":
-            name = default.name if default else ""
-            if not collation:
-                return default
+        if "default" in (name, collation):  # a default collation of the character set, not of a database
+            name = (default.name if default else "") if name in ("", "default") else name
+            collation = "" if collation == "default" else collation
+            if not name:
+                return None
+            if self.name == "default" and not collation and "uca1400" in collations.get(name, ""):
+                collation = f"{name}_general_ci"  # the built-in one, whatever character_set_collations says
         if collation.startswith("uca1400"):
             name = name or (default.name if default else "")
             collation = f"{name}_{collation}"
-        if collation == "default":
-            collation = ""
         if not name and not collation:
             if default is not None and default.collation is None:
                 return Charset(default.name, collations.get(default.name))
@@ -176,8 +181,7 @@ def read_charset_option(tokens: Tokens, found: CharsetChoice) -> CharsetChoice |
     """Read an option that sets the default character set or collation; None if none comes next."""
     start = tokens.next
     tokens.accept("DEFAULT")
-    if tokens.accept("CHARACTER", "SET") or tokens.accept("CHARSET"):
-        tokens.accept("=")
+    if accept_charset(tokens):
         return CharsetChoice(read_charset(tokens), found.collation)
     if tokens.accept("COLLATE"):
         tokens.accept("=")

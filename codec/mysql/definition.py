@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...events import Column
 from .charset import max_bytes, text_decoder
-from .charset_name import read_charset, read_collation
+from .charset_name import accept_charset, read_charset, read_collation
 from .collation import Charset
 from .column_type import bytes_of_length, read_type, shown_width
 from .constant import read_default, read_expression
@@ -22,11 +22,8 @@ from .field import BYTES_KINDS
 from .tokens import MAXDB, ORACLE, STRICT, NotUnderstood, Token, Tokens
 
 _UNSUPPORTED: Final = {
-    "COMPRESSED": "COMPRESSED",
     "WITH": "SYSTEM VERSIONING",
     "WITHOUT": "SYSTEM VERSIONING",
-    "REF_SYSTEM_ID": "REF_SYSTEM_ID",
-    "SRID": "SRID",
 }
 """Attributes beyond a plain column's, with what they make of it."""
 _TEXT_KINDS: Final = frozenset({"char", "varchar", "text", "enum", "set"})
@@ -80,10 +77,10 @@ def read_definition(tokens: Tokens, *, explicit_timestamps: bool = True) -> Defi
 
 
 @lru_cache(1024)  # the tables of a server have many columns in common
-def parse_column(name: str, definition: str) -> Column:
-    """Return the column of a type and attributes such as "int(10) unsigned NOT NULL"; errors as
-    read_definition."""
-    tokens = Tokens(definition)
+def parse_column(name: str, definition: str, *, of_mysql: bool = False) -> Column:
+    """Return the column of a type and attributes such as "int(10) unsigned NOT NULL", as a MariaDB has it or
+    as a MySQL; errors as read_definition."""
+    tokens = Tokens(definition, of_mysql=of_mysql)
     found = _read_definition(name, tokens, True)
     if tokens.next.kind != "end":
         raise tokens.unexpected()
@@ -120,10 +117,12 @@ def _apply_charset(details: dict[str, Any], default: Charset | None, collations:
     if details["kind"] not in _TEXT_KINDS:
         return
     collation = details.get("collation")
+    if takes_default := collation == "default":  # that of the character set, not of the table
+        collation = details["collation"] = None
     charset = _charset_of(details)
     if charset is None and default is not None:
         charset = default.name
-        collation = collation or default.collation
+        collation = collation or (None if takes_default else default.collation)
     if charset is None:
         if is_binary_collation:
             raise NotUnderstood("BINARY without CHARACTER SET")
@@ -184,8 +183,7 @@ def _read_attribute(tokens: Tokens, name: str, details: dict[str, Any]) -> bool:
         details["charset"] = "latin1"
     elif tokens.accept("UNICODE"):
         details["charset"] = "ucs2"
-    elif tokens.accept("CHARACTER", "SET") or tokens.accept("CHARSET"):
-        tokens.accept("=")
+    elif accept_charset(tokens):
         details["charset"] = read_charset(tokens)
     elif tokens.accept("COLLATE"):
         tokens.accept("=")
@@ -263,9 +261,14 @@ def _skip_attribute(tokens: Tokens) -> bool:
         return True
     if tokens.accept("NOT", "SECONDARY"):
         return True
+    if tokens.accept("COMPRESSED"):
+        if tokens.accept("="):
+            tokens.take()
+        return True
     if tokens.accept_any(
-        "COMMENT", "COLUMN_FORMAT", "STORAGE", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"
-    ):
+        "COMMENT", "COLUMN_FORMAT", "STORAGE", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE",
+        "SRID", "REF_SYSTEM_ID",
+    ):  # fmt: skip
         tokens.accept("=")
         tokens.take()
         return True

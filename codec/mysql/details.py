@@ -33,10 +33,11 @@ class Primary(Struct, frozen=True):
 
 
 class ColumnElement(Struct, frozen=True):
-    """A column's details, and what its definition makes besides: UNIQUE, PRIMARY KEY, REFERENCES."""
+    """A column's details, and what its definition makes besides: UNIQUE, PRIMARY KEY, REFERENCES, and in
+    MySQL CHECK."""
 
     details: ColumnDetails
-    made: tuple[Index | Reference | Primary, ...] = ()
+    made: tuple[Index | Check | Reference | Primary, ...] = ()
 
 
 Element = Index | Check | Reference | Primary
@@ -96,7 +97,7 @@ def added(details: Details, element: Element) -> Details:
 
 def _covers(index: Index, columns: tuple[str, ...]) -> bool:
     """Return True if an index begins with these columns."""
-    if index.kind in ("FULLTEXT", "SPATIAL"):
+    if index.kind in ("FULLTEXT", "SPATIAL", "VECTOR"):
         return False
     parts = [part.column.lower() for part in index.parts if not part.length]
     return parts[: len(columns)] == [column.lower() for column in columns]
@@ -146,7 +147,7 @@ def read_element(tokens: Tokens) -> Element:
             columns.append(tokens.name())
         tokens.skip_clause()
         return Reference(tuple(columns))
-    kind = tokens.accept_any("UNIQUE", "FULLTEXT", "SPATIAL")
+    kind = tokens.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
     if not tokens.accept_any("KEY", "INDEX") and not kind:
         raise NotUnderstood(tokens.next.text)
     _skip_condition(tokens)
@@ -219,13 +220,21 @@ def _read_index_option(tokens: Tokens, index: Index) -> Index:
         tokens.accept("=")
         tokens.take()
         return index
+    if tokens.accept_any("KEY_BLOCK_SIZE", "CLUSTERING", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
+        tokens.accept("=")
+        tokens.take()
+        return index
+    if index.kind == "VECTOR" and tokens.next.value.upper() in ("M", "DISTANCE"):
+        option = tokens.take().value.upper()  # the server prints it in quotes
+        tokens.accept("=")
+        return replace(index, options=f"{index.options} {option}={tokens.take().value.lower()}")
     raise NotUnderstood(f"{tokens.next.text} of an index")
 
 
 def read_column(tokens: Tokens) -> ColumnElement:
     """Read a column's definition, up to its place or the comma after it."""
     details = ColumnDetails(tokens.name())
-    made: list[Index | Reference | Primary] = []
+    made: list[Index | Check | Reference | Primary] = []
     is_text = tokens.next.value in ("JSON", "TEXT", "LONGTEXT", "MEDIUMTEXT", "TINYTEXT")
     if tokens.next.value == "SERIAL":
         details = replace(details, auto_increment=True)
@@ -236,10 +245,15 @@ def read_column(tokens: Tokens) -> ColumnElement:
         elif tokens.accept("COMMENT"):
             tokens.accept("=")
             details = replace(details, comment=tokens.string())
-        elif tokens.accept("INVISIBLE"):
-            details = replace(details, invisible=True)
-        elif tokens.accept("AUTO_INCREMENT") or tokens.accept("SERIAL", "DEFAULT", "VALUE"):
+        elif word := tokens.accept_any("INVISIBLE", "VISIBLE"):
+            details = replace(details, invisible=word == "INVISIBLE")
+        elif tokens.of_mysql and (tokens.next.value in ("CHECK", "CONSTRAINT")):
+            made.append(_read_table_check(tokens))
+        elif tokens.accept("AUTO_INCREMENT"):
             details = replace(details, auto_increment=True)
+        elif tokens.accept("SERIAL", "DEFAULT", "VALUE"):
+            details = replace(details, auto_increment=True)
+            made.append(_unique(details.name))
         elif tokens.accept("UNIQUE"):
             tokens.accept("KEY")
             made.append(_unique(details.name))
@@ -259,7 +273,19 @@ def read_column(tokens: Tokens) -> ColumnElement:
             break
         else:
             tokens.take()
+    if Primary() in made and not tokens.of_mysql:  # MariaDB takes UNIQUE PRIMARY KEY as one key
+        made = [one for one in made if not isinstance(one, Index)]
     return ColumnElement(details, tuple(made))
+
+
+def _read_table_check(tokens: Tokens) -> Check:
+    """Read the CHECK of a column of MySQL, where it is one of the table."""
+    name = ""
+    if tokens.accept("CONSTRAINT") and tokens.next.value != "CHECK":
+        name = tokens.name()
+    tokens.expect("CHECK")
+    condition = in_parentheses(tokens)
+    return Check(name, condition, enforced=_is_enforced(tokens))
 
 
 def _unique(column: str) -> Index:

@@ -55,6 +55,12 @@ _FIXED_BYTES: Final[dict[Kind, int]] = {"uuid": 16, "inet4": 4, "inet6": 16}
 _FLOAT_BYTES: Final = 4
 
 
+def is_shown(column: Column) -> bool:
+    """Return True if the type has a part that no Table_map tells: a width, digits or a geometry's type."""
+    has_digits = column.kind in ("float", "double") and column.length > 0
+    return bool(column.width or column.zerofill or column.subtype or has_digits)
+
+
 def map_of_known(
     known_table: KnownTable, physical: Sequence[Physical], nullable: Sequence[bool], metadata: Metadata
 ) -> TableMap:

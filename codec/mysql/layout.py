@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from ...errors import SourceError
 from ...events import Op, RowChange, Run, Table, Ts, origin_name
 from .field import TableMap
-from .known import UNTOLD_KINDS
+from .known import UNTOLD_KINDS, is_shown
 from .known_table import KnownTable
 from .result_rows import ResultRowsDecoder
 from .rows import RowsDecoder, op_of
 from .run import EventRun, ResultRun, unreadable
-from .table_map import has_names, names_of, parse_table_map
+from .table_map import has_names, may_be_sequence, names_of, parse_table_map
 from .versioned import logged, present
 
 
@@ -52,6 +52,11 @@ class Layout:
         """True if the columns' names are known without a catalog."""
         return not isinstance(self._source, bytes) or has_names(self._source)
 
+    @cached_property
+    def may_be_sequence(self) -> bool:
+        """True for rows events of a table that has the columns of a sequence."""
+        return isinstance(self._source, bytes) and may_be_sequence(self._source)
+
     @property
     def described(self) -> tuple[str, bytes] | None:
         """The table's name, after that of its source, and the Table_map, empty for rows of a snapshot; None
@@ -71,7 +76,7 @@ class Layout:
                 self._with_schema = VersionedLayout(self._source, known, source_name=self._source_name)
                 return self._with_schema
             is_told = self.has_names and known.whole is None
-            is_told &= not any(c.generated or c.kind in UNTOLD_KINDS for c in table.columns)
+            is_told &= not any(c.generated or c.kind in UNTOLD_KINDS or is_shown(c) for c in table.columns)
             self._with_schema = (
                 self if is_told else Layout(self._source, known, source_name=self._source_name)
             )

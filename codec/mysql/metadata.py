@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from .field import NUMERIC, TEXTUAL, Type
+
+_BINARY: Final = 63
+"""Number of the collation of bytes."""
 
 
 class Cursor:
@@ -55,12 +59,15 @@ class Metadata:
         self.collations: dict[int, int] = {}
         self.members: dict[int, list[bytes]] = {}
         self.dimensions: dict[int, int] = {}
-        numeric = [i for i, code in enumerate(types) if code in NUMERIC]
-        textual = [i for i, code in enumerate(types) if code in TEXTUAL]
-        listed = [i for i, code in enumerate(types) if code in (Type.ENUM, Type.SET)]
+        fields: dict[int, bytes] = {}
         while body.at < len(body.data):
             (kind,) = body.take(1)
-            field = Cursor(body.string())
+            fields[kind] = body.string()
+        numeric = [i for i, code in enumerate(types) if code in NUMERIC]
+        textual = _textual(types, fields)
+        listed = [i for i, code in enumerate(types) if code in (Type.ENUM, Type.SET)]
+        for kind, data in fields.items():
+            field = Cursor(data)
             match kind:
                 case 1:  # SIGNEDNESS
                     self.has_signs = True
@@ -101,3 +108,20 @@ class Metadata:
     def _members(self, field: Cursor, columns: Sequence[int]) -> None:
         for i in columns:
             self.members[i] = [field.string() for _ in range(field.number())]
+
+
+def _textual(types: Sequence[int], fields: Mapping[int, bytes]) -> list[int]:
+    """Return the columns with a collation in the metadata. In MariaDB's, geometries are among them, always
+    with that of binary; in MySQL's they aren't."""
+    every = [i for i, code in enumerate(types) if code in TEXTUAL]
+    others = [i for i in every if types[i] != Type.GEOMETRY]
+    if 12 in fields:  # COLUMN_VISIBILITY, which only MySQL logs, if also the names
+        return others
+    if 3 in fields:
+        return every if len(list(Cursor(fields[3]).numbers())) == len(every) else others
+    if 2 in fields:
+        default, *pairs = Cursor(fields[2]).numbers()
+        collations = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        found = [collations.get(nth, default) for nth, i in enumerate(every) if types[i] == Type.GEOMETRY]
+        return others if any(number != _BINARY for number in found) else every
+    return every

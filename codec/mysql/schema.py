@@ -103,15 +103,16 @@ def _column(
         if "mariadb-5.3" in type_text and "(" in type_text:
             # The binlog doesn't contain the number of fractional digits of such a column.
             raise NotUnderstood("a fraction in the format of mysql56_temporal_format=OFF")
-        column = parse_column(name, definition.replace(_COMPRESSED, ""))
+        column = parse_column(name, definition.replace(_COMPRESSED, ""), of_mysql=not is_mariadb)
         if is_mariadb and column.kind in UNTOLD_KINDS and not has_catalog:
             raise NotUnderstood(
                 f"type {column.kind} looks like others in a binlog and needs the local engine; without, it"
             )
     except NotUnderstood as what:
         raise SourceError(
-            f"column {name} of table {table} is {type_text}: {what} isn't supported; leave the table out of "
-            f"the feed or change the column. Accepted are {', '.join(KINDS)}"
+            f"column {name} of table {table} is {type_text}: {what} isn't supported; change the column, or "
+            f'leave the table out: add "!{table}" at the end of source.tables. '
+            f"Accepted are {', '.join(KINDS)}"
         ) from None
     if column.kind == "text" and f"json_valid(`{name}`)" in checks:
         column = replace(column, kind="json", length=0)

@@ -7,7 +7,7 @@ binlog_row_metadata=FULL a list of (type, length, value) fields for everything e
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ...errors import SourceError
 from ...events import Column, Table
@@ -31,6 +31,12 @@ from .known import map_of_known
 from .known_table import KnownTable
 from .metadata import Cursor, Metadata, bits_of
 
+_SEQUENCE_COLUMNS: Final = [
+    "next_not_cached_value", "minimum_value", "maximum_value", "start_value", "increment", "cache_size",
+    "cycle_option", "cycle_count",
+]  # fmt: skip
+_INTEGERS: Final = (Type.TINY, Type.SHORT, Type.INT24, Type.LONG, Type.LONGLONG)
+
 
 def names_of(payload: bytes) -> tuple[str, str]:
     """Return schema and table of a Table_map event's payload, without parsing the rest."""
@@ -44,6 +50,24 @@ def has_names(payload: bytes) -> bool:
         return bool(_read(payload)[2].names)
     except (LookupError, ValueError):
         return True
+
+
+def may_be_sequence(payload: bytes) -> bool:
+    """Return True if the table has the columns of a MariaDB's sequence, whose NEXT VALUE is logged like a
+    row; by their types only, if the event doesn't tell their names."""
+    try:
+        physical, nullable, metadata = _read(payload)
+    except (LookupError, ValueError):
+        return False
+    codes = [code for code, _ in physical]
+    if len(codes) != len(_SEQUENCE_COLUMNS) or any(nullable[: len(codes)]):
+        return False
+    value = codes[0]  # all values have the sequence's type
+    return (
+        value in _INTEGERS
+        and codes == [value, value, value, value, Type.LONGLONG, Type.LONGLONG, Type.TINY, Type.LONGLONG]
+        and metadata.names in ([], _SEQUENCE_COLUMNS)
+    )
 
 
 def map_of_widths(payload: bytes) -> TableMap:
@@ -162,8 +186,6 @@ def _field(i: int, code: int, size: int, nullable: bool, optional: Metadata) -> 
                 details["members"] = tuple(map(decode, optional.members[i]))
             except UnicodeDecodeError:
                 raise _Unsupported(f"{kind} with members that aren't {details['charset']}") from None
-        case "json":
-            details = {"charset": "utf8mb4", "collation": "utf8mb4_bin"}
         case "vector":
             details["length"] = optional.dimensions[i]
     unsigned = i in optional.unsigned and kind != "year"

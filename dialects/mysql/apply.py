@@ -77,7 +77,7 @@ class MySqlApplier:
     def _send_all(self, statements: Iterable[Statement]) -> None:
         """Send statements in packets; the next one is rendered while the server works on the last one."""
         sent: list[Statement] = []
-        for packet in packets(statements, self._max_chars):
+        for packet in packets(statements, self._max_chars, self._session.large.size):
             self._receive(sent)
             sent = self._send_first(packet)
         self._receive(sent)
@@ -106,8 +106,8 @@ class MySqlApplier:
             self._session.load(statements[0].text, statements[0].lines)
             return statements
         packet = ";".join([statement.text for statement in statements])
-        limit = self._session.packet_bytes
-        if len(packet) * 4 >= limit and (size := len(packet.encode())) >= limit:
+        limit, large = self._session.packet_bytes, self._session.large
+        if large.size(packet) * 4 >= limit and (size := large.byte_size(packet)) >= limit:
             if len(statements) > 1:
                 for statement in statements[:-1]:
                     self._send([statement])
@@ -119,7 +119,7 @@ class MySqlApplier:
         if statements[0].invalid:
             self._check_counts(statements, [self._session.execute_invalid(packet, statements[0].invalid)])
             return []
-        self._session.connection.send(packet)
+        self._session.connection.send(packet, large)
         return statements
 
     def _receive(self, statements: list[Statement]) -> None:
@@ -138,7 +138,7 @@ class MySqlApplier:
     def statement(self, group: Group, *, safely: bool) -> str:
         plan = self._plans[group.table]
         found = plan.safe_statements(group, 1) if safely else plan.statements(group, 1)
-        return "; ".join(one.text for one in found)
+        return self._session.large.shown("; ".join(one.text for one in found))
 
     def _plan(self, table: Table) -> Plan:
         check_columns(self._definer, table)
@@ -147,6 +147,7 @@ class MySqlApplier:
             self._tables.qualified((table.schema, table.name)),
             whole=self._whole,
             native_json=not self._session.is_mariadb,
+            large=self._session.large,
             inserted=self._session.inserted if has_only_key(self._session, self._tables, table) else "",
             loads=self._session.loads_lines and self._definer.keeps_rows(table),
         )

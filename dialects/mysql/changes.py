@@ -186,7 +186,7 @@ class SchemaChanges:
             if column.name not in defined
         ]
         clauses = [
-            *alterations(fitted, have, lambda column: attributes(after.of_column(column.name))),
+            *alterations(fitted, have, lambda column: attributes(after.of_column(column.name), column)),
             *changed(before, after, self._fit.table(details.table), is_mariadb=is_mariadb),
             mark,
         ]
@@ -209,7 +209,9 @@ class SchemaChanges:
         details = next((one.after for one in ddl.actions if isinstance(one, ChangeDetails)), None)
         clauses = [f"COMMENT={literal(intent.comment)}"]
         for added in computed_columns(self._fitted(ddl, ddl.actions)):
-            end = attributes(details.of_column(added.column.name)) if details is not None else ""
+            end = ""
+            if details is not None:
+                end = attributes(details.of_column(added.column.name), added.column)
             clauses.append(f"MODIFY COLUMN {text.define(added.column)}{end}")
         self._session.define(f"ALTER TABLE {self._tables.qualified(name)} {', '.join(clauses)}")
 
@@ -236,7 +238,10 @@ class SchemaChanges:
 
     def _check_computed(self, ddl: Ddl, actions: Sequence[Action], have: dict[str, str]) -> None:
         """Raise NotReproducible unless added generated columns are computed as in the source."""
-        columns = {name.lower(): known_column(name, type_) for name, type_ in have.items()}
+        is_mariadb = self._session.is_mariadb
+        columns = {
+            name.lower(): known_column(name, type_, is_mariadb=is_mariadb) for name, type_ in have.items()
+        }
         for action in actions:
             if not isinstance(action, AddColumn):
                 continue
@@ -244,7 +249,6 @@ class SchemaChanges:
             if action.expression:
                 if not self._computes_like(ddl) or self._fit.has_substitutes:
                     raise NotReproducible(ddl.full_name, cant_compute(action))
-                is_mariadb = self._session.is_mariadb
                 unknown = unknown_to_server(action.expression, column, columns, is_mariadb=is_mariadb)
                 if unknown:
                     why = f"column {column.name}: its expression depends on {unknown}, which may differ here"
@@ -253,7 +257,11 @@ class SchemaChanges:
 
     def _difference(self, ddl: Ddl, change: ChangeColumn, type_: str) -> str:
         """Return why the conversion of a column of that type may differ; empty if it can't."""
-        before, after = change.before or known_column(change.name, type_), change.column
+        is_mariadb = self._session.is_mariadb
+        before, after = (
+            change.before or known_column(change.name, type_, is_mariadb=is_mariadb),
+            change.column,
+        )
         if before is None:
             return f"its conversion from {type_ or 'an unknown type'} isn't known"
         if self._tables.types([before]) != [type_]:

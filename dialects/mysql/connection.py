@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import chain
+from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import pymysql.connections
+from pymysql.connections import MAX_PACKET_LEN
 from pymysql.constants import COMMAND
 from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.pool import NullPool
 
 from ...codec.mysql.tls import Guarded, TlsFiles
 from ...errors import ConfigError
+from .large import LargeValues
 
+_QUERY: Final = bytes([COMMAND.COM_QUERY])
+_HEADER: Final = Struct("<I")
+"""Length of a packet of the protocol in three bytes, and its number in one."""
 _DUPLICATES: Final = re.compile(rb"Duplicates: (\d+)")
 _PIECE_BYTES: Final = 1 << 18
 """Bytes of a packet of rows, which the server reads while the next one is made."""
@@ -51,10 +59,44 @@ class Connection(Guarded, pymysql.connections.Connection):
         finally:
             self._read_timeout = patience
 
-    def send(self, statements: str) -> None:
-        """Send a packet, whose outcomes must be received before anything else is sent."""
+    def send(self, statements: str, large: LargeValues | None = None) -> None:
+        """Send a packet, whose outcomes must be received before anything else is sent.
+
+        `large` has the values of the tokens in it.
+        """
+        if large is not None and large.has(statements):
+            self._send_pieces(large, statements)
+            return
         packet = statements.encode(self.encoding, "surrogateescape")
         self._execute_command(COMMAND.COM_QUERY, packet)  # type: ignore[attr-defined]
+
+    def _send_pieces(self, large: LargeValues, statements: str) -> None:
+        """Send a packet in pieces, divided into packets of the protocol where its length needs it."""
+        self._execute_pieces(large.byte_size(statements) + 1, chain([_QUERY], large.pieces(statements)))
+        large.drop(statements)
+
+    def _execute_pieces(self, left: int, pieces: Iterator[bytes]) -> None:
+        if not self._sock:
+            raise pymysql.InterfaceError(0, "")
+        self._result = None
+        room = sequence = 0
+        is_full = True  # a last packet that is full is followed by an empty one
+        for piece in pieces:
+            rest = memoryview(piece)
+            while rest:
+                if not room:
+                    room = min(left, MAX_PACKET_LEN)
+                    left -= room
+                    is_full = room == MAX_PACKET_LEN
+                    self._write_bytes(_HEADER.pack(room | (sequence & 0xFF) << 24))  # type: ignore[attr-defined]
+                    sequence += 1
+                part, rest = rest[:room], rest[room:]
+                room -= len(part)
+                self._write_bytes(part)  # type: ignore[attr-defined]
+        if is_full:
+            self._write_bytes(_HEADER.pack((sequence & 0xFF) << 24))  # type: ignore[attr-defined]
+            sequence += 1
+        self._next_seq_id = sequence % 256
 
     def load(self, statement: str, lines: str) -> None:
         """Send a LOAD DATA LOCAL and its rows, whose outcome must be received before anything else is sent.

@@ -14,10 +14,14 @@ def unknown_to_mariadb(before: Column, after: Column) -> str:
     """Return what a conversion between two MariaDB servers depends on beyond the columns, the statement's
     clock and its sql_mode; empty if on nothing.
 
-    A Column doesn't have the digits of FLOAT(m,d), to which its values are rounded and by which they are
-    printed, nor ZEROFILL; and the offset of a time zone is known for one moment only.
+    By its algorithm, an ALTER TABLE rounds the rows to the digits of a FLOAT(m,d) or leaves them as they are;
+    versions print such values and those of ZEROFILL in their own ways; and the offset of a time zone is known
+    for one moment only.
     """
     if before.kind == after.kind:
+        digits = (0, 0), (before.length, before.scale)
+        if before.kind in _FLOATS and (after.length, after.scale) not in digits:
+            return "the algorithm, which rounds rows to the digits or doesn't"
         return ""
     if "timestamp" in (before.kind, after.kind):
         return "the time zone of its session"

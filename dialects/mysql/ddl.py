@@ -79,10 +79,10 @@ def alterations(
                 raise InvariantViolated(f"{type(action).__name__} came among changes of columns")
 
 
-def known_column(name: str, type_: str) -> Column | None:
+def known_column(name: str, type_: str, *, is_mariadb: bool = True) -> Column | None:
     """Return the column of a type that information_schema shows; None for a type that no source has."""
     with suppress(NotUnderstood):
-        return parse_column(name, type_.removesuffix(" key"))
+        return parse_column(name, type_.removesuffix(" key"), of_mysql=not is_mariadb)
     return None
 
 

@@ -9,10 +9,10 @@ from ...events import Check, Column, ColumnDetails, Details, Index, Table
 from . import text as text
 
 
-def attributes(details: ColumnDetails) -> str:
+def attributes(details: ColumnDetails, column: Column) -> str:
     """Return the end of a column's definition."""
     words = ""
-    if details.auto_increment:
+    if details.auto_increment and not column.nullable:  # else it would number the rows that have NULL
         words += " AUTO_INCREMENT"
     if details.invisible:
         words += " INVISIBLE"
@@ -31,6 +31,7 @@ def index_text(index: Index, *, is_mariadb: bool) -> str:
             words += f"({part.length})"
         parts.append(words + " DESC" * part.descending)
     found = f"{index.kind} KEY".lstrip() + f" {text.name(index.name)} ({', '.join(parts)})"
+    found += index.options
     if index.method:
         found += f" USING {index.method}"
     if index.comment:
@@ -65,7 +66,7 @@ def created(table: Table, details: Details, qualified_name: str, *, is_mariadb: 
     made = text.create_table(
         table,
         qualified_name,
-        end_of=lambda column: attributes(details.of_column(column.name)),
+        end_of=lambda column: attributes(details.of_column(column.name), column),
         more=more,
         has_primary=details.has_primary,
     )
@@ -106,7 +107,8 @@ def changed_columns(before: Details, after: Details, table: Table) -> list[Colum
     return [
         column
         for column in table.columns
-        if attributes(before.of_column(column.name)) != attributes(after.of_column(column.name))
+        if attributes(before.of_column(column.name), column)
+        != attributes(after.of_column(column.name), column)
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ...codec.mysql.tokens import Tokens
 from ...errors import SinkError
 from ...events import Column, Details, Table
 from .session import MySqlSession, quoted
@@ -127,8 +128,11 @@ class Fit:
         )
 
     def _default(self, column: Column) -> str | None:
-        """Return the default as MySQL takes it: expressions and all of TEXT, BLOB, JSON in parentheses."""
+        """Return the default as the server takes it: for MySQL, expressions and all of TEXT, BLOB, JSON are
+        in parentheses. One from a sequence, which isn't copied, is left out: rows have all their values."""
         text = column.default
+        if text is not None and _asks_sequence(text):
+            return None
         if text is None or self._session.is_mariadb or text.lower() == "null":
             return text
         if column.kind in ("datetime", "timestamp") and _NOW.fullmatch(text):
@@ -137,6 +141,16 @@ class Fit:
             return text
         text = _portable(text)
         return text if text.startswith("(") else f"({text})"
+
+
+def _asks_sequence(expression: str) -> bool:
+    tokens = Tokens(expression)
+    while tokens.next.kind != "end":
+        if tokens.accept("NEXT", "VALUE", "FOR") or tokens.accept("PREVIOUS", "VALUE", "FOR"):
+            return True
+        if tokens.take().value in ("NEXTVAL", "LASTVAL", "SETVAL") and tokens.accept("("):
+            return True
+    return False
 
 
 def _portable(expression: str) -> str:

@@ -85,6 +85,7 @@ class MySqlDatabase:
         return self.session.explain(error, doing)
 
     def begin(self) -> None:
+        self.session.large.clear()
         self.session.execute("START TRANSACTION")
         self._is_marked = self._marks is None
 
@@ -99,6 +100,7 @@ class MySqlDatabase:
         self.session.execute("SAVEPOINT tidemill")
 
     def rollback_to_savepoint(self) -> None:
+        self.session.large.clear()
         self.session.execute("ROLLBACK TO SAVEPOINT tidemill")
 
     def load_checkpoint(self, *, locked: bool = False) -> str | None:
@@ -131,6 +133,7 @@ class MySqlDatabase:
         return [outcome.rows for outcome in outcomes] == wanted
 
     def rollback(self) -> None:
+        self.session.large.clear()
         self.session.execute("ROLLBACK")
 
     def is_contention(self, error: Exception) -> bool:

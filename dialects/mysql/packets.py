@@ -37,7 +37,10 @@ class _Remainder:
             return data
         self._pieces.append(data)
         self._size += len(data)
-        return b"".join(self._pieces) if self._size >= self._needed else b""
+        if self._size < self._needed:
+            return b""
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
 
     def keep(self, rest: bytes, needed: int) -> None:
         """Keep `rest` until at least `needed` bytes have been received."""
@@ -58,7 +61,7 @@ class PacketCutter:
         if not data:
             return []
         payloads = []
-        parts: list[bytes] = []
+        parts: list[memoryview] = []
         start = first = 0  # first: start of the payload that is being cut
         end = len(data)
         needed = 4
@@ -68,15 +71,15 @@ class PacketCutter:
             if stop > end:
                 needed = stop - first
                 break
-            payload = data[start + 4 : stop]
-            start = stop
+            begin, start = start + 4, stop
             if length == _LENGTH:
-                parts.append(payload)
+                parts.append(memoryview(data)[begin:stop])
                 continue
             if parts:
-                payload = b"".join([*parts, payload])
+                payloads.append(b"".join([*parts, memoryview(data)[begin:stop]]))
                 parts.clear()
-            payloads.append(payload)
+            else:
+                payloads.append(data[begin:stop])
             first = start
         else:
             needed = start + 4 - first

@@ -11,6 +11,7 @@ from ..groups import Group
 from ..statement import ANY, Statement, joined
 from . import text as text
 from .enum import InvalidMembers
+from .large import LARGE, LargeValues
 
 _FEWEST_TO_LOAD: Final = 100
 """Least number of rows for which LOAD DATA LOCAL is faster than an INSERT."""
@@ -28,12 +29,16 @@ class Plan:
         native_json: bool = False,
         inserted: str = "",
         loads: bool = False,
+        large: LargeValues | None = None,
     ) -> None:
         """With `whole`, updates and deletes compare the whole row. `native_json`: see compile_where.
 
         `inserted` is the template of an inserted value in ON DUPLICATE KEY UPDATE, by which several updates
         share a statement; empty if they can't. With `loads`, many rows are inserted by LOAD DATA LOCAL.
+        `large` keeps large values, for which statements have tokens.
         """
+        self._large = large or LargeValues()
+        self._wide = [i for i, column in enumerate(table.columns) if text.is_wide(column)]
         self.loads = loads
         self._table = table
         self._whole = whole
@@ -48,7 +53,7 @@ class Plan:
 
     @cached_property
     def _values(self) -> text.Render:
-        return text.compile_values(self._table)
+        return text.compile_values(self._table, self._large.add)
 
     @cached_property
     def _lines(self) -> text.Render:
@@ -84,11 +89,11 @@ class Plan:
 
     @cached_property
     def _set_rest(self) -> text.Render:
-        return text.compile_set(self._table, self._rest)
+        return text.compile_set(self._table, self._rest, self._large.add)
 
     @cached_property
     def _set_all(self) -> text.Render:
-        return text.compile_set(self._table, range(len(self._table.columns)))
+        return text.compile_set(self._table, range(len(self._table.columns)), self._large.add)
 
     @cached_property
     def _invalid(self) -> InvalidMembers:
@@ -113,10 +118,10 @@ class Plan:
             case "insert":
                 rows = [c.after or () for c in changes]
                 invalid = self._invalid.count(rows)
-                if self.loads and len(rows) >= _FEWEST_TO_LOAD and not invalid:
+                if self.loads and len(rows) >= _FEWEST_TO_LOAD and not (invalid or self._has_large(rows)):
                     yield from self._loads(rows, max_chars)
                     return
-                yield from joined(self._insert, ",", self._values(rows), "", max_chars, invalid)
+                yield from self._joined(self._insert, rows, "", max_chars, invalid)
             case "delete" if keyed and not self._whole and len(changes) > 1:
                 start = f"{self._delete}{text.key_columns(self._table)} IN ("
                 yield from joined(start, ",", self._key([c.before or () for c in changes]), ")", max_chars)
@@ -128,6 +133,14 @@ class Plan:
                 yield from self._updates(group, max_chars)
             case "update" | "move":
                 yield from self._single_updates(group)
+
+    def _has_large(self, rows: Sequence[Row]) -> bool:
+        return any(len(row[i] or "") >= LARGE for i in self._wide for row in rows)
+
+    def _joined(
+        self, start: str, rows: Sequence[Row], end: str, max_chars: int, invalid: Sequence[int] = ()
+    ) -> Iterator[Statement]:
+        return joined(start, ",", self._values(rows), end, max_chars, invalid, self._large.size)
 
     def _loads(self, rows: Sequence[Row], max_chars: int) -> Iterator[Statement]:
         load = text.load_lines(self._table, self._name)
@@ -145,7 +158,7 @@ class Plan:
             # REPLACE also deletes rows that have another unique value of the row: they are gone later on.
             start = self._insert.replace("INSERT", "REPLACE", 1) if keyed else self._insert
             rows = [c.after or () for c in group.changes]
-            for statement in joined(start, ",", self._values(rows), "", max_chars, self._invalid.count(rows)):
+            for statement in self._joined(start, rows, "", max_chars, self._invalid.count(rows)):
                 yield statement._replace(rows=ANY)
 
     def _updates(self, group: Group, max_chars: int) -> Iterator[Statement]:
@@ -154,7 +167,7 @@ class Plan:
             yield from self._single_updates(group)
             return
         done = 0
-        for statement in joined(self._insert, ",", self._values(rows), self._on_duplicate, max_chars):
+        for statement in self._joined(self._insert, rows, self._on_duplicate, max_chars):
             if statement.rows > 1:
                 yield statement._replace(replaces=True)
             else:  # the server doesn't report the duplicates of a single row

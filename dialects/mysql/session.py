@@ -19,6 +19,7 @@ from ..database import StatementRejected
 from . import text as text
 from . import tidb
 from .connection import Connection, Outcome, engine
+from .large import LargeValues
 from .modes import STRICT, WITHOUT_STRICT
 
 UTC: Final = "+00:00"
@@ -92,6 +93,7 @@ class MySqlSession:
             connect_timeout=10,
         )
         self._connection: Connection | None = None
+        self.large = LargeValues()
         self.packet_bytes = 0
         """The server's max_allowed_packet."""
         self.is_mariadb = False
@@ -140,6 +142,7 @@ class MySqlSession:
 
     def close(self) -> None:
         """Close the connection, if there is one; an open transaction is rolled back."""
+        self.large.clear()
         connection, self._connection = self._connection, None
         if connection is not None and connection.open:
             connection.close()
@@ -165,7 +168,7 @@ class MySqlSession:
 
     def execute_all(self, statements: Sequence[str]) -> list[Outcome]:
         """Run statements in one packet."""
-        self.connection.send(";".join(statements))
+        self.connection.send(";".join(statements), self.large)
         return self.connection.receive()
 
     def load(self, statement: str, lines: str) -> None:

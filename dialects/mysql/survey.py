@@ -19,8 +19,9 @@ _RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DR
 """Privileges that a feed needs on its target schemas."""
 
 _NOT_COPIED: Final = (
-    "foreign keys, triggers, engines, AUTO_INCREMENT counters, expressions of generated columns, and options "
-    "such as KEY_BLOCK_SIZE, SRID and COMPRESSED"
+    "foreign keys, triggers, engines, AUTO_INCREMENT counters, expressions of generated columns, defaults "
+    "from sequences, prefixes and order of primary keys, and options such as KEY_BLOCK_SIZE, SRID and "
+    "COMPRESSED"
 )
 
 

@@ -11,8 +11,11 @@ from typing import TypeAlias
 
 from ...codec.row_code import compile_rows
 from ...events import Column, Row, Table, not_a_member
+from .float_text import rounded_text
+from .large import LARGE, Value
 
 Render: TypeAlias = Callable[[Iterable[Row]], list[str]]
+Large: TypeAlias = Callable[[Value], str]
 
 _TEXTS = {"char", "varchar", "text", "enum", "set", "json"}
 _BINARIES = {"binary", "varbinary", "blob", "geometry", "vector"}
@@ -21,6 +24,7 @@ _CONVERTED = {"bit": "CAST({} AS UNSIGNED)", **dict.fromkeys(_BINARIES, "UNHEX({
 """Expressions of values that aren't stored as a line has them."""
 _LENGTHS = ("", "tiny", "", "medium", "long")
 _MAX_KEY_BYTES = 3072
+_SCOPE = {"Q": "'", "QQ": "''", "N": "NULL", "rounded_text": rounded_text}
 _HASHED = 64
 """Number of characters or bytes of a long value that count for a row's hash."""
 
@@ -29,10 +33,13 @@ def name(identifier: str) -> str:
     return "`" + identifier.replace("`", "``") + "`"
 
 
-def compile_values(table: Table) -> Render:
-    """Return a function that renders each row as "(1,'a',NULL)"."""
-    parts = [_nullable(c, f"c{i}", _value(c, f"c{i}")) for i, c in enumerate(table.columns)]
-    return _compile(table, f"({','.join(parts)})")
+def compile_values(table: Table, large: Large | None = None) -> Render:
+    """Return a function that renders each row as "(1,'a',NULL)".
+
+    `large` renders values of at least LARGE; without it they are rendered as others.
+    """
+    parts = [_nullable(c, f"c{i}", _stored(c, f"c{i}", large)) for i, c in enumerate(table.columns)]
+    return _compile(table, f"({','.join(parts)})", large)
 
 
 def compile_lines(table: Table) -> Render:
@@ -55,13 +62,15 @@ def load_lines(table: Table, qualified_name: str) -> str:
     )
 
 
-def compile_set(table: Table, index: Iterable[int]) -> Render:
-    """Return a function that renders the columns in `index` of each row as "`a`=1,`b`=NULL"."""
+def compile_set(table: Table, index: Iterable[int], large: Large | None = None) -> Render:
+    """Return a function that renders the columns in `index` of each row as "`a`=1,`b`=NULL". `large`: see
+    compile_values."""
     columns = table.columns
     parts = [
-        f"{_name(columns[i])}={_nullable(columns[i], f'c{i}', _value(columns[i], f'c{i}'))}" for i in index
+        f"{_name(columns[i])}={_nullable(columns[i], f'c{i}', _stored(columns[i], f'c{i}', large))}"
+        for i in index
     ]
-    return _compile(table, ",".join(parts))
+    return _compile(table, ",".join(parts), large)
 
 
 def compile_key(table: Table) -> Render:
@@ -94,9 +103,23 @@ def key_columns(table: Table) -> str:
     return names if len(table.key) == 1 else f"({names})"
 
 
-def _compile(table: Table, template: str) -> Render:
+def is_wide(column: Column) -> bool:
+    """Return True if values of the column may be large."""
+    return column.kind == "json" or (column.kind in ("text", "blob", "geometry") and column.length != 1)
+
+
+def _stored(column: Column, var: str, large: Large | None = None) -> str:
+    """Return a Python expression for the text of a value to store, which may be large; it isn't None."""
+    if column.kind in ("float", "double") and column.length:
+        return f"Q+rounded_text({var},{column.length},{column.scale},{column.kind == 'float'})+Q"
+    plain = _value(column, var)
+    return f"({plain} if len({var})<{LARGE} else large({var}))" if large and is_wide(column) else plain
+
+
+def _compile(table: Table, template: str, large: Large | None = None) -> Render:
     """Return a function that fills in the template of an f-string for each row."""
-    return compile_rows(len(table.columns), f'f"""{template}"""', {"Q": "'", "QQ": "''", "N": "NULL"})
+    scope = {**_SCOPE, "large": large}
+    return compile_rows(len(table.columns), f'f"""{template}"""', scope)
 
 
 def _name(column: Column) -> str:
@@ -110,7 +133,7 @@ def _nullable(column: Column, var: str, expression: str) -> str:
 
 
 def _value(column: Column, var: str) -> str:
-    """Return a Python expression for the text of a value to store; `var` isn't None."""
+    """Return a Python expression for the text of a value; `var` isn't None."""
     kind = column.kind
     if kind in _NUMBERS:
         return var
@@ -141,7 +164,7 @@ def _field(column: Column, var: str) -> str:
         return f"{var}.hex()"
     if column.kind == "year":  # 0 would be the year 2000
         return f"f'{{{var}:04}}'"
-    return _value(column, var)
+    return _stored(column, var)
 
 
 def _printed(column: Column, column_name: str) -> str:

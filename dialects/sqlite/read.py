@@ -41,8 +41,14 @@ class SqliteReader:
         self._feed = feed
         self.identity = f"sqlite:{file.absolute().resolve()}"
         self._checkpoint = FeedCheckpoint(self.identity, feed, self._load_checkpoint, self._rows)
-        self._connection = self._open("ro")
+        self._connection: sqlite3.Connection | None = None
         self._writing: sqlite3.Connection | None = None
+
+    @property
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._open("ro")
+        return self._connection
 
     def _open(self, mode: str) -> sqlite3.Connection:
         with self._explained():
@@ -69,7 +75,8 @@ class SqliteReader:
             raise (Retryable(said) if busy else SinkError(said)) from error
 
     def close(self) -> None:
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
         if self._writing is not None:
             self._writing.close()
 
@@ -78,7 +85,7 @@ class SqliteReader:
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
         with self._explained():
-            return self._connection.execute(sql, values).fetchall()
+            return self._opened.execute(sql, values).fetchall()
 
     # --- the checkpoint
 
@@ -89,7 +96,16 @@ class SqliteReader:
         return rows[0][0] if rows else None
 
     def checkpoint(self) -> Checkpoint | None:
-        return self._checkpoint.load()
+        is_unused = not self._file.with_name(f"{self._file.name}-wal").exists()
+        if self._connection is not None or not is_unused:
+            return self._checkpoint.load()
+        # Else SQLite creates files beside it, even for reading.
+        self._connection = self._open("ro&immutable=1")
+        try:
+            return self._checkpoint.load()
+        finally:
+            self._connection.close()
+            self._connection = None
 
     def reading(self) -> AbstractContextManager[Checkpoint]:
         return self._checkpoint.reading("BEGIN")
@@ -171,7 +187,7 @@ class SqliteReader:
 
     def every(self, table: Table) -> Iterator[list[Row]]:
         with self._explained():
-            rows = self._connection.execute(f"SELECT {_values(table)} FROM {quoted(self._name(table))}")
+            rows = self._opened.execute(f"SELECT {_values(table)} FROM {quoted(self._name(table))}")
             while page := rows.fetchmany(_PAGE_ROWS):
                 yield page
 

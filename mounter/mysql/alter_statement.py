@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -31,6 +32,11 @@ from .rename_statement import rename_tables
 from .scope import Scope, check_readable
 from .unknown_table import alter_unknown
 
+_DATABASE_OPTIONS: Final = (
+    "CHARACTER", "CHAR", "CHARSET", "COLLATE", "DEFAULT", "COMMENT", "UPGRADE", "ENCRYPTION", "READ",
+)  # fmt: skip
+"""First words of ALTER DATABASE without a name."""
+
 
 def alter(scope: Scope, tokens: Tokens, query: Query) -> Iterator[Change]:
     """Yield the effects of a statement that begins with ALTER."""
@@ -51,11 +57,11 @@ def alter(scope: Scope, tokens: Tokens, query: Query) -> Iterator[Change]:
 
 
 def _alter_database(scope: Scope, tokens: Tokens, query: Query) -> None:
-    named = tokens.next.value not in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "COMMENT", "UPGRADE")
+    named = tokens.next.value not in _DATABASE_OPTIONS
     name = tokens.stored_name() if named or tokens.next.kind == "name" else query.schema
     known = scope.catalog.databases.get(name)
     if known is not None or scope.catalog.state != "unknown":
-        scope.set_database(tokens, name, known)
+        scope.set_database(tokens, name, known, query.server_charset)
 
 
 def alter_table(

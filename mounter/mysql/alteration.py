@@ -155,6 +155,8 @@ class _Alteration:
     def _set_charset(self, clause: Clause) -> None:
         if isinstance(clause, SetCharset | Convert):
             base = self._defaults.database if clause.charset.name == "default" else self._charset
+            if clause.charset.is_database and self._query.schema != self._table.schema:
+                raise NotUnderstood("CHARACTER SET DEFAULT in a session of another database")
             self._charset = clause.charset.resolve(base, self._defaults.collations)
             if isinstance(clause, Convert):
                 if self._charset is None or self._charset.name == "binary":

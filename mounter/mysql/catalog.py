@@ -68,6 +68,10 @@ class Catalog:
         """Return what is known of all tables whose definition is known."""
         return [known for known in self._tables.values() if known is not None]
 
+    def names(self) -> list[TableName]:
+        """Return the names of all tables that are known to exist."""
+        return [*self._tables]
+
     def in_schema(self, schema: str) -> list[TableName]:
         return [name for name in self._tables if name[0] == schema]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -41,5 +41,7 @@ def _is_alike(before: Column, after: Column) -> bool:
     if before.kind in _BITS and after.kind in _BITS and not (before.unsigned or after.unsigned):
         wider = _BITS[before.kind] <= _BITS[after.kind]
     kind, length = (before.kind, before.length) if wider else (after.kind, after.length)
-    unchanged = {"name": before.name, "nullable": before.nullable, "default": before.default}
+    unchanged: dict[str, Any] = {"name": before.name, "nullable": before.nullable, "default": before.default}
+    if not (before.zerofill or after.zerofill):  # else it is a part of the text
+        unchanged["width"] = before.width
     return before == replace(after, kind=kind, length=length, on_update=before.on_update, **unchanged)

@@ -52,7 +52,7 @@ def create(scope: Scope, tokens: Tokens, query: Query) -> Iterator[Change]:
                 yield from drop_database(scope, database, query)
             elif unless_exists and database in scope.catalog.databases:
                 return
-            scope.set_database(tokens, database, query.server_charset)
+            scope.set_database(tokens, database, query.server_charset, query.server_charset)
         case _:
             raise tokens.unexpected()
 

@@ -97,6 +97,17 @@ class History:
             raise
         return catalog
 
+    def as_of(self, ts: Ts) -> Catalog:
+        """Return the catalog as of `ts`, and leave the file as it is; empty as `restore` says.
+
+        Raises StoreError if the file is damaged or can't be read.
+        """
+        catalog = Catalog()
+        with self._doing("read"):
+            content = self.path.read_bytes() if self.path.exists() else b""
+        self._replay(content, ts, catalog)
+        return catalog
+
     def append(self, changes: Sequence[tuple[Ts, CatalogChange]]) -> None:
         """Append changes durably. Raises StoreError."""
         records = b"".join(_record(_Entry(ts, change)) for ts, change in changes)

@@ -196,12 +196,15 @@ class Mounter:
     def _layout(self, number: int) -> Layout | None:
         """Return the layout of rows events, with the catalog's schema if the events don't tell it.
 
-        None if nothing tells it and the table is loaded again: then no target needs these rows.
+        None for a sequence, and if nothing tells it and the table is loaded again: then no target needs these
+        rows.
         """
         layout = self._layouts.layout(number)
         known = self.catalog.get(layout.names)
         if known is not None:
             return layout.with_schema(known)
+        if layout.may_be_sequence and self._is_no_table(layout):
+            return None
         if layout.has_names and self._copies_generated:
             return layout
         name = ".".join(layout.names)
@@ -214,6 +217,13 @@ class Mounter:
             f"table {name}: its definition isn't known, which source.generated_columns = 'leave_out' needs: "
             f"load the table again (tidemill resume FEED --resnapshot {name})"
         )
+
+    def _is_no_table(self, layout: Layout) -> bool:
+        """Return True if a table of the form of a sequence is one: by the catalog, or by its columns'
+        names."""
+        if self.catalog.exists(layout.names):
+            return False
+        return layout.has_names or self.catalog.is_absent(layout.names)
 
     def _part(self, change: KvChange, runs: _Found, items: list[Item]) -> None:
         """Emit the rows so far of a transaction that continues."""

@@ -75,15 +75,19 @@ class Scope:
     def defaults(self, schema: str) -> Defaults:
         return Defaults(self.catalog.databases.get(schema), self.catalog.collations)
 
-    def set_database(self, tokens: Tokens, name: str, default: Charset | None) -> None:
-        """Note a database's character set, from the rest of its CREATE or ALTER."""
+    def set_database(
+        self, tokens: Tokens, name: str, default: Charset | None, server: Charset | None
+    ) -> None:
+        """Note a database's character set, from the rest of its CREATE or ALTER; `default` is that without a
+        choice, and `server` the one that DEFAULT means."""
         choice = CharsetChoice()
         while tokens.next.kind != "end":
             if found := read_charset_option(tokens, choice):
                 choice = found
             else:
                 tokens.take()
-        self.catalog.set_database(name, choice.resolve(default, self.catalog.collations))
+        base = server if choice.name == "default" else default
+        self.catalog.set_database(name, choice.resolve(base, self.catalog.collations))
 
 
 def check_readable(tokens: Tokens, query: Query) -> None:

@@ -370,7 +370,11 @@ class BinlogDecoder:
         elif text.startswith("ROLLBACK TO "):
             out.roll_back_to(text.removeprefix("ROLLBACK TO "))
         elif text.startswith(XA_COMMIT):
-            out.restore(self._prepared.release(text.removeprefix(XA_COMMIT)))
+            xid = text.removeprefix(XA_COMMIT)
+            if self._collects_until is None:
+                out.restore(self._prepared.release(xid))
+            else:  # whatever ended before the position counts already
+                self._prepared.drop(xid)
         elif text.startswith(XA_ROLLBACK):
             self._prepared.drop(text.removeprefix(XA_ROLLBACK))
         elif text not in _BOUNDS and not text.startswith(_XA):

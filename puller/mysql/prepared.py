@@ -5,6 +5,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
+import pymysql
+from pymysql.constants import ER
+
+from ...dialects.mysql.client import Session, is_mariadb, query
 from ...errors import SourceError
 from ...events import KvChange
 from .position import Place
@@ -79,7 +83,7 @@ class Prepared:
         if held is None:
             raise SourceError(
                 f"the binlog has XA COMMIT {xid} of a transaction that was prepared before the feed's start: "
-                "start again with a new snapshot"
+                "load all tables again (tidemill resume FEED --resnapshot '*'), or begin with empty targets"
             )
         self.drop(xid)
         return held.changes
@@ -88,3 +92,17 @@ class Prepared:
         held = self._held.pop(xid, None)
         if held is not None:
             self._bytes -= held.size
+
+
+def prepared_names(session: Session) -> set[str] | None:
+    """Return the names of prepared transactions; None if this user may not see them.
+
+    Raises pymysql's errors: use it inside translated().
+    """
+    statement = "XA RECOVER FORMAT='SQL'" if is_mariadb(session) else "XA RECOVER CONVERT XID"
+    try:
+        return {str(row[-1]) for row in query(session, statement)}
+    except pymysql.err.Error as error:
+        if error.args and error.args[0] in (ER.XAER_RMERR, ER.SPECIFIC_ACCESS_DENIED_ERROR):
+            return None
+        raise

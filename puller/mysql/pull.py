@@ -29,7 +29,7 @@ from ...events import (
     progress_of,
 )
 from ..lane import ALONE, Lane, LoadBarrier
-from ..puller import Connected, PullerStatistics, SnapshotReport, State
+from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, State
 from .binlog import BinlogDecoder
 from .load import Loader
 from .load_progress import LoadProgress, open_progress
@@ -37,17 +37,19 @@ from .options import MysqlOptions
 from .position import CommitClock, Position
 from .probe import probe
 from .reader import BinlogReader
-from .requirements import survey
+from .replication import ReplicationWatch
+from .requirements import Survey, survey
 from .snapshot import Snapshot
 from .stop_signal import StopSignal
 from .stream import own_server_id
 from .table_loads import TableLoads
 from .tables import Follows, SourceTable
 from .transactions import Transactions
+from .xa_recover import XaStart
 
 log = logging.getLogger("tidemill.puller")
 
-Step: TypeAlias = Changes | Connected | SnapshotReport | None
+Step: TypeAlias = Changes | Connected | Retrying | SnapshotReport | None
 """None if nothing was received for a moment."""
 Steps: TypeAlias = Generator[Step, None, None]
 
@@ -101,6 +103,8 @@ class Pull:
             self._loading = None if start.loading is None else dict(start.loading)
             if start.position:
                 self._start_at(Position.parse(start.position))
+        self._xa_start = XaStart()
+        self._replication = ReplicationWatch()
         self._checked = False
         self._surveyed: list[SourceTable] = []
         self._is_new = start is None
@@ -154,14 +158,19 @@ class Pull:
         """The options of the server in use."""
         return self._servers[self._chosen]
 
-    def _check(self) -> None:
-        found = survey(
+    def survey(self) -> Survey:
+        """Check the server's requirements for this start. Raises Retryable or SourceError if it can't be
+        reached."""
+        return survey(
             self._options,
             self._follows,
             is_new=self._is_new,
             has_catalog=self._knows is not None,
             knows=self._is_known,
         )
+
+    def _check(self) -> None:
+        found = self.survey()
         found.raise_errors()
         self._checked = True
         self._surveyed = found.tables
@@ -216,7 +225,7 @@ class Pull:
     def _plan(self, loading: SnapshotProgress) -> Steps:
         """Note which tables are to be loaded: those that there are at one position."""
         surveyed, self._surveyed = self._surveyed, []
-        with closing(Snapshot(self._options, self._follows, surveyed)) as snapshot:
+        with closing(self._snapshot(self._follows, surveyed)) as snapshot:
             if self._decoder is not None:
                 snapshot.check_reached(self._decoder.position)
             yield self._connected(snapshot.server, self._has_gtids)
@@ -232,11 +241,22 @@ class Pull:
         names = [source.table.full_name for source in snapshot.tables]
         self._planned = {(source.table.schema, source.table.name): source for source in snapshot.tables}
         self._estimates = {source.table.full_name: source.rows_estimated for source in snapshot.tables}
-        for mark in [*(Chunk(name, PENDING) for name in names if name not in loading), Chunk(REST, WHOLE)]:
+        pending = [name for name in names if progress_of(loading, name) is None]  # stale in some target
+        for mark in [*(Chunk(name, PENDING) for name in pending), Chunk(REST, WHOLE)]:
             out.begin()
             out.commit(position, mark)
-            loading[mark.table] = mark.loaded
+            loading.setdefault(mark.table, mark.loaded)
         yield out.take(position)
+
+    def _snapshot(self, follows: Follows, known: Sequence[SourceTable] = ()) -> Snapshot:
+        """Begin a view of the tables; the log is read from its position on, unless it is read already."""
+        if self._decoder is not None:
+            return Snapshot(self._options, follows, known)
+        place = self._xa_start.look(self._options, self._now())
+        snapshot = Snapshot(self._options, follows, known)
+        if self._xa_start.is_used or snapshot.has_prepared():
+            snapshot.position = structs.replace(snapshot.position, prepared=place)
+        return snapshot
 
     def _load_at_once(
         self, loading: SnapshotProgress, progress: LoadProgress, schema: str, table: str
@@ -262,7 +282,7 @@ class Pull:
             progress.complete(f"{schema}.{table}")
 
     def _load(self, loading: SnapshotProgress) -> Steps:
-        with closing(Snapshot(self._options, self._lacking(loading))) as snapshot:
+        with closing(self._snapshot(self._lacking(loading))) as snapshot:
             if self._decoder is not None:
                 snapshot.check_reached(self._decoder.position)
             yield self._connected(snapshot.server, self._has_gtids)
@@ -302,7 +322,7 @@ class Pull:
             self._start_at(Position.parse(self._options.position))
             return
         follows: Follows = self._follows if self._knows is not None else lambda _schema, _table: False
-        with closing(Snapshot(self._options, follows)) as snapshot:  # tables are for the catalog only
+        with closing(self._snapshot(follows)) as snapshot:  # tables are for the catalog only
             for source in snapshot.tables:
                 snapshot.hold(source)
                 snapshot.let_go()
@@ -349,6 +369,9 @@ class Pull:
                 self._bytes = before + reader.bytes
                 if decoder.caught_up:
                     decoder.idle(self._now() + skew - IDLE_MARGIN_SECONDS)
+                    if self._replication.look(self._options, self._now()):
+                        halted = self._replication.report(self._options, self._lane.source)
+                        yield halted or self._connected(server, True)
                 changes = decoder.take()
                 if changes is not None:
                     failpoint.reach("binlog.batch_read")

@@ -28,7 +28,10 @@ from .cascades import unlogged_cascades
 from .definitions import read_tables
 from .generated import unlogged_columns
 from .options import MysqlOptions
+from .prepared import prepared_names
+from .replication import stopped_replication
 from .tables import Follows, FoundTable, SourceTable, find_tables
+from .xa_recover import PREPARED_SECONDS, described
 
 _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 _OLDEST: Final = {"MariaDB": (10, 5), "MySQL": (8, 0)}
@@ -58,14 +61,6 @@ class Survey(Struct, frozen=True):
         errors = [finding.text for finding in self.findings if finding.level == "error"]
         if errors:
             raise SourceError(f"{self.server}: {'; '.join(errors)}")
-
-
-def check(options: MysqlOptions, follows: Follows) -> Survey:
-    """Like survey(), but an unreachable server is a finding too."""
-    try:
-        return survey(options, follows)
-    except TidemillError as error:
-        return Survey("", [], [Finding("error", str(error))])
 
 
 def check_without_catalog(options: MysqlOptions) -> list[Finding]:
@@ -160,6 +155,10 @@ def survey_session(
     if mariadb:
         findings += unlogged_columns(version, [one.table for one in tables])
     findings += unlogged_cascades(session, options, followed)
+    if halted := stopped_replication(session):
+        findings.append(Finding("warning", f"{options.address}: {halted}"))
+    if is_new and not options.position:
+        findings += _prepared(session, mariadb=mariadb)
     findings += without_key(table.table for table in tables)
     return Survey(server, tables, findings)
 
@@ -291,6 +290,20 @@ def _global_rights(session: Session) -> set[str]:
 def _account(user: str) -> str:
     name, _, host = user.rpartition("@")
     return f"'{name}'@'{host}'"
+
+
+def _prepared(session: Session, *, mariadb: bool) -> Iterator[Finding]:
+    """Yield a warning about XA transactions whose rows are before the start in the log."""
+    names = prepared_names(session)
+    if names is None:
+        grant = "" if mariadb else ": GRANT XA_RECOVER_ADMIN on *.*"
+        yield Finding(
+            "warning",
+            "this user can't see if XA transactions are prepared, and the feed stops at the end of one that "
+            f"was prepared before its start{grant}",
+        )
+    elif names:
+        yield Finding("warning", f"the feed waits {PREPARED_SECONDS:.0f} s for its start: {described(names)}")
 
 
 def _nothing_to_follow(found: list[FoundTable]) -> Finding:

@@ -38,6 +38,7 @@ from .failover import check_reached, gtids_at
 from .load_progress import rows_up_to
 from .options import MysqlOptions
 from .position import Position
+from .prepared import prepared_names
 from .tables import Follows, FoundTable, SourceTable, find_tables, is_unchanged
 
 _LOCK_SECONDS: Final = 10
@@ -103,6 +104,11 @@ class Snapshot:
         if position.gtid and (position.by_gtid or position.server != self.server.identity):
             with translated(self._options):
                 check_reached(self._session, self._options, position)
+
+    def has_prepared(self) -> bool:
+        """Return True if an XA transaction is prepared."""
+        with translated(self._options):
+            return bool(prepared_names(self._session))
 
     def hold(self, source: SourceTable) -> None:
         """Prevent `source` from being altered. Raises Retryable if it was altered already."""

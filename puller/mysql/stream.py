@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import closing
+from dataclasses import replace
 from itertools import count
 from struct import Struct
 from typing import Final
@@ -170,9 +172,18 @@ class Dump:
             disconnect(session)
         return SourceError(
             f"{self._options.address}: can't read the binlog from {self._position}: {error.args[1]}{held}. "
-            "Start again with a new snapshot; if the position was purged, have the server keep binlogs "
-            "longer (binlog_expire_logs_seconds)"
+            "Load all tables again (tidemill resume FEED --resnapshot '*'), or begin with empty targets; if "
+            "the position was purged, have the server keep binlogs longer (binlog_expire_logs_seconds)"
         )
+
+
+def try_position(options: MysqlOptions, position: Position) -> None:
+    """Check that the server sends its log from a position. Raises Retryable or SourceError."""
+    numbered = replace(options, server_id=options.server_id or own_server_id())
+    begin = position if position.prepared is None else Position(*position.prepared)
+    with closing(Dump(numbered, begin)) as dump:
+        while not dump.read():  # the server refuses at once, or sends the name of the log's file
+            pass
 
 
 def _binlogs(session: Session) -> str:

@@ -10,7 +10,6 @@ from ...codec.mysql.table_map import names_of
 UNWANTED: Final = 0
 _NO_TABLES: Final = (b"\xff" * 6, b"\xff\xff\xff\xff\0\0")
 """Table ids in an event that only marks the end of a statement."""
-_SEQUENCE_COLUMNS: Final = b"\x15next_not_cached_value\rminimum_value\rmaximum_value"
 
 
 class TableIds(dict[bytes, int]):
@@ -36,7 +35,4 @@ class TableIds(dict[bytes, int]):
         self.update(dict.fromkeys(_NO_TABLES, UNWANTED))
 
     def _layout_of(self, table_map: bytes) -> int:
-        # A sequence's NEXT VALUE is logged like a row of a table.
-        if not self._follows(*names_of(table_map)) or _SEQUENCE_COLUMNS in table_map:
-            return UNWANTED
-        return self._layout_number(table_map)
+        return self._layout_number(table_map) if self._follows(*names_of(table_map)) else UNWANTED

@@ -201,7 +201,7 @@ def _with_period(table: Table, period: tuple[str, str] | None, has_catalog: bool
     if row_end != HIDDEN[1] and next(c for c in table.columns if c.name == row_end).kind != "timestamp":
         raise SourceError(
             f"{table.full_name} is system-versioned by transactions, whose changes the server logs as "
-            "statements: leave it out"
+            f'statements: add "!{table.full_name}" at the end of source.tables'
         )
     if not has_catalog:
         raise SourceError(

@@ -178,9 +178,12 @@ class Applier:
             letters.add(letter)
             return
         where = f", position {letter.position}" if letter.position else ""
+        table = one.change.table.full_name
+        advice = f". To load the table again: tidemill resume FEED --resnapshot {table}"
         raise RowRejected(
             f"{self._target.identity}: {letter.op} of {describe(one.change)}: {reason} (commit ts {letter.ts}"
-            f"{where}; statement: {shortened(letter.statement, MAX_SHOWN)})",
+            f"{where}; statement: {shortened(letter.statement, MAX_SHOWN)})"
+            f"{advice if str(rejected) == MISSING else ''}",
             letter.ts,
         ) from error
 

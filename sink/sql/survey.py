@@ -29,6 +29,8 @@ def survey_sql(dialect: Dialect, url: str, options: RowOptions, context: SinkCon
         if reader is not None:
             with closing(reader):
                 yield begins(reader.checkpoint())
+        elif is_usable:  # there is no file yet
+            yield begins(None)
     except TidemillError as error:
         if is_usable:  # else the reason is told already
             yield Finding("error", str(error))

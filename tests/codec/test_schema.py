@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tidemill.codec.mysql.schema import table_from_information_schema
+from tidemill.dialects.mysql.text import type_text
 from tidemill.errors import SourceError
 from tidemill.events import Column, Table
 
@@ -92,3 +93,32 @@ def test_binary_members_are_not_supported_though_mysql_names_no_character_set(ki
     row = ("c", f"{kind}('a')", None, None, "YES", None, "")
     with pytest.raises(SourceError, match=f"{kind} with CHARACTER SET binary isn't supported"):
         table_from_information_schema("shop", "t", [row], is_mariadb=False)
+
+
+def test_json_of_mysql_is_a_type_and_no_text() -> None:
+    row = ("doc", "json", None, None, "YES", None, "")
+    (column,) = table_from_information_schema("shop", "t", [row], is_mariadb=False).columns
+    assert column == Column("doc", "json")
+
+
+@pytest.mark.parametrize(
+    ("type_", "column"),
+    [
+        ("tinyint(1)", Column("c", "tinyint", width=1)),
+        ("tinyint(4)", Column("c", "tinyint")),
+        ("int(10) unsigned", Column("c", "int", unsigned=True)),
+        ("int(8) unsigned zerofill", Column("c", "int", unsigned=True, width=8, zerofill=True)),
+        ("decimal(7,3) unsigned zerofill", Column("c", "decimal", True, 7, 3, zerofill=True)),
+        ("float(7,4)", Column("c", "float", length=7, scale=4)),
+        ("double(9,3) unsigned", Column("c", "double", True, 9, 3)),
+        ("geomcollection", Column("c", "geometry", subtype="geometrycollection")),
+        ("point", Column("c", "geometry", subtype="point")),
+        ("geometry", Column("c", "geometry")),
+    ],
+)
+def test_widths_digits_and_types_of_geometries(type_: str, column: Column) -> None:
+    table = table_from_information_schema("shop", "t", [("c", type_, *PLAIN)])
+    assert table.columns == (column,)
+    assert type_text(column) == {"tinyint(4)": "tinyint", "int(10) unsigned": "int unsigned"}.get(
+        type_, type_.replace("geomcollection", "geometrycollection")
+    )

@@ -123,3 +123,12 @@ def test_a_layout_of_snapshot_rows_is_its_table() -> None:
     assert layouts.add_table(Table("shop", "t", (Column("a", "int"),))) == number
     assert layouts.layout(number).table is table
     assert layouts.number_of(table_map(INT)) != number
+
+
+def test_character_sets_beside_a_geometry_of_mysql() -> None:
+    """In MySQL's metadata a geometry has no character set, as it has in MariaDB's."""
+    recorded = (
+        "01780001620005fffefc0ffc0704fe03022400021f03060809fcff0009070101040a017301620163016401650c01f8"
+    )
+    columns = parse_table_map(bytes.fromhex(recorded)).table.columns
+    assert [column.charset for column in columns] == [None, "latin1", "latin2", "utf8mb4", "latin2"]

@@ -14,6 +14,7 @@ from tidemill.engine.checkpoint import CheckpointFile, lowest
 from tidemill.errors import CheckpointError
 from tidemill.events import (
     PENDING,
+    STALE,
     Checkpoint,
     SparkBatch,
     SparkQuery,
@@ -63,6 +64,19 @@ def test_people_can_read_it():
 TEXT = encode_checkpoint(Checkpoint(77, "bin.000003:4711", {"a.b": TableProgress((1,))}, "server 7"))
 
 
+def test_the_progress_of_many_tables_takes_little_room():
+    keys = [TableProgress(), TableProgress((1, "a\udc80")), STALE, PENDING]
+    loading = {f"shop.customer_{number}": keys[number % 4] for number in range(5_000)}
+    checkpoint = Checkpoint(77, "bin.000003:4711", loading, "server 7")
+    text = encode_checkpoint(checkpoint, 5)
+    assert len(text) < 40_000
+    assert decode_checkpoint(text, "here") == (checkpoint, 5)
+    middle = len(text) // 2
+    other = "A" if text[middle] != "A" else "B"
+    with pytest.raises(CheckpointError, match="damaged: its checksum doesn't match"):
+        decode_checkpoint(text[:middle] + other + text[middle + 1 :], "here")
+
+
 @given(st.integers(0, len(TEXT) - 1))
 def test_a_cut_text_is_damaged(length):
     with pytest.raises(CheckpointError, match=r"the checkpoint in here is damaged.*Put back a copy"):
@@ -86,8 +100,8 @@ def test_what_is_no_checkpoint_is_damaged(text):
 
 
 def test_another_version_is_named():
-    text = TEXT.replace('"version": 2', '"version": 3')
-    with pytest.raises(CheckpointError, match="version 3; this tidemill reads versions 1 to 2"):
+    text = TEXT.replace('"version": 2', '"version": 4')
+    with pytest.raises(CheckpointError, match="version 4; this tidemill reads versions 1 to 3"):
         decode_checkpoint(text, "here")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tidemill.config import Finding
 from tidemill.puller.mysql.options import MysqlOptions
-from tidemill.puller.mysql.requirements import check
+from tidemill.puller.mysql.requirements import survey
 from tidemill.testing.feeds import Place
 from tidemill.testing.mariadb import PASSWORD
 from tidemill.testing.mariadb_client import Client
@@ -27,7 +27,7 @@ def family(sql: Client, rules: str) -> None:
 
 def findings(sql: Client, *tables: str, **options: str) -> list[Finding]:
     given = replace(MysqlOptions(port=sql.server.port, password=PASSWORD), **options)  # type: ignore[arg-type]
-    found = check(given, lambda schema, table: schema == sql.database and table in tables)
+    found = survey(given, lambda schema, table: schema == sql.database and table in tables)
     return [finding for finding in found.findings if finding.level != "ok"]
 
 

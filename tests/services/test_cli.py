@@ -302,7 +302,7 @@ def test_check_finds_everything_at_once(place, reader):
         rf"error   source: {reader}@% may not read the binlog: GRANT REPLICATION SLAVE ON \*\.\* TO .*",
         r"error   source: source.tables: no table matches 'shopp\.\*'.*",
         rf"error   sink a: .*/none/copy\.db can't be made: there is no directory {place.directory}/none",
-        r"error   sink b: file is not a database",
+        rf"error   sink b: sqlite:{place.directory}/not\.db: file is not a database",
         r"error   sink c: Can't connect to MySQL server on '127\.0\.0\.1'.*",
         rf"warning sink d: {reader}@% has no right to INSERT, UPDATE, DELETE, CREATE, ALTER, DROP on .*",
         rf"error   sink e: {place.directory}/not\.db is no directory",

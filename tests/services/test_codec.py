@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 from pymysql.constants.COMMAND import COM_STMT_EXECUTE, COM_STMT_PREPARE
 
 from tidemill.codec.images import read_images
@@ -152,7 +153,25 @@ def test_a_table_is_the_same_in_the_schema_and_in_the_binlog(source: Source) -> 
         with source.recorded() as events:
             source.query("INSERT IGNORE INTO v VALUES (1, 0, 'x')")
         (payload,) = (event[27:] for event in events if event[4] == TABLE_MAP)
-        assert parse_table_map(payload).table == source.table("v"), vector.definition
+        assert parse_table_map(payload).table == _as_logged(source.table("v")), vector.definition
+
+
+def _as_logged(table: Table) -> Table:
+    """Return a table without the parts of its columns' types that no Table_map tells."""
+    return replace(
+        table,
+        columns=tuple(
+            replace(
+                column,
+                width=0,
+                zerofill=False,
+                subtype="",
+                length=0 if column.kind in ("float", "double") else column.length,
+                scale=0 if column.kind in ("float", "double") else column.scale,
+            )
+            for column in table.columns
+        ),
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,11 @@ from msgspec.structs import replace
 import tidemill
 from tidemill.errors import CheckpointError
 from tidemill.events import Checkpoint
+from tidemill.puller.mysql import replication
 from tidemill.puller.mysql.gtid import MySqlGtids
+from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.position import Position
+from tidemill.puller.mysql.requirements import survey
 from tidemill.puller.puller import Connected, Retrying
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 from tidemill.testing.mysql import MySql
@@ -222,7 +225,7 @@ def test_a_replica_whose_binlog_was_purged_beyond_the_checkpoint_is_an_error(top
     with following(b, copy) as pulling:
         error = pulling.wait_for_error()
     assert "can't read the binlog" in str(error)
-    assert "Start again with a new snapshot" in str(error)
+    assert "Load all tables again (tidemill resume FEED --resnapshot '*')" in str(error)
 
 
 def test_a_server_of_another_topology_is_refused(topology: Topology, private_mariadb: MariaDb) -> None:
@@ -418,3 +421,26 @@ def test_a_mysql_whose_gtids_have_tags_is_followed_to_a_replica(mysqls: list[MyS
     with following(b, copy) as pulling:
         pulling.catch_up(end_of_mysql(b))
     assert rows_of(copy) == source_rows(b, "shop")
+
+
+def test_a_replica_that_stops_replicating_is_noticed(
+    topology: Topology, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replication, "LOOK_SECONDS", 0.1)
+    _, replica, _ = topology.servers
+    copy = Copy()
+
+    def told(pulling: Pulling) -> list[object]:
+        return [one for one in pulling.messages if isinstance(one, Retrying)]
+
+    with Pulling(replica, "shop.*", copies=[copy]) as pulling:
+        pulling.catch_up(end_of(replica))
+        execute(replica, "STOP SLAVE SQL_THREAD")
+        pulling.wait_for(lambda: told(pulling))
+        (first, *_) = told(pulling)
+        assert "and doesn't replicate: its SQL thread is at 'No'" in str(first)
+        given = MysqlOptions(port=replica.port, password=PASSWORD)
+        warnings = [one.text for one in survey(given, lambda schema, _: schema == "shop").findings]
+        assert any("doesn't replicate" in text for text in warnings)
+        execute(replica, "START SLAVE SQL_THREAD")
+        pulling.wait_for(lambda: isinstance(pulling.messages[-1], Connected))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidemill.puller.mysql.options import MysqlOptions
-from tidemill.puller.mysql.requirements import Survey, check, check_without_catalog, survey
+from tidemill.puller.mysql.requirements import Survey, check_without_catalog, survey
 from tidemill.testing.feeds import Place
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 from tidemill.testing.mariadb118 import MariaDb118
@@ -30,15 +30,15 @@ def test_a_server_that_does_not_log_them_is_refused_unless_they_are_left_out(
     name = mariadb118_database
     with mariadb118.connect(database=name) as connection, connection.cursor() as cursor:
         cursor.execute(GENERATED)
-    (error,) = errors(check(options(mariadb118, "copy"), lambda schema, _: schema == name))
+    (error,) = errors(survey(options(mariadb118, "copy"), lambda schema, _: schema == name))
     assert (
         f"without the generated columns of {name}.t (v): set source.generated_columns = 'leave_out'" in error
     )
-    found = check(options(mariadb118, "leave_out"), lambda schema, _: schema == name)
+    found = survey(options(mariadb118, "leave_out"), lambda schema, _: schema == name)
     assert not errors(found)
     assert [column.name for column in found.tables[0].table.columns] == ["id", "n"]
     sql(GENERATED)
-    assert not errors(check(options(sql.server, "copy"), lambda schema, _: schema == sql.database))
+    assert not errors(survey(options(sql.server, "copy"), lambda schema, _: schema == sql.database))
 
 
 def test_the_first_row_without_them_is_refused(mariadb118: MariaDb118, mariadb118_database: str) -> None:

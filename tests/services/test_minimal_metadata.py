@@ -52,6 +52,39 @@ def started(server: MariaDb, directory: Path, *options: str) -> SchemaCopies:
     return copies
 
 
+LIKE_A_SEQUENCE = (
+    "CREATE TABLE v (next_not_cached_value BIGINT NOT NULL, minimum_value BIGINT NOT NULL, maximum_value "
+    "BIGINT NOT NULL, start_value BIGINT NOT NULL, increment BIGINT NOT NULL, cache_size BIGINT UNSIGNED NOT "
+    "NULL, cycle_option TINYINT UNSIGNED NOT NULL, cycle_count BIGINT NOT NULL)"
+)
+
+
+@pytest.mark.parametrize("metadata", ["MINIMAL", "FULL"])
+def test_sequences_are_told_from_tables_by_the_catalog(
+    private_mariadb: MariaDb, tmp_path: Path, metadata: str
+) -> None:
+    copies = started(private_mariadb, tmp_path, f"--binlog-row-metadata={metadata}")
+    copies.execute("CREATE SEQUENCE s", "SELECT NEXTVAL(s)")
+    copies.follow()
+    copies.execute(
+        "CREATE SEQUENCE s2 CACHE 1",
+        "SELECT NEXTVAL(s), NEXTVAL(s2)",
+        LIKE_A_SEQUENCE,
+        "INSERT INTO v VALUES (1, 2, 3, 4, 5, 6, 7, 8)",
+        "ALTER TABLE u ADD n INT DEFAULT 5",
+        "ALTER TABLE u ALTER n SET DEFAULT NEXTVAL(s)",
+        "INSERT INTO u (id) VALUES (77)",
+        "RENAME TABLE s2 TO s3",
+        "SELECT NEXTVAL(s3)",
+        "ALTER TABLE u ALTER n DROP DEFAULT",
+        "DROP SEQUENCE s3",
+    )
+    copies.follow()
+    copies.execute("SELECT NEXTVAL(s)", "DROP SEQUENCE s")
+    copies.follow()
+    assert copies.differences() == []
+
+
 @pytest.mark.parametrize("metadata", ["MINIMAL", "NO_LOG", "FULL"])
 def test_tables_are_followed_with_any_metadata(
     private_mariadb: MariaDb, tmp_path: Path, metadata: str

@@ -11,7 +11,7 @@ import pytest
 from tidemill.errors import SourceError
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.probe import probe
-from tidemill.puller.mysql.requirements import Survey, check
+from tidemill.puller.mysql.requirements import Survey, survey
 from tidemill.puller.mysql.snapshot import Snapshot
 from tidemill.testing.mariadb_client import Client
 from tidemill.testing.mysql import PASSWORD, MySql
@@ -22,7 +22,7 @@ def options(server: MySql, **given: Any) -> MysqlOptions:
 
 
 def look(sql: Client, **given: Any) -> Survey:
-    return check(options(sql.server, **given), lambda schema, _: schema == sql.database)
+    return survey(options(sql.server, **given), lambda schema, _: schema == sql.database)
 
 
 def texts(found: Survey, level: str) -> list[str]:
@@ -84,7 +84,7 @@ def test_a_key_that_the_server_generates_is_a_column_even_if_hidden(private_mysq
     with private_mysql.start().connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE shop")
         cursor.execute("CREATE TABLE shop.t (a INT)")
-    (table,) = check(options(private_mysql), lambda schema, _: schema == "shop").tables
+    (table,) = survey(options(private_mysql), lambda schema, _: schema == "shop").tables
     assert [column.name for column in table.table.columns] == ["my_row_id", "a"]
     assert table.table.key == (0,)
 
@@ -118,7 +118,7 @@ def test_settings_that_lose_values_are_named(private_mysql: MySql) -> None:
     with private_mysql.start().connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE shop")
         cursor.execute("CREATE TABLE shop.t (a INT)")
-    found = check(options(private_mysql), lambda schema, _: schema == "shop")
+    found = survey(options(private_mysql), lambda schema, _: schema == "shop")
     assert [text.partition(",")[0] for text in texts(found, "error")] == [
         "binlog_row_value_options is PARTIAL_JSON: SET GLOBAL binlog_row_value_options = ''",
     ]

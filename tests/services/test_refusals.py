@@ -37,7 +37,7 @@ def test_a_purged_position_names_what_the_server_still_has(own: Client) -> None:
     message = failure(own, resumed(own.server, "binlog.000002:400"))
     assert "can't read the binlog from binlog.000002:400: Could not find first log file" in message
     assert f"the server holds binlog.000003 to {end.file} (which ends at {end.offset})" in message
-    assert "Start again with a new snapshot" in message
+    assert "Load all tables again (tidemill resume FEED --resnapshot '*')" in message
 
 
 def test_a_position_past_the_end(own: Client) -> None:
@@ -99,7 +99,9 @@ def test_statements_instead_of_rows(sql: Client) -> None:
 
 def test_an_xa_transaction_that_was_prepared_before_the_start(sql: Client) -> None:
     sql("CREATE TABLE t (id INT)", "XA START 'x'", "INSERT INTO t VALUES (1)", "XA END 'x'", "XA PREPARE 'x'")
-    with Pulling(sql.server, f"{sql.database}.*", snapshot=False) as pulling:
+    with Pulling(
+        sql.server, f"{sql.database}.*", start=resumed(sql.server, str(binlog_end(sql.server)))
+    ) as pulling:
         pulling.wait_until_told(Connected)
         sql("XA COMMIT 'x'")
         message = str(pulling.wait_for_error())

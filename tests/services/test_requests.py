@@ -101,6 +101,19 @@ def test_a_feed_goes_on_with_the_table_loaded_again(place: Place) -> None:
         assert running.stop(signal.SIGTERM).status == 0
 
 
+def test_a_feed_that_a_missing_row_stopped_names_the_way_on(place: Place) -> None:
+    damage(place)
+    place.execute(f"UPDATE {place.schema}.item SET name = 'new' WHERE id = 3")
+    table = f"{place.schema}.item"
+    assert place.run().sentence.endswith(
+        f". To load the table again: tidemill resume FEED --resnapshot {table}"
+    )
+    with place.start_command("resume", str(place.config), "--resnapshot", table) as running:
+        running.wait_until(lambda: copied_ids(place) == [1, 2, 3])
+        assert running.stop(signal.SIGTERM).status == 0
+    place.continues()
+
+
 def test_a_feed_is_resumed_by_naming_what_to_do(place: Place) -> None:
     done = place.call("resume", str(place.config))
     assert done.sentence.startswith("resume: --skip-ddl POSITION or --resnapshot TABLE is missing")

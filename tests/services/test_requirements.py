@@ -10,7 +10,7 @@ import pytest
 from tidemill.errors import Retryable, SourceError
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.probe import probe
-from tidemill.puller.mysql.requirements import Survey, check
+from tidemill.puller.mysql.requirements import Survey, survey
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 
 from .pulling import VERSIONED_BY_TRANSACTIONS, binlog_end
@@ -24,7 +24,7 @@ def execute(server: MariaDb, *statements: str) -> None:
 
 def look(server: MariaDb, database: str, **options: Any) -> Survey:
     given = MysqlOptions(port=server.port, password=PASSWORD)
-    return check(replace(given, **options), lambda schema, _: schema == database)
+    return survey(replace(given, **options), lambda schema, _: schema == database)
 
 
 def errors(found: Survey) -> list[str]:
@@ -97,15 +97,14 @@ def test_tables_that_are_not_supported_are_each_named(mariadb: MariaDb, database
 
 
 def test_a_wrong_password(mariadb: MariaDb, database: str) -> None:
-    (error,) = errors(look(mariadb, database, password="wrong"))
-    assert "Access denied for user 'root'" in error
-    assert error.endswith("check user and password")
+    with pytest.raises(SourceError, match=r"Access denied for user 'root'.*check user and password$"):
+        look(mariadb, database, password="wrong")
 
 
 def test_a_server_that_does_not_answer(private_mariadb: MariaDb) -> None:
     private_mariadb.start().kill()
-    (error,) = errors(look(private_mariadb, "shop"))
-    assert "Can't connect" in error
+    with pytest.raises(Retryable, match="Can't connect"):
+        look(private_mariadb, "shop")
     with pytest.raises(Retryable, match="Can't connect"):
         probe(MysqlOptions(port=private_mariadb.port))
 

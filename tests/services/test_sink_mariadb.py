@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from collections import Counter
 from contextlib import suppress
 from decimal import Decimal
@@ -709,3 +710,30 @@ def test_rows_that_the_server_takes_one_by_one_are_never_too_much_together(place
     sink.flush()
     sink.close()
     assert place.query("SELECT COUNT(*), SUM(OCTET_LENGTH(t)) FROM notes") == [(10, 20_000)]
+
+
+@pytest.mark.parametrize("safe", [False, True], ids=["plain", "safe mode"])
+def test_a_large_value_costs_a_sink_no_copy_of_it(place, safe):
+    size = 6 << 20
+    table = Table(
+        "shop", "files", (Column("id", "int", nullable=False), Column("b", "blob", length=4)), key=(0,)
+    )
+    first, second = b"\0\x01'\\" * (size // 4), b"\xff" * size
+    sink = place.sink(safe_mode=True) if safe else place.sink()
+    sink.open()
+    sink.write(batch(create(1, table)))
+    changes = [
+        transaction(2, insert(table, 1, first), insert(table, 2, b"small")),
+        transaction(3, update(table, (1, first), (1, second))),
+    ]
+    for number, change in enumerate(changes):
+        tracemalloc.start()
+        try:
+            sink.write(batch(change))
+            sink.flush()
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < size // 3, number
+        assert Counter(place.rows(table)) == Counter([(1, (first, second)[number]), (2, b"small")])
+    sink.close()

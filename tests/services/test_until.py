@@ -9,12 +9,14 @@ import pytest
 
 from tidemill.engine.feed import Feed
 from tidemill.engine.options import checkpoint_file, feed_options, open_sinks
-from tidemill.errors import ConfigError
+from tidemill.errors import ConfigError, SourceError
 from tidemill.puller.puller import PullerStatistics
 from tidemill.sink.python import python_sink
 from tidemill.sources.mysql import MysqlSource
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import feed_ended
+
+from .pulling import VERSIONED_BY_TRANSACTIONS
 
 
 def run(server: MariaDb, database: str, folder: Path, *copies: str, tables: tuple[str, ...] = ()) -> None:
@@ -86,6 +88,22 @@ def test_a_feed_whose_patterns_changed_says_what_would_be_missing(mariadb, datab
         run(mariadb, database, tmp_path, "first", tables=[f"{database}.t"])
     (tmp_path / "state" / "tidemill.tables").unlink()
     run(mariadb, database, tmp_path, "first", tables=[f"{database}.t"])
+
+
+def test_a_table_that_cannot_be_followed_is_left_out_of_a_feed_that_has_begun(mariadb, database, tmp_path):
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY, v INT)")
+        run(mariadb, database, tmp_path, "first")
+        cursor.execute(f"CREATE TABLE {database}.other {VERSIONED_BY_TRANSACTIONS}")
+        cursor.execute(f"INSERT INTO {database}.t VALUES (1, 1)")
+        with pytest.raises(
+            SourceError, match=f'other .*: add "!{database}.other" at the end of source.tables'
+        ):
+            run(mariadb, database, tmp_path, "first")
+        run(mariadb, database, tmp_path, "first", tables=[f"{database}.*", f"!{database}.other"])
+    assert copied(tmp_path, "first", database) == [(1, 1)]
+    with pytest.raises(ConfigError, match=r"source\.tables: this feed followed"):
+        run(mariadb, database, tmp_path, "first")
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a b", "a\0b", "x" * 65])

@@ -1,0 +1,74 @@
+"""Loading all tables again into targets that have old copies of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ..errors import ConfigError, SinkError, TidemillError
+from ..events import STALE, Batch, Checkpoint, Ts, compose_ts
+from ..failpoint import reach
+from ..sink import Sink
+from ..sources.source import Source
+from .options import FeedOptions
+from .unavailable import blamed
+
+
+class Renewed(TidemillError):
+    """Every sink's checkpoint says that all tables are to be loaded again, from the source's end on."""
+
+    def __init__(self) -> None:
+        super().__init__("all tables are loaded again on request")
+
+
+def reject_unrenewable(options: FeedOptions) -> None:
+    """Raise ConfigError if the feed can't load all tables again into its present targets."""
+    if not options.source_kind.renews or options.routes:
+        raise ConfigError(
+            "'*': only a feed of one MariaDB or MySQL server, without [[route]], loads all tables again into "
+            "its present targets: give every sink an empty target, and a new snapshot is taken"
+        )
+
+
+def renewed(at: Checkpoint, copies: Collection[str], source: str, ts: Ts) -> Checkpoint:
+    """Return the checkpoint of a target that was at `at`: each of its copies is loaded again.
+
+    It has no position, so the source begins at its end. `ts` is above that of every transaction that any
+    target has.
+    """
+    return Checkpoint(ts, "", dict.fromkeys(sorted(copies), STALE), source, at.owner, stages=at.stages)
+
+
+def store(sink: Sink, checkpoint: Checkpoint) -> None:
+    """Make the checkpoint durable in a sink that is open. Raises SinkError for a sink that doesn't save it
+    at once, and as `Sink.write` does."""
+    sink.write(Batch([], checkpoint))
+    if sink.flush() != checkpoint:
+        raise SinkError(
+            f"sink {sink.name}: it saves no checkpoint before its items are acknowledged, so its tables "
+            "can't be loaded again together: name another target"
+        )
+
+
+def renew(
+    options: FeedOptions,
+    source: Source,
+    sinks: Sequence[Sink],
+    found: Mapping[str, Checkpoint | None],
+    identity: str,
+    now: float,
+) -> None:
+    """Have every sink that has tables load all of them again, from the source of this identity. `now` is in
+    Unix seconds."""
+    reject_unrenewable(options)
+    stored = {name: at for name, at in found.items() if at is not None}
+    # No target is ahead of another one, as none has any position.
+    own = [at.ts for one in stored.values() for at in one.tables.values()]
+    ts = max([compose_ts(int(now * 1000)), *own, *(one.ts for one in stored.values())]) + 1
+    for sink in sinks:
+        if (at := stored.get(sink.name)) is not None:
+            with blamed("source"):
+                names = source.copied(options.data_dir, at)
+            copies = [name for name in names if options.wants(sink.name, name)]
+            with blamed(f"sink {sink.name}"):
+                store(sink, renewed(at, copies, identity, ts))
+            reach("renewal.stored")

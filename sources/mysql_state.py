@@ -1,0 +1,70 @@
+"""State of a feed of a MariaDB or MySQL server: names of its files, and choices made by what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from ..codec.mysql.left_out import leave_out_generated, with_generated
+from ..codec.mysql.tokens import NotUnderstood
+from ..errors import SourceError
+from ..events import Checkpoint
+from ..mounter.mysql.catalog import Catalog
+from ..mounter.mysql.history import Later
+from ..puller.lane import ALONE, Lane
+from ..puller.mysql.options import MysqlOptions
+
+
+def name_of(lane: Lane) -> str:
+    """Return the source's name if it has one, also if it is the only one."""
+    return "" if lane is ALONE else lane.source.removeprefix("source ")
+
+
+def file_name(feed: str, source: str, kind: str) -> str:
+    return ".".join(filter(None, (feed, source, kind)))
+
+
+def catalog_name(feed: str, source: str) -> str:
+    """Return the name of the file of the catalog's history."""
+    return file_name(feed, source, "catalog")
+
+
+def known_tables(catalog: Catalog | None) -> Callable[[str, str], bool] | None:
+    """Return the choice of tables that the catalog knows at the start; None if there is no catalog."""
+    if catalog is None:
+        return None
+    if catalog.state != "unknown":
+        return lambda _schema, _table: True
+    known = {(table.schema, table.name) for table in catalog.tables()}
+    return lambda schema, table: (schema, table) in known
+
+
+def reloading(checkpoints: Sequence[Checkpoint]) -> set[str]:
+    """Return the full names of tables that every sink loads again."""
+    stale = [{name for name, one in (at.loading or {}).items() if one.stale} for at in checkpoints]
+    return set.intersection(*stale) if stale else set()
+
+
+def choose_columns(
+    options: MysqlOptions, catalog: Catalog, later: Iterable[Later], reloading: Collection[str]
+) -> None:
+    """Give tables that are loaded again the columns that `generated_columns` says. Raises SourceError for
+    another table that was loaded under another value of it."""
+    option, copies_generated = options.generated_columns, options.copies_generated
+    mixed = set()
+    for known in (*catalog.known(), *(one.known for one in later)):
+        try:
+            made = with_generated(known) if copies_generated else leave_out_generated(known)
+        except NotUnderstood as what:
+            raise SourceError(f"{known.table.full_name} is {what}: leave it out") from None
+        if made != known and known.table.full_name not in reloading:
+            mixed.add(known.table.full_name)
+        elif made != known and known == catalog.get((known.table.schema, known.table.name)):
+            catalog.put(made)
+    if mixed:
+        were = "left out" if copies_generated else "copied"
+        again = " ".join(f"--resnapshot {name}" for name in sorted(mixed))
+        raise SourceError(
+            f"{options.address}: source.generated_columns is {option!r}, but the generated columns of "
+            f"{', '.join(sorted(mixed))} were {were} so far: change it back, or load the tables again "
+            f"(tidemill resume FEED {again})"
+        )
