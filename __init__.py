@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from .sharding import FeedWait as FeedWait
     from .sharding import LockStatus as LockStatus
     from .sink import Sink as Sink
+    from .sink import SinkStatistics as SinkStatistics
+    from .sink import SinkTraits as SinkTraits
     from .sink.dead_letters import DeadLetter as DeadLetter
     from .sink.dead_letters import DeadLetters as DeadLetters
     from .sink.dead_letters import Retried as Retried
@@ -136,6 +138,8 @@ _HOMES = {
     "FeedWait": ".sharding",
     "LockStatus": ".sharding",
     "Sink": ".sink",
+    "SinkStatistics": ".sink",
+    "SinkTraits": ".sink",
     "DeadLetter": ".sink.dead_letters",
     "DeadLetters": ".sink.dead_letters",
     "Retried": ".sink.dead_letters",

@@ -28,6 +28,7 @@ from ..engine.options import open_sinks
 from ..events import Batch, Checkpoint
 from ..sink import SinkFactory
 from ..sink.files.parquet_format import write_parquet
+from ..sink.sink import Sink, SinkTraits
 from ..testing.mariadb import MariaDb
 from .mysql import _create, _write
 from .runs import Span, _options, _python, _run
@@ -103,10 +104,11 @@ def _seconds(work: Callable[[], object]) -> Seconds:
     return time.perf_counter() - clock, time.process_time() - cpu
 
 
-class _Nothing:
+class _Nothing(Sink):
     """A sink that has everything at once."""
 
-    name, target, reads_rows = "none", "none:", False
+    name, target = "none", "none:"
+    traits = SinkTraits(reads_rows=False)
 
     def __init__(self) -> None:
         self._reached: Checkpoint | None = None

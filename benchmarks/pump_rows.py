@@ -18,16 +18,16 @@ from ..routing import TableFilter
 from ..sink import Acknowledged, Deliver, Delivery, FromSink, spawn_sink
 from ..sink.relay.options import RelayOptions
 from ..sink.relay.stage import RelayStage
+from ..sink.sink import Sink
 from ..store.store import Store
 
 TABLE_ID = 100
 
 
-class _Dropping:
+class _Dropping(Sink):
     """A sink without a target."""
 
     name = target = "bench"
-    reads_rows = True
 
     def __init__(self, at: Checkpoint) -> None:
         self._reached: Checkpoint | None = at

@@ -69,7 +69,7 @@ class MergedSources(ByTable):
         return [found[name] for name in sorted(found)]
 
     def _add(self, name: str, member: Source, table: Table, route: Route) -> None:
-        inner = member.inner if hasattr(member, "inner") else member
+        inner = self._source.sources[name] if isinstance(self._source, SeveralSources) else member
         if not isinstance(inner, MySqlSource):
             raise ConfigError(
                 f"diff: shard {origin_name(name, table.full_name)}: only MySQL's can be compared"

@@ -42,6 +42,11 @@ class SeveralSources(ByTable):
         self._of: dict[str, Source] = {}
 
     @property
+    def sources(self) -> Mapping[str, Source]:
+        """The sources themselves, by name."""
+        return {name: member.inner for name, member in self._members.items()}
+
+    @property
     def members(self) -> Mapping[str, Source]:
         """The sources by name."""
         return self._members

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from ..engine.options import FeedOptions, feed_options, open_sinks
 from ..errors import ConfigError
@@ -17,8 +17,6 @@ from ..sources.registry import checked_options
 
 SourceArgument: TypeAlias = str | SourceOptions | Sequence[Mapping[str, Any]]
 SinkArgument: TypeAlias = str | Mapping[str, Any] | Callable[[], Sink]
-
-_SINK_MEMBERS: Final = ("name", "target", "open", "write", "flush", "has_table", "close")
 
 
 def read_arguments(
@@ -93,8 +91,10 @@ def _sink_section(number: int, sink: SinkArgument) -> dict[str, Any] | None:
 def _factory(make: Callable[[], Sink]) -> SinkFactory:
     def checked() -> Sink:
         sink = make()
-        if missing := [name for name in _SINK_MEMBERS if not hasattr(sink, name)]:
-            raise ConfigError(f"sinks: {make!r} returned {sink!r}, no Sink: it lacks {', '.join(missing)}")
+        if not isinstance(sink, Sink):
+            raise ConfigError(
+                f"sinks: {make!r} returned {sink!r}, no Sink: derive its class from tidemill.Sink"
+            )
         return sink
 
     return SinkFactory(checked)

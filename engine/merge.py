@@ -15,9 +15,8 @@ from .options import FeedOptions
 
 def check_merge(options: FeedOptions, source: Source) -> None:
     """Raise SinkError for shards that differ, that have an extracted column, or whose keys meet."""
-    read = getattr(source, "key_spaces", None)
-    if read is not None:
-        with read() as spaces:
+    if source.traits.has_key_spaces:
+        with source.key_spaces() as spaces:
             check_shards(options.merging, spaces, keys=options.sharding.check_keys)
 
 
@@ -27,14 +26,13 @@ def with_shards(options: FeedOptions, source: Source, sink: Sink, at: Checkpoint
 
     Raises SinkError if they were changed since: then their definitions aren't those of the target.
     """
-    check = getattr(sink, "check_adopted", None)
-    read = getattr(source, "key_spaces", None)
-    if not options.routes or at.stages or check is None or read is None:
+    adopts = sink.traits.adopts_merged and source.traits.has_key_spaces
+    if not options.routes or at.stages or not adopts:
         return at
-    with read() as spaces:
+    with source.key_spaces() as spaces:
         merged = adopted_tables(options.merging, spaces)
     for one in merged:
-        if found := check(one.table):
+        if found := sink.check_adopted(one.table):
             raise SinkError(
                 f"{one.full_name} can't be taken over: in the target it {found}, against its shards: let DM "
                 "go on until it has made all their schema changes, or load everything into an empty target"

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import pykka
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from ..sink import (
     spawn_sink,
 )
 from ..sorter import open_sorter
-from ..sources.source import Renewable, Source, SourceInfo, StartContext
+from ..sources.source import Source, SourceInfo, StartContext
 from .abandoned import AbandonedSink
 from .beginning import beginning, continued_identity, named_sources
 from .chains import Chains
@@ -112,9 +112,9 @@ class Pipeline:
         made = [factory.new() for factory in sinks]
         # A shard is a part of a table, and can't be loaded again by itself.
         self._can_reload = (
-            getattr(self._source, "reloads", False)
+            self._source.traits.reloads
             and not options.routes
-            and all(getattr(sink, "loads_tables", True) for sink in made)
+            and all(sink.traits.loads_tables for sink in made)
         )
         self._awaits_load = bool(self._asked) and self._can_reload
         """True if a sink is asked to load tables again: then this pipeline ends by LoadRequired."""
@@ -143,8 +143,7 @@ class Pipeline:
         self._names = named_sources(options, there)
         identity = continued_identity(self._source, there, found, renews=self._renews)
         if self._renews:
-            source = cast("Renewable", self._source)
-            renew(options, source, sinks, found, there.source, clock.time())
+            renew(options, self._source, sinks, found, there.source, clock.time())
             raise Renewed
         for sink in sinks:
             if (at := found[sink.name]) is not None:
@@ -187,7 +186,7 @@ class Pipeline:
         for stage in self._chains.shards.values():
             stage.unlock(self._unlocks)
         self._sinks = [spawn_sink(self.blocking, delivery, coordinator) for delivery in self.deliveries]
-        reads_rows = [getattr(sink, "reads_rows", True) for sink in sinks]
+        reads_rows = [sink.traits.reads_rows for sink in sinks]
         self.decoder = self.compute.spawn(
             DecodeActor,
             self._source,
@@ -249,8 +248,8 @@ class Pipeline:
                 stages=self._chains.chain(
                     sink.name,
                     at,
-                    needs_key=getattr(sink, "needs_key", True),
-                    copies_definitions=getattr(sink, "copies_definitions", False),
+                    needs_key=sink.traits.needs_key,
+                    copies_definitions=sink.traits.copies_definitions,
                 ),
                 feed=self._options.name,
                 now=self._clock.now,

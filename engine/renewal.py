@@ -8,7 +8,7 @@ from ..errors import ConfigError, SinkError, TidemillError
 from ..events import STALE, Batch, Checkpoint, Ts, compose_ts
 from ..failpoint import reach
 from ..sink import Sink
-from ..sources.source import Renewable
+from ..sources.source import Source
 from .options import FeedOptions
 from .unavailable import blamed
 
@@ -51,7 +51,7 @@ def store(sink: Sink, checkpoint: Checkpoint) -> None:
 
 def renew(
     options: FeedOptions,
-    source: Renewable,
+    source: Source,
     sinks: Sequence[Sink],
     found: Mapping[str, Checkpoint | None],
     identity: str,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from .resume_filter import ResumeFilter as ResumeFilter
     from .sink import CheckpointStore as CheckpointStore
     from .sink import Sink as Sink
+    from .sink import SinkStatistics as SinkStatistics
+    from .sink import SinkTraits as SinkTraits
 
 _NAMES = Names(
     __name__,
@@ -50,6 +52,8 @@ _NAMES = Names(
         "Sink": ".sink",
         "SinkActor": ".actor",
         "SinkFactory": ".factory",
+        "SinkStatistics": ".sink",
+        "SinkTraits": ".sink",
         "ToSink": ".messages",
         "open_sink": ".registry",
         "spawn_sink": ".actor",

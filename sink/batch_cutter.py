@@ -151,13 +151,13 @@ class BatchCutter:
 
         Raises SinkError if it is refused.
         """
-        sink = self._sink
-        if not (getattr(sink, "copies_definitions", False) or getattr(sink, "tells_definitions", False)):
+        traits = self._sink.traits
+        if not (traits.copies_definitions or traits.tells_definitions):
             actions = tuple(action for action in ddl.actions if not isinstance(action, ChangeDetails))
             if ddl.actions and not actions:
                 return emptied(ddl)
             ddl = replace(ddl, actions=actions)
-        if getattr(self._sink, "computes_columns", False) and computed_columns(ddl.actions):
+        if traits.computes_columns and computed_columns(ddl.actions):
             ddl = replace(ddl, reload="")
         if any(name in self.reloads for name in tables_of(ddl)):
             if ddl.actions and isinstance(ddl.actions[0], RenameTables):

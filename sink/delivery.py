@@ -138,7 +138,7 @@ class Delivery:
         self._kept_rows: list[int] = []  # number of rows of each
         self._written = 0
         self._flushed = 0  # number of flushed batches, for a sink that doesn't wait
-        self._progress: Callable[[], Checkpoint | None] | None = getattr(sink, "progress", None)
+        self._is_pipelined = sink.traits.is_pipelined
         self._complete = True  # True if `_kept` has all batches that aren't durable
         self._unflushed_rows = 0
         self._next_rowless = 0.0
@@ -256,22 +256,21 @@ class Delivery:
     def _flush(self, now: float, *, wait: bool = False) -> None:
         """Flush the sink; without `wait` it may go on by itself, and `_look` finds out how far it is."""
         wait = wait or (self._wanted is not None and self._is_end(self._wanted))
-        checkpoint = self.sink.flush() if wait or self._progress is None else self._progress()
+        checkpoint = self.sink.progress() if self._is_pipelined and not wait else self.sink.flush()
         if not self._kept or self._kept[-1].checkpoint is not None:
             self._flushed = len(self._kept)
             self._unflushed_rows = 0
             self._next_rowless = now + self._options.rowless_seconds
-            if self._progress is None:
+            if not self._is_pipelined:
                 self._forget(len(self._kept))
         self._note(checkpoint)
 
     def _look(self) -> None:
         """Note what a sink that doesn't wait has made durable since."""
-        assert self._progress is not None
-        self._note(self._progress())
+        self._note(self.sink.progress())
 
     def _note(self, checkpoint: Checkpoint | None) -> None:
-        if self._progress is not None and checkpoint is not None:
+        if self._is_pipelined and checkpoint is not None:
             ends = [batch.checkpoint for batch in self._kept[: self._flushed]]
             is_past = [end is not None and checkpoint.includes(end) for end in ends]
             self._forget(len(ends) - is_past[::-1].index(True) if True in is_past else 0)
@@ -313,17 +312,14 @@ class Delivery:
 
     def waits(self) -> list[Wait]:
         """Return the waits of its stages, and its own at a barrier. Any thread."""
-        waits = self._chain.waits()
-        if (of_sink := getattr(self.sink, "waits", None)) is not None:
-            waits += of_sink()
+        waits = self._chain.waits() + self.sink.waits()
         if (since := self._barrier_since) is not None:
             seconds = self._now() - since
             waits.append(Wait(f"sink {self.sink.name}", "barrier", seconds, count=len(self._cutter.waiting)))
         return waits
 
     def statistics(self) -> DeliveryStatistics:
-        workers = getattr(self.sink, "workers", None)
-        safe_mode = getattr(self.sink, "safe_mode", None)
+        of_sink = self.sink.statistics()
         return DeliveryStatistics(
             self.sink.name,
             self.sink.target,
@@ -333,10 +329,10 @@ class Delivery:
             self._batches,
             self._retries,
             self._error,
-            None if workers is None else workers(),
-            getattr(self.sink, "dead_letters", 0),
-            getattr(self.sink, "dead_letter_tables", {}),
-            {} if safe_mode is None else safe_mode.reasons,
+            of_sink.workers,
+            of_sink.dead_letters,
+            of_sink.dead_letter_tables,
+            of_sink.safe_mode,
         )
 
     # --- batches

@@ -15,7 +15,7 @@ from ..events import Batch, Checkpoint, Item, Transaction, Ts
 from .factory import SinkFactory
 from .kind import NotOnSpark, SinkContext, SinkKind
 from .resume_filter import advance
-from .sink import CheckpointStore
+from .sink import CheckpointStore, Sink, SinkTraits
 
 _MAX_PENDING: Final = 100_000
 
@@ -47,15 +47,13 @@ class Acknowledgements:
         self.last = max(self.last, (item.commit_ts, item.start_ts))
 
 
-class PythonSink:
+class PythonSink(Sink):
     """Calls `receive` with the items of each batch, in commit order, without empty transactions.
 
     Items count as processed when `receive` returns. With `acknowledgements`, for code that passes items on,
     they count once they, or later items, are in there. After a restart, unprocessed items come again: at
     least once.
     """
-
-    needs_key = False
 
     def __init__(
         self,
@@ -68,7 +66,7 @@ class PythonSink:
         reads_rows: bool = True,
     ) -> None:
         """Without `ddl`, schema changes are omitted, as empty transactions are."""
-        self.reads_rows = reads_rows
+        self._reads_rows = reads_rows
         self.name = name
         self.target = f"python:{name}"
         self._receive = receive
@@ -81,6 +79,10 @@ class PythonSink:
         self._pending: deque[tuple[_Stamp, Checkpoint]] = deque()
         """Checkpoints in order, each with the item that must be acknowledged for it."""
         self._given: _Stamp = _NOTHING  # of the last received item
+
+    @property
+    def traits(self) -> SinkTraits:
+        return SinkTraits(reads_rows=self._reads_rows, needs_key=False)
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()

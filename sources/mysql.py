@@ -27,7 +27,7 @@ from ..puller.puller import PullerStatistics, Statistics
 from ..routing import TableFilter
 from ..sharding.key_space import KeySpace
 from .mysql_state import catalog_name, choose_columns, file_name, known_tables, name_of, reloading
-from .source import SourceInfo, StartContext
+from .source import Source, SourceInfo, SourceTraits, StartContext
 
 BINLOG_KEYSPACE = 1
 """The sorter's number for the keyspace of a source that is one stream; of several, that of the first one."""
@@ -35,10 +35,10 @@ ANSWER_SECONDS = 0.5
 """Timeout for statistics of a busy puller; after it the last ones are shown."""
 
 
-class MysqlSource:
+class MysqlSource(Source):
     """The binlog in its own order: one puller, one keyspace."""
 
-    reloads = True
+    traits = SourceTraits(reloads=True, has_key_spaces=True)
 
     def __init__(
         self,

@@ -83,6 +83,7 @@ class PumpSource(TidbSource):
         """Names of pumps by the number of their keyspaces."""
         self._own_tables: set[int] = set()
         self._collector: PooledRef[ToCollector] | None = None
+        self._merge = MergeProgress(0)
         self._activity = Activity(clock)
         self._lacks_list = False
         """True if the last look at the pumps failed."""
@@ -268,8 +269,8 @@ class PumpSource(TidbSource):
     # --- what it says of itself ------------------------------------------------------------------
 
     def statistics(self) -> PullerStatistics | None:
-        merge: MergeProgress | None = getattr(self, "_merge", None)
-        if merge is None:
+        merge = self._merge
+        if self._collector is None:
             return None
         pumps = merge.pumps
         binlogs = sum(pump.binlogs for pump in pumps)
@@ -288,8 +289,8 @@ class PumpSource(TidbSource):
 
     def waits(self) -> list[Wait]:
         """Return waits for the pump that holds the others back, and for DDL jobs."""
-        merge: MergeProgress | None = getattr(self, "_merge", None)
-        if merge is None or self._collector is None:
+        merge = self._merge
+        if self._collector is None:
             return []
         now, waits = self._clock.now(), []
         slowest = merge.slowest()

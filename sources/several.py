@@ -31,7 +31,7 @@ from ..puller.puller import PullerStatistics
 from ..routing import TableFilter
 from ..sharding.key_space import KeySpace
 from .positions import Ranks, decode_clocks, decode_positions, encode_positions
-from .source import Source, SourceInfo, StartContext, no_table_matches
+from .source import Source, SourceInfo, SourceTraits, StartContext, no_table_matches
 from .table_names import TableNames
 
 log = logging.getLogger("tidemill")
@@ -80,7 +80,7 @@ def part_of(at: Checkpoint, name: str, names: Sequence[str], tables: TableNames,
     return Checkpoint(at.ts, position, tables.loading(at.loading, name), identity, tables=ahead)
 
 
-class Several:
+class Several(Source):
     """Each source has its own puller, keyspace and mounter; the sorter merges them.
 
     A commit ts tells its source, as each source has a lane of its own. The position after an item is the
@@ -88,7 +88,7 @@ class Several:
     checkpoint begins each source exactly after what the target has of it.
     """
 
-    reloads = False
+    traits = SourceTraits(has_key_spaces=True)
 
     def __init__(self, members: Sequence[Member], clock: Clock, names: TableNames) -> None:
         self.address = ", ".join(member.source.address for member in members)
@@ -127,11 +127,10 @@ class Several:
 
     @contextmanager
     def key_spaces(self) -> Iterator[list[KeySpace]]:
-        """Yield the keys of the tables of all sources that have keys."""
         with ExitStack() as stack:
             found: list[KeySpace] = []
             for member in self._members:
-                found += stack.enter_context(member.source.key_spaces())  # type: ignore[attr-defined]
+                found += stack.enter_context(member.source.key_spaces())
             yield found
 
     # --- positions -------------------------------------------------------------------------------

@@ -1,10 +1,13 @@
-"""The protocol between a pipeline and a source of any kind."""
+"""The base class of sources of any kind, which pipelines use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from ..actors import ActorSystem, Failed, PooledRef
     from ..puller.lane import LoadBarrier
     from ..puller.puller import PullerStatistics, SourceReport
+    from ..sharding.key_space import KeySpace
     from ..sink import Deliver
     from ..sorter import EventSorter
 
@@ -59,63 +63,90 @@ class StartContext(Struct, frozen=True):
     """Where one of several sources waits for the snapshots of the others; None for a feed's only source."""
 
 
-class Source(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTraits:
+    """Abilities of a source; the same as long as it lives."""
+
+    reloads: bool = False
+    """True if `start` can load single tables again: those that are stale in the checkpoint's `loading`."""
+    has_key_spaces: bool = False
+    """True if it can tell the keys of its tables: then tables that are merged are checked."""
+
+
+class Source(ABC):
     """One source, from the first look to the end.
 
-    Methods are called from the feed's thread unless stated otherwise.
+    Methods are called from the feed's thread unless stated otherwise. A source derives from this class;
+    members with a body are those of a plain source.
     """
 
     address: str
-    reloads: bool
-    """True if `start` can load single tables again: those that are stale in the checkpoint's `loading`. A
-    source without this attribute counts as False."""
 
+    @property
+    def traits(self) -> SourceTraits:
+        return SourceTraits()
+
+    @abstractmethod
     def look(self) -> SourceInfo:
         """Connect. Raises Retryable and Fatal."""
 
+    @abstractmethod
     def rank(self, position: str) -> Any:
         """Return the sort key of a position. Raises CheckpointError for an invalid position."""
 
+    @abstractmethod
     def behind(self, sink: str, position: str, end: str) -> str:
         """Return the error text for a sink whose position is after the source's end."""
 
+    @abstractmethod
     def start(self, context: StartContext) -> None:
         """Start reading, by actors; called once, after `look`. Raises Retryable and Fatal."""
 
+    @abstractmethod
     def mount(self, released: Sorted) -> list[Item]:
         """Return the items of the sorter's output. Called in the DecodeActor's turns."""
 
+    @abstractmethod
     def acknowledged(self, ts: Ts) -> None:
         """Note that everything up to `ts` is durable in every sink. Called in the Coordinator's turns."""
 
+    @abstractmethod
     def check_seek(self, position: str) -> None:
         """Raise SourceError unless a new start can read again after `position`. Called in the Coordinator's
         turns."""
 
+    @abstractmethod
     def statistics(self) -> PullerStatistics | None:
         """Return the puller's statistics; None if it is too busy to answer."""
 
+    @abstractmethod
     def waits(self) -> list[Wait]:
         """Return the source's waits and slow parts; may be called at any time after `start`."""
 
+    @abstractmethod
     def table_name(self, table_id: int) -> str:
         """Return the name of a sorter's keyspace for a Wait; empty if it has none."""
 
+    @contextmanager
+    def key_spaces(self) -> Iterator[list[KeySpace]]:
+        """Yield the keys of all tables that are followed, if it has key spaces."""
+        yield []
+
+    def copied(self, state_dir: Path, at: Checkpoint) -> Collection[str]:  # noqa: ARG002
+        """Return the full names of the tables of which a target at `at` has copies.
+
+        Called after `look`, for a kind that `renews`. Raises StoreError if the state that the source keeps in
+        `state_dir` is damaged.
+        """
+        return ()
+
+    @abstractmethod
     def stop(self) -> None:
         """Stop reading. Returns at once."""
 
+    @abstractmethod
     def close(self) -> None:
         """Release all resources, after the actors' systems were stopped. Safe to repeat."""
-
-
-class Renewable(Source, Protocol):
-    """A source of a kind that `renews`: all tables can be loaded again into targets that have copies."""
-
-    def copied(self, state_dir: Path, at: Checkpoint) -> Collection[str]:
-        """Return the full names of the tables of which a target at `at` has copies.
-
-        Called after `look`. Raises StoreError if the state that the source keeps in `state_dir` is damaged.
-        """
 
 
 def no_table_matches(unmatched: Sequence[str], tables: Sequence[tuple[str, str]] = ()) -> str:

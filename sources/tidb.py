@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, suppress
@@ -30,7 +30,7 @@ from ..routing import TableFilter
 from ..sink import Deliver
 from ..store.scratch import Scratch
 from ..store.store import Store
-from .source import SourceInfo, StartContext, no_table_matches
+from .source import Source, SourceInfo, StartContext, no_table_matches
 from .tikv_loads import tables_to_load
 from .tikv_snapshot import TikvLoader, TikvSnapshot
 
@@ -46,13 +46,12 @@ NO_ANSWER: Final = (TimeoutError, CancelledError, TidemillError)
 T = TypeVar("T")
 
 
-class TidbSource(ABC):
+class TidbSource(Source):
     """A source whose schema, rows as of a ts, and positions are those of a TiDB cluster.
 
     A position is a TSO.
     """
 
-    reloads = False
     _identity_prefix: str
 
     def __init__(

@@ -22,6 +22,7 @@ from ..puller.tikv.puller import TikvPuller
 from ..puller.tikv.span import Span, ddl_spans, intersect, raw_span, table_span
 from ..routing import TableFilter
 from ..store.scratch import Scratch
+from .source import SourceTraits
 from .tidb import NO_ANSWER, Look, TidbSource
 from .tikv_loads import SchemaKnown, TikvLoadActor, TikvLoads, tables_to_load
 
@@ -42,7 +43,7 @@ class TikvSource(TidbSource):
     Changes up to the lowest resolved ts of all keyspaces are in the cluster's commit order.
     """
 
-    reloads = True
+    traits = SourceTraits(reloads=True)
     _identity_prefix = "tikv cluster"
 
     def __init__(

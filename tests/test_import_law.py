@@ -126,3 +126,32 @@ def test_only_the_clock_reads_the_time():
 def test_every_stage_is_covered_by_the_law():
     folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
     assert folders == set(LEAVES) | STAGES | set(ABOVE)
+
+
+ASKED_BY_NAME = {
+    "actors/future.py": {"in_turn"},  # of the thread; set by its worker
+    "actors/ref.py": {"actor"},  # of pykka's proxies
+    "codec/mysql/tls.py": {"original_exception"},  # of pymysql's errors
+    "codec/native/json_texts.py": {"scale", "unit"},  # of some of Arrow's types
+    "dialects/sqlite/read.py": {"sqlite_errorcode"},  # of some of SQLite's errors
+    "dialects/sqlite/session.py": {"sqlite_errorcode"},
+    "sink/storage/kinds.py": {"enable_tidb_extension"},  # an option of some encodings
+    "sources/several_options.py": {"position"},  # an option of some sources
+    "spark/capture/access.py": {"strerror"},  # of some of Python's errors
+    "spark/read/filters.py": {"attribute"},  # of some of Spark's filters
+    "spark/run/errors.py": {"cause", "__cause__"},  # of Spark's errors
+    "spark/snapshot/row_filter.py": {"attribute"},
+}
+"""Attributes of others' objects that may be missing, and options of some kinds, by module."""
+
+
+def test_abilities_are_traits_and_not_asked_by_name():
+    asked: dict[str, set[str]] = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(ast.Name("getattr"), [_, ast.Constant(str(name)), _]) | ast.Call(
+                    ast.Name("hasattr"), [_, ast.Constant(str(name))]
+                ):
+                    asked.setdefault(str(path.relative_to(ROOT)), set()).add(name)
+    assert asked == ASKED_BY_NAME

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from random import Random
 from typing import Any, TypeVar
 
@@ -40,6 +41,7 @@ class TikvClient:
         """Called in the loop's thread with an error that ended a task nobody waits for."""
         self.loop = LoopThread(on_error=self._failed)
         self._started = False
+        self._opened = AsyncExitStack()
 
     def start(self) -> None:
         """Connect to PD. Raises Retryable and Fatal; after an error nothing is left running."""
@@ -70,16 +72,15 @@ class TikvClient:
     async def _open(self) -> None:
         options, clock, random = self.options, self.clock, self.random
         self.channels = Channels(options, clock)
+        self._opened.push_async_callback(self.channels.close)
         self.pd = PdClient(options, self.channels, clock, random)
+        self._opened.push_async_callback(self.pd.close)
         self.cache = RegionCache(self.pd, clock, random, retry_seconds=options.region_retry_seconds)
         self.kv = Kv(options, self.pd, self.cache, self.channels, clock, random)
         await self.pd.connect()
 
     async def _close(self) -> None:
-        if hasattr(self, "pd"):
-            await self.pd.close()
-        if hasattr(self, "channels"):
-            await self.channels.close()
+        await self._opened.aclose()
 
     def _failed(self, error: BaseException) -> None:
         if self.on_error is not None:

@@ -11,7 +11,7 @@ from ...errors import InvariantViolated, SinkError
 from ...events import Batch, Checkpoint, Item, Ts
 from ...failpoint import reach
 from ...store.disk import sync
-from ..sink import CheckpointStore
+from ..sink import CheckpointStore, Sink, SinkTraits
 from .ndjson import NdjsonLines
 
 
@@ -33,13 +33,9 @@ class Lines(Protocol):
         ...
 
 
-class FileSink:
+class FileSink(Sink):
     """Appends to one file, exactly once: the checkpoint contains the file's length, to which it is truncated
     after a crash."""
-
-    reads_rows = True
-
-    needs_key = False
 
     def __init__(self, name: str, path: Path, store: CheckpointStore, lines: Lines | None = None) -> None:
         self.name = name
@@ -51,7 +47,10 @@ class FileSink:
         self._durable: Checkpoint | None = None
         self._reached: Checkpoint | None = None
         self._lines = lines or NdjsonLines()
-        self.tells_definitions = self._lines.has_definitions
+
+    @property
+    def traits(self) -> SinkTraits:
+        return SinkTraits(needs_key=False, tells_definitions=self._lines.has_definitions)
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()

@@ -17,7 +17,7 @@ from ...errors import InvariantViolated, SinkError
 from ...events import Batch, Checkpoint
 from ...failpoint import reach
 from ...store.disk import sync
-from ..sink import CheckpointStore
+from ..sink import CheckpointStore, Sink, SinkTraits
 from .names import HIDDEN, check_unused
 from .options import ParquetOptions
 from .parquet_directory import NEW, Making, discard, publish
@@ -25,7 +25,7 @@ from .parquet_format import ChangeBatches
 from .parquet_journal import Segment, batches, journal_name, segments
 
 
-class ParquetSink:
+class ParquetSink(Sink):
     """Makes rows durable as Parquet files, and those that wait for more in a journal.
 
     Exactly once: the checkpoint contains the journal's length, to which it is truncated after a crash. Files
@@ -33,7 +33,7 @@ class ParquetSink:
     been in it, and count if the checkpoint contains that length.
     """
 
-    reads_rows = False
+    traits = SinkTraits(reads_rows=False, is_pipelined=True)
 
     def __init__(
         self,

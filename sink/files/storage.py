@@ -16,6 +16,7 @@ from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...errors import InvariantViolated, Retryable, SinkError, TidemillError
 from ...events import Batch, Checkpoint, Ddl, Item, Ts, Wait, row_count
 from ...failpoint import reach
+from ..sink import Sink, SinkTraits
 from .expiry import Expiry
 from .layout import Layout
 from .ledger import Ledger, State
@@ -28,7 +29,7 @@ STAGED: Final = f"{HIDDEN}/staged"
 """Folder of files that aren't visible yet, in a folder for each attempt of a commit by epoch and number."""
 
 
-class StorageSink:
+class StorageSink(Sink):
     """Collects pieces of files. After Retryable it forgets them, and asks the store whether the last commit
     was saved."""
 
@@ -45,8 +46,6 @@ class StorageSink:
     ) -> None:
         self.name = name
         self.target = store.name
-        self.reads_rows = form.reads_rows
-        self.tells_definitions = not layout.has_statements
         self._feed: Final = feed
         self._store: Final = store
         self._ledger: Final = ledger
@@ -83,6 +82,14 @@ class StorageSink:
         self._waiting_since: float | None = None
 
     # --- the protocol
+
+    @property
+    def traits(self) -> SinkTraits:
+        return SinkTraits(
+            reads_rows=self._format.reads_rows,
+            tells_definitions=not self._layout.has_statements,
+            is_pipelined=True,
+        )
 
     def open(self) -> Checkpoint | None:
         self.close()

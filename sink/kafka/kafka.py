@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...errors import Retryable, SinkError, TidemillError
 from ...events import Batch, Checkpoint, Ts, Wait, row_count
+from ..sink import Sink, SinkTraits
 from .client import Client, Now
 from .home import Home
 from .messages import Messages
@@ -36,7 +37,7 @@ class _Commit(NamedTuple):
     """Topics that are written for the first time."""
 
 
-class KafkaSink:
+class KafkaSink(Sink):
     """Writes batches to topics. A commit comes at most every `commit_seconds`, and never inside a transaction
     of the source. It goes on in a thread, while the next batches are encoded.
 
@@ -44,9 +45,7 @@ class KafkaSink:
     checkpoints whether the last commit took place.
     """
 
-    reads_rows = True
-
-    tells_definitions = True
+    traits = SinkTraits(tells_definitions=True, is_pipelined=True)
 
     def __init__(
         self,

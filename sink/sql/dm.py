@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from ...dialects.database import difference
 from ...dialects.mysql.mysql import MySqlDatabase
 from ...events import Batch, Checkpoint, Ddl, Item, Table
+from ..sink import SinkTraits
 from .letters.writer import LetterWriter
 from .mysql_dm import DmHome
 from .sql import SqlSink
@@ -39,8 +41,11 @@ class DmSink(SqlSink):
         self._keep_safe(self._home.safety is not None)
         return found
 
+    @property
+    def traits(self) -> SinkTraits:
+        return replace(super().traits, adopts_merged=True)
+
     def check_adopted(self, table: Table) -> str:
-        """Return how the target's copy differs from a table, as a phrase after "it"; empty if it doesn't."""
         try:
             have, wanted = self._database.tables.columns(table), self._database.tables.wanted_columns(table)
         except Exception as error:

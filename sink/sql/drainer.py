@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ...actors import Clock
@@ -10,6 +11,7 @@ from ...events import Batch, Checkpoint, Ddl
 from ..drainer.checkpoint import DrainerCheckpoint
 from ..drainer.safe_start import SafeStart
 from ..drainer.saves import SaveSchedule
+from ..sink import SinkTraits
 from .letters.writer import LetterWriter
 from .sql import SqlSink
 
@@ -68,6 +70,10 @@ class DrainerFileSink(DrainerSink):
         self._saved: Checkpoint | None = None
         self._unsaved = 0
         self._is_urgent = False  # True before the first save, and after a Ddl until it is saved
+
+    @property
+    def traits(self) -> SinkTraits:
+        return replace(super().traits, is_pipelined=True)
 
     def open(self) -> Checkpoint | None:
         committed = self._durable

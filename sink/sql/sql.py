@@ -30,20 +30,16 @@ from ...events import (
 from ...failpoint import reach
 from ..resume_filter import lacking
 from ..safe_mode import SafeMode
+from ..sink import Sink, SinkStatistics, SinkTraits
 from .after_start import AfterStart
 from .apply import Applier, Part
 from .letters.rows import LetterRows
 from .letters.writer import LetterWriter
 
 
-class SqlSink:
+class SqlSink(Sink):
     """Applies batches to one database in commit order, each row event as exactly one INSERT, UPDATE or
     DELETE."""
-
-    reads_rows = True
-    computes_columns = True
-    """True if `write` takes a Ddl that adds generated columns, and raises NotReproducible if the target can't
-    compute their values. For a sink without this attribute the table is loaded again."""
 
     def __init__(
         self,
@@ -59,7 +55,7 @@ class SqlSink:
         """`applied` has the transactions after the checkpoint that parallel workers left. `letters` keeps
         rejected changes; without it the first one is an error. `now` is in Unix seconds. With `merges` the
         changes of a row in a batch are applied as one."""
-        self.copies_definitions = copies_definitions
+        self._copies_definitions = copies_definitions
         self.name = name
         self.target = target.identity
         self._database = target
@@ -78,6 +74,10 @@ class SqlSink:
         self._reached: Checkpoint | None = None  # of the written batches; None inside a transaction
         self._writing = False  # True while a SQL transaction is open
         self._sources: dict[str, str] = {}  # source's table by its name in the target
+
+    @property
+    def traits(self) -> SinkTraits:
+        return SinkTraits(computes_columns=True, copies_definitions=self._copies_definitions)
 
     def open(self) -> Checkpoint | None:
         where = f"{self.target}, table {CHECKPOINT_TABLE}, feed {self._database.feed!r}"
@@ -111,15 +111,13 @@ class SqlSink:
                 'rows lack changes: set on_error = "dead letters", or run tidemill dead-letters retry or drop'
             )
 
-    @property
-    def dead_letters(self) -> int:
-        """Number of dead letters, as of the last look at them. Any thread."""
-        return 0 if self._letters is None else len(self._letters.keys)
-
-    @property
-    def dead_letter_tables(self) -> dict[str, int]:
-        """Number of dead letters by table, as of the last look at them. Any thread."""
-        return {} if self._letters is None else self._letters.keys.by_table()
+    def statistics(self) -> SinkStatistics:
+        if self._letters is None:
+            return SinkStatistics(safe_mode=self.safe_mode.reasons)
+        keys = self._letters.keys
+        return SinkStatistics(
+            dead_letters=len(keys), dead_letter_tables=keys.by_table(), safe_mode=self.safe_mode.reasons
+        )
 
     @property
     def is_open(self) -> bool:
@@ -210,8 +208,7 @@ class SqlSink:
             kept = [] if previous is None else [one for one in self._records if one.last > reached.ts]
             self._store.forget([one.first for one in self._records if one not in kept])
             self._records = kept
-        if self.dead_letters:
-            assert self._letters is not None
+        if self._letters is not None and len(self._letters.keys):
             self._letters.refresh()
         reach("sink.before_commit")
         self._end()

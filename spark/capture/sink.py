@@ -6,22 +6,20 @@ from collections.abc import Sequence
 
 from ...errors import InvariantViolated
 from ...events import Batch, Checkpoint, Item, Transaction, Ts
-from ...sink.sink import CheckpointStore
+from ...sink.sink import CheckpointStore, Sink, SinkTraits
 from ..envelope import Encoder
 from .buffer import ChangeBuffer
 from .entry import Span, cut_small, last_end
 from .place import LogPoint, RankOf
 
 
-class CaptureSink:
+class CaptureSink(Sink):
     """A sink whose checkpoint is the position that the readers acknowledged.
 
     Buffered changes after it are lost at a restart and read again from the source.
     """
 
-    reads_rows = False
-    loads_tables = False
-    """Its checkpoint can't tell which tables are being loaded, so the feed doesn't load single ones again."""
+    traits = SinkTraits(reads_rows=False, loads_tables=False)
 
     def __init__(self, target: str, store: CheckpointStore, buffer: ChangeBuffer, rank_of: RankOf) -> None:
         self.name = "capture"

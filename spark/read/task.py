@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -69,7 +69,9 @@ class Task(Pipeline):
         sink = python_sink("spark", handover.put, _Start(start), reads_rows=False)
         course = _TaskCourse(clock, handover, patience_seconds)
         # Tasks side by side would write one file.
-        super().__init__(options, [sink], clock, source=self._unrefused, course=course, keeps_state=False)
+        super().__init__(
+            options, [sink], clock, source=cast("Source", self._unrefused), course=course, keeps_state=False
+        )
 
     def with_refusals(self, items: Sequence[Item]) -> Sequence[Item]:
         return [self._unrefused.restored(item) if isinstance(item, Ddl) else item for item in items]

@@ -10,7 +10,7 @@ from tidemill.chain import Stage
 from tidemill.engine.checkpoint import lowest
 from tidemill.errors import Retryable
 from tidemill.events import Batch, Checkpoint, Column, RowChange, Table, TablePosition, Transaction
-from tidemill.sink import Delivery, DeliveryOptions
+from tidemill.sink import Delivery, DeliveryOptions, Sink
 from tidemill.sink.delivery import ReplayRequired
 
 TABLES = [Table("s", name, (Column("id", "int"),), key=(0,)) for name in "abc"]
@@ -44,7 +44,7 @@ class Log:
         return [item for item in self.items if item.commit_ts > 10 * int(position or "0")]
 
 
-class Target:
+class Target(Sink):
     """Tables of rows in the order in which they came; what isn't flushed is lost with a crash."""
 
     name = target = "model"

@@ -8,7 +8,7 @@ from threading import Condition, Lock, get_ident
 
 from tidemill.errors import Retryable
 from tidemill.events import Batch, Checkpoint, Row
-from tidemill.sink import SinkFactory
+from tidemill.sink import Sink, SinkFactory
 from tidemill.testing.progress import changed_to
 
 
@@ -51,7 +51,7 @@ class HeldTarget:
                 self.waiting = ""
 
 
-class HeldSink:
+class HeldSink(Sink):
     """Fails the test if two threads are in it, if it is opened twice, or if another one is open."""
 
     name = "held"

@@ -109,7 +109,7 @@ class Killed(Exception):
     pass
 
 
-class Mortal:
+class Mortal(Sink):
     """A sink that dies just before or just after one of its calls."""
 
     def __init__(self, sink: Sink, calls: int, when: str) -> None:
@@ -143,6 +143,9 @@ class Mortal:
         self.flushed += 1
         return checkpoint
 
+    def has_table(self, schema: str, table: str) -> bool:
+        return self._sink.has_table(schema, table)
+
     def close(self) -> None:
         self._sink.close()
 
@@ -154,7 +157,7 @@ def feed(sink: Sink, items: list[Item], max_rows: int = 3) -> Delivery:
         for item in items:
             work.accept([item])
             work.run(0)
-        if hasattr(sink, "progress"):
+        if sink.traits.is_pipelined:
             work.flush(0)
         return work
     finally:

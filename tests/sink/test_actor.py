@@ -7,7 +7,16 @@ import pytest
 from tidemill.actors import Failed, MailboxFull, PooledActor, SeededSystem
 from tidemill.errors import Retryable, SinkError
 from tidemill.events import Batch, Checkpoint
-from tidemill.sink import Acknowledged, Deliver, Delivery, DeliveryOptions, Flush, ReplayRequired, spawn_sink
+from tidemill.sink import (
+    Acknowledged,
+    Deliver,
+    Delivery,
+    DeliveryOptions,
+    Flush,
+    ReplayRequired,
+    Sink,
+    spawn_sink,
+)
 from tidemill.testing.changes import ORDERS, at, insert, transaction
 
 
@@ -20,7 +29,7 @@ class Coordinator(PooledActor):
 
 
 @dataclass
-class Counting:
+class Counting(Sink):
     """A sink that keeps rows once flushed, and can be made to fail."""
 
     errors: list[Exception] = field(default_factory=list)
@@ -48,6 +57,9 @@ class Counting:
             self.written.clear()
             self.commits += 1
         return self.reached
+
+    def has_table(self, schema: str, table: str) -> bool:
+        return True
 
     def close(self) -> None:
         self.closed += 1

@@ -18,10 +18,11 @@ from tidemill.events import (
 from tidemill.sink.delivery import Delivery, DeliveryOptions, ReplayRequired
 from tidemill.sink.python import Acknowledgements, PythonSink
 from tidemill.sink.reached import Reached
+from tidemill.sink.sink import Sink, SinkTraits
 from tidemill.testing.changes import ORDERS, MemoryStore, alter, at, chunk, create, insert, transaction
 
 
-class Script:
+class Script(Sink):
     """A sink that notes what is called, and raises what it is told to."""
 
     name = "script"
@@ -83,17 +84,25 @@ def test_what_waits_is_one_batch():
     assert work.told == [at(3)]
 
 
-@pytest.mark.parametrize(("ability", "items"), [("", 0), ("copies_definitions", 1), ("tells_definitions", 1)])
-def test_sinks_of_definitions_get_changes_of_details(ability, items):
+@pytest.mark.parametrize(
+    ("own", "items"),
+    [
+        (SinkTraits(), 0),
+        (SinkTraits(copies_definitions=True), 1),
+        (SinkTraits(tells_definitions=True), 1),
+    ],
+)
+def test_sinks_of_definitions_get_changes_of_details(own, items):
     written = []
 
     class Noting(Script):
+        traits = own
+
         def write(self, batch):
             super().write(batch)
             written.extend(item for item in batch.items if isinstance(item, Ddl))
 
     script = Noting()
-    setattr(script, ability or "no_ability", True)
     work = delivery(script)
     work.accept([alter(1, ORDERS, "ALTER", ChangeDetails(Details(), Details(comment="more"), ORDERS))])
     work.run(0)
@@ -291,6 +300,8 @@ def test_rows_behind_a_checkpoint_without_rows_come_again_with_it():
 class Pipelined(Script):
     """A sink that makes batches durable when it is told to."""
 
+    traits = SinkTraits(is_pipelined=True)
+
     def __init__(self) -> None:
         super().__init__()
         self.durable: Checkpoint | None = None
@@ -298,9 +309,6 @@ class Pipelined(Script):
     def progress(self) -> Checkpoint | None:
         self._maybe_fail()
         return self.durable
-
-    def waits(self) -> list[object]:
-        return []
 
 
 def test_a_sink_that_does_not_wait_is_looked_at_until_all_is_durable():

@@ -36,6 +36,7 @@ from tidemill.events import (
 from tidemill.sink import Delivery, LoadRequired
 from tidemill.sink.reached import Reached
 from tidemill.sink.resume_filter import ResumeFilter
+from tidemill.sink.sink import Sink, SinkTraits
 from tidemill.testing.cases import Case, load, title
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, at, insert, transaction
 
@@ -83,7 +84,7 @@ def change(line: str) -> Ddl:
         "change": (ChangeColumn("id", NUMBER),),
         "truncate": (TruncateTable(),),
         "drop": (DropTable(),),
-        "rename": (RenameTables(pairs),) if verb == "rename" else (),  # type: ignore[arg-type]
+        "rename": (RenameTables(pairs),) if verb == "rename" else (),
         "refuse": (),
     }
     query = "" if verb == "snapshot" else line
@@ -124,7 +125,7 @@ def test_schema_changes_while_tables_are_loaded(case: Case, request: pytest.Fixt
 # --- through a Delivery --------------------------------------------------------------------------
 
 
-class Target:
+class Target(Sink):
     """Keeps what it is given, and is durable at once."""
 
     name = target = "copy"
@@ -134,6 +135,9 @@ class Target:
         self.at: Checkpoint | None = None
         self.fails: list[Exception] = []
         self._reached: Checkpoint | None = None
+
+    def open(self) -> Checkpoint | None:
+        return self.at
 
     def write(self, batch: Batch) -> None:
         if self.fails and isinstance(batch.items[0], Ddl):
@@ -243,7 +247,7 @@ def test_an_added_generated_column_loads_the_table_again_unless_the_sink_compute
     computes: bool,
 ) -> None:
     class Computing(Target):
-        computes_columns = computes
+        traits = SinkTraits(computes_columns=computes)
 
     target = Computing()
     work = delivery(target)
@@ -261,6 +265,8 @@ def test_an_added_generated_column_loads_the_table_again_unless_the_sink_compute
 
 class Slow(Target):
     """Is durable only when it is asked for it the second time."""
+
+    traits = SinkTraits(is_pipelined=True)
 
     asked = 0
 

@@ -37,7 +37,7 @@ def names(items: Sequence[tidemill.Item]) -> list[str]:
     return [row.after[1] for item in items if isinstance(item, tidemill.Transaction) for row in item.rows]
 
 
-class Collected:
+class Collected(tidemill.Sink):
     """A sink of a program's own: adds rows to a list, and so has no checkpoint to begin with."""
 
     def __init__(

@@ -8,12 +8,12 @@ from typing import BinaryIO
 
 from tidemill.errors import SinkError
 from tidemill.events import Batch, Checkpoint, CreateTable, Ddl, Item, Table
-from tidemill.sink.sink import CheckpointStore
+from tidemill.sink.sink import CheckpointStore, Sink
 
 from .line import Line, encode, row_line, table_line
 
 
-class CsvSink:
+class CsvSink(Sink):
     def __init__(self, name: str, path: Path, store: CheckpointStore) -> None:
         self.name = name
         self.target = f"csv:{path.absolute().resolve()}"

@@ -30,7 +30,7 @@ from tidemill.events import (
 )
 from tidemill.puller.puller import Connected, PullerStatistics
 from tidemill.routing import TableFilter
-from tidemill.sources.source import SourceInfo, StartContext
+from tidemill.sources.source import Source, SourceInfo, StartContext
 
 from .line import Change, decode
 
@@ -80,7 +80,7 @@ class CsvReader(PooledActor):
         self._file.close()
 
 
-class CsvSource:
+class CsvSource(Source):
     def __init__(self, path: Path, poll_seconds: float, tables: TableFilter) -> None:
         self.address = str(path)
         self._path = path

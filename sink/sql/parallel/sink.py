@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, NoReturn
 
 from ....dialects.worker import WorkerDatabase
 from ....errors import SinkError, TidemillError
 from ....events import Batch, Checkpoint, Table, Transaction, Wait
-from ...sink import WorkersProgress
+from ...sink import Sink, SinkStatistics, SinkTraits, WorkersProgress
 from ..letters.writer import LetterWriter
 from ..sql import SqlSink
 from .keys import RowKeys
@@ -19,15 +20,12 @@ PORTION_ROWS: Final = 1_000
 """Minimum number of rows that the workers are given at once, while the keys of the next ones are found."""
 
 
-class ParallelSqlSink:
+class ParallelSqlSink(Sink):
     """Applies plain transactions in the order of their keys; everything else in commit order, alone.
 
     Schema changes, snapshots, transactions in several batches and tables at positions of their own go
     through a SqlSink, once everything before them is durable.
     """
-
-    reads_rows = True
-    computes_columns = True
 
     def __init__(
         self,
@@ -44,7 +42,6 @@ class ParallelSqlSink:
         """`letters` keeps rejected changes; without it the first one is an error. `time` is in Unix
         seconds. With `merges` the changes of a row in one SQL transaction are applied as one."""
         self._merges = merges
-        self.copies_definitions = copies_definitions
         self.name = name
         self.target = target.identity
         self._database = target
@@ -66,6 +63,10 @@ class ParallelSqlSink:
         self._is_parallel = False  # True while the pool has the transactions, and not the SqlSink
         self._keys: dict[int, tuple[Table, RowKeys]] = {}  # by the table's id()
         self._seq = 0
+
+    @property
+    def traits(self) -> SinkTraits:
+        return replace(self._serial.traits, is_pipelined=True)
 
     def open(self) -> Checkpoint | None:
         return self._serial.open()
@@ -93,10 +94,6 @@ class ParallelSqlSink:
             self._fail(error)
 
     def progress(self) -> Checkpoint | None:
-        """Start to make everything accepted durable, without waiting; return the durable checkpoint.
-
-        Raises as `write`.
-        """
         if self._pool is None or not self._is_parallel:
             return self._serial.flush()
         try:
@@ -121,20 +118,10 @@ class ParallelSqlSink:
         pool = self._pool
         return [] if pool is None else pool.waits()
 
-    @property
-    def dead_letters(self) -> int:
-        """Number of dead letters, as of the last look at them. Any thread."""
-        return self._serial.dead_letters
-
-    @property
-    def dead_letter_tables(self) -> dict[str, int]:
-        """Number of dead letters by table, as of the last look at them. Any thread."""
-        return self._serial.dead_letter_tables
-
-    def workers(self) -> WorkersProgress:
-        """Return the state of its workers. Any thread."""
+    def statistics(self) -> SinkStatistics:
         pool = self._pool
-        return WorkersProgress(0, 0, self._count, 0) if pool is None else pool.progress
+        workers = WorkersProgress(0, 0, self._count, 0) if pool is None else pool.progress
+        return replace(self._serial.statistics(), workers=workers)
 
     def _is_plain(self, batch: Batch) -> bool:
         at, durable = batch.checkpoint, self._serial.durable
