@@ -11,9 +11,10 @@ from ipaddress import ip_address
 import pytest
 from msgspec.structs import replace
 
-from tidemill.dialects.postgres.types import DATES, TEXTS
+from tidemill.dialects.postgres.types import TEXTS
 from tidemill.errors import CheckpointError, Retryable, SinkError
 from tidemill.events import (
+    WITH_DATE,
     AddColumn,
     ChangeColumn,
     ChangeKey,
@@ -58,7 +59,7 @@ def storable(row, *, dates=False):
             value = value.replace("\0", "|")
         if value is not None and column.kind == "inet6":
             value = str(ip_address(value))
-        if isinstance(value, str) and column.kind in DATES and not dates:
+        if isinstance(value, str) and column.kind in WITH_DATE and not dates:
             value = None
         values.append(value)
     return tuple(values)
