@@ -10,7 +10,7 @@ import typer
 
 from .. import __version__
 from ..errors import ConfigError, TidemillError
-from . import diff, feed, locks, replay, requests, spark
+from . import diff, feed, locks, replay, requests, schema, spark
 from .bench import bench
 from .dead_letters import dead_letters
 from .drainer import drainer
@@ -44,6 +44,7 @@ requests.add_commands(app)
 locks.add_commands(app)
 diff.add_commands(app)
 replay.add_commands(app)
+schema.add_commands(app)
 spark.add_commands(app)
 
 

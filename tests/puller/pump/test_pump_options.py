@@ -36,7 +36,7 @@ def test_a_url_without_addresses_is_refused(url):
         ({"compression": "zstd"}, "source.compression = 'zstd': one of none, gzip"),
         ({"retry_seconds": 0}, "source.retry_seconds = 0: at least 0.01"),
         ({"pumps": ("a",)}, "source.pumps = 'a': an address is host:port"),
-        ({"pd": ()}, "source.pd: at least one address"),
+        ({"pd": ()}, "source.pd: missing: pump:// names the pumps only"),
         ({"pumps": ("a:1",), "registry": "sqlite:///r.db"}, "source.registry: pump:// names the pumps; "),
         ({"listen": "8249"}, "source.listen = '8249': an address is"),
         (

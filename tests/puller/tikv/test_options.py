@@ -31,7 +31,7 @@ def test_addresses_of_pd_are_read_from_a_url_or_a_list(text, found):
         ("tikv://pd1:", "the port is a number from 1 to 65535"),
         ("pd1:0", "the port is a number from 1 to 65535"),
         ("pd1:70000", "the port is a number from 1 to 65535"),
-        ("user@pd1:2379", "an address is host:port"),
+        ("user@pd1:2379", "it has no user and no password: addresses are host:port"),
         ("::1:2379", "an address is host:port"),
         ("pd1:2379/path", "an address is host:port|the port is a number"),
     ],
