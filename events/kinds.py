@@ -1,4 +1,4 @@
-"""The kinds of columns, and what holds for each.
+"""The kinds of columns, and their properties.
 
 A new kind is a name in `Kind` and an entry of `KINDS`; mypy then names each place that has to decide about it
 (docs/column-types.md).
@@ -30,7 +30,7 @@ KeyOrder: TypeAlias = Literal[
 
 
 class KindTraits(Struct, frozen=True, kw_only=True):
-    """What holds for each column of a kind. `Column` says how the values appear in Python."""
+    """Properties of each column of a kind. `Column` says how the values appear in Python."""
 
     python: type
     """Type of the values, except of dates that Python can't represent."""
