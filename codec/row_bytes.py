@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable
-from datetime import date, datetime, timedelta
-from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from ..events import Chunk, Row, RowChange, Table
+from ..events import (
+    KINDS,
+    WITH_DATE,
+    Chunk,
+    Row,
+    RowChange,
+    Table,
+)
 
 Images: TypeAlias = tuple[Row | None, Row | None, Chunk | None]
 """The row before, the row after, and the chunk if it is part of a snapshot."""
 Pair: TypeAlias = tuple[Row | None, Row | None]
 """The row before and the row after."""
 
-_DATES: Final = {"date", "datetime", "timestamp"}
 _TYPES: Final[dict[str, Any]] = {
-    "decimal": Decimal,
-    "float": float,
-    "double": float,
-    "date": date | tuple[str],
-    "datetime": datetime | tuple[str],
-    "timestamp": datetime | tuple[str],
-    "time": timedelta,
-    **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json", "uuid", "inet4", "inet6"), str),
-    **dict.fromkeys(("binary", "varbinary", "blob", "geometry", "vector"), bytes),
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), int),
+    kind: traits.python | tuple[str] if kind in WITH_DATE else traits.python for kind, traits in KINDS.items()
 }
 """Types of decoded values. A date that Python has no value for is encoded as a tuple of its text."""
 
@@ -42,7 +37,7 @@ class RowBytes:
         self.source = source
         self.table = table
         self.layout = zlib.compress(_encode((source, table)), 9)
-        self._dates = [i for i, column in enumerate(table.columns) if column.kind in _DATES]
+        self._dates = [i for i, column in enumerate(table.columns) if column.kind in WITH_DATE]
         row = tuple.__class_getitem__(tuple(_TYPES[column.kind] | None for column in table.columns))
         shape = tuple.__class_getitem__((row | None, row | None, Chunk | None))
         self._decode: Callable[[bytes], Images] = msgspec.msgpack.Decoder(shape).decode

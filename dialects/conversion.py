@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..events import Column, not_a_member
+from ..events import (
+    WITH_CHARSET,
+    Column,
+    not_a_member,
+)
 
 _INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-_TEXTS: Final = {"char", "varchar", "text", "enum", "set"}
 _TEMPORAL: Final = {"time", "datetime", "timestamp"}
 _UNICODE: Final = {"utf8mb4", "utf16", "utf16le", "utf32"}
 _PLANE_0: Final = {"utf8", "utf8mb3", "ucs2"}
@@ -22,7 +25,7 @@ def keeps_values(before: Column, after: Column) -> bool:
     """
     if before.kind in _INTEGER_BITS and after.kind in _INTEGER_BITS:
         return _holds_integers(before, after)
-    if before.kind in _TEXTS and not _holds_characters(before.charset, after.charset):
+    if before.kind in WITH_CHARSET and not _holds_characters(before.charset, after.charset):
         return False
     match before.kind, after.kind:
         case ("varchar", "varchar") | ("varbinary", "varbinary") | ("char", "char") | ("bit", "bit"):

@@ -7,16 +7,16 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from ipaddress import ip_address
 from struct import Struct
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 from .collation import form_of
+from .kinds import AS_INT, KINDS
 from .table import Column, Table, not_a_member
 
 KeyPart: TypeAlias = int | str
 OrderedKey: TypeAlias = tuple[KeyPart, ...]
 """One part for each column of the key. Two forms are equal if the source holds the keys for equal."""
 
-_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
 _DIGITS: Final = 65
 _NINES: Final = 10**_DIGITS - 1
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -34,7 +34,7 @@ def key_order(table: Table) -> Callable[[Sequence[Any]], OrderedKey] | None:
     parts = [_part(table.columns[index]) for index in table.key]
     if not parts or None in parts:
         return None
-    if all(table.columns[index].kind in _INTEGERS for index in table.key):
+    if all(table.columns[index].kind in AS_INT for index in table.key):
         if len(table.key) == 1:
             (first,) = table.key
             return lambda row: (row[first],)
@@ -52,29 +52,32 @@ def exact_form(column: Column) -> _Part | None:
 
 
 def _part(column: Column) -> _Part | None:
-    match column.kind:
-        case kind if kind in _INTEGERS:
+    order = KINDS[column.kind].order
+    match order:
+        case "integer":
             return int
         case "decimal":
             return lambda value: _decimal(value, column.scale)
-        case "float" | "double":
+        case "float":
             return float_form
-        case "inet4" | "inet6":
+        case "address":
             return lambda value: ip_address(value).packed.hex()
         case "date":
             return str
-        case "datetime" | "timestamp":
+        case "moment":
             return moment_form
-        case "time":
+        case "duration":
             return lambda value: value // _MICROSECOND
-        case "binary" | "varbinary":
+        case "bytes":
             return _bytes
-        case "char" | "varchar":
+        case "collation":
             return form_of(column.collation or "")
-        case "enum":
+        case "members":
             return _enum(column.members)
-        case _:
+        case "unknown":
             return None
+        case _:
+            assert_never(order)
 
 
 def _bytes(value: bytes) -> str:

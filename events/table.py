@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
-Kind: TypeAlias = Literal[
-    "tinyint", "smallint", "mediumint", "int", "bigint",
-    "decimal", "float", "double", "bit",
-    "char", "varchar", "text", "binary", "varbinary", "blob",
-    "date", "time", "datetime", "timestamp", "year",
-    "enum", "set", "json",
-    "uuid", "inet4", "inet6", "geometry", "vector",
-]  # fmt: skip
+from .kinds import Kind
 
 DISPLAY_WIDTHS: Final[dict[Kind, tuple[int, int]]] = {
     "tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20),

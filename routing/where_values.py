@@ -6,15 +6,18 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, assert_never
 
 from ..errors import SinkError
-from ..events import Column, form_of, moment_form
+from ..events import (
+    TEXTS,
+    WITH_DATE,
+    Column,
+    form_of,
+    moment_form,
+)
 from .where_tree import Constant, Name
 
-_EXACT: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "decimal"})
-_TEXTS: Final = frozenset({"char", "varchar", "text"})
-_BYTES: Final = frozenset({"binary", "varbinary", "blob"})
 _CODECS: Final = {"ascii": "ascii", "latin1": "cp1252"}
 _MICROSECOND: Final = timedelta(microseconds=1)
 _TIME: Final = re.compile(r"(-?)(\d{2,3}):([0-5]\d):([0-5]\d)(?:\.(\d{1,6}))?")
@@ -42,18 +45,18 @@ class Family(NamedTuple):
 
 def family_of(column: Column, name: Name, where: str) -> Family:
     """Return the family of a column. Raises SinkError, naming the option `where`, if it has none."""
-    if name.collation and column.kind not in _TEXTS:
+    if name.collation and column.kind not in TEXTS:
         raise SinkError(f"{where}: column {column.name} is {column.kind}: it has no collation")
     match column.kind:
-        case kind if kind in _EXACT:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "bit" | "decimal":
             return Family("number", _same, _number)
         case "year":
             return Family("year", _same, _year)
         case "float" | "double":
             return Family("float", _same, lambda value: float(_number(value)))
-        case kind if kind in _TEXTS:
+        case "char" | "varchar" | "text":
             return _text(column, name, where)
-        case kind if kind in _BYTES:
+        case "binary" | "varbinary" | "blob":
             return Family("bytes", bytes, _bytes)
         case "enum":
             return Family(
@@ -67,7 +70,10 @@ def family_of(column: Column, name: Name, where: str) -> Family:
             return Family("timestamp", moment_form, _timestamp)
         case "time":
             return Family("time", lambda value: value // _MICROSECOND, _time)
-    raise SinkError(f"{where}: column {column.name} is {column.kind}, which can't be compared here")
+        case "set" | "json" | "uuid" | "inet4" | "inet6" | "geometry" | "vector":
+            raise SinkError(f"{where}: column {column.name} is {column.kind}, which can't be compared here")
+        case _:
+            assert_never(column.kind)
 
 
 def converted(family: Family, constant: Constant, column: Column, where: str) -> Any:
@@ -182,4 +188,4 @@ def _time(value: Any) -> int:
 
 def can_be_zero(column: Column) -> bool:
     """Return True for a column without NULL whose zero date IS NULL holds for NULL."""
-    return not column.nullable and column.kind in ("date", "datetime", "timestamp")
+    return not column.nullable and column.kind in WITH_DATE

@@ -8,7 +8,12 @@ from typing import Any
 
 from ..codec.mysql.column_defaults import NotComputable, default_for_existing_rows
 from ..errors import SinkError
-from ..events import Column, Row, Table
+from ..events import (
+    FLOATS,
+    Column,
+    Row,
+    Table,
+)
 from .join import INTEGERS
 from .shard import Shard
 
@@ -63,6 +68,6 @@ def _keeps(have: Column, wanted: Column) -> bool:
     """Return True if every value of one column is one of the other."""
     if have.kind in INTEGERS and wanted.kind in INTEGERS and have.unsigned == wanted.unsigned:
         return INTEGERS.index(have.kind) <= INTEGERS.index(wanted.kind)
-    if have.kind == wanted.kind and wanted.kind in ("float", "double"):
+    if have.kind == wanted.kind and wanted.kind in FLOATS:
         return (wanted.length, wanted.scale) in ((0, 0), (have.length, have.scale))
     return have.kind == wanted.kind and have.charset == wanted.charset and have.length <= wanted.length

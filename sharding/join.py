@@ -8,7 +8,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..errors import SinkError
-from ..events import Action, AddColumn, ChangeColumn, Column, DropColumn, Table
+from ..events import (
+    FLOATS,
+    Action,
+    AddColumn,
+    ChangeColumn,
+    Column,
+    DropColumn,
+    Table,
+)
 from .difference import described
 
 INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
@@ -63,7 +71,7 @@ def _shown_alike(one: Column, two: Column) -> tuple[Column, Column]:
     less: dict[str, Any] = {}
     if (one.width, one.zerofill) != (two.width, two.zerofill):
         less |= {"width": 0, "zerofill": False}
-    if one.kind in ("float", "double") and (one.length, one.scale) != (two.length, two.scale):
+    if one.kind in FLOATS and (one.length, one.scale) != (two.length, two.scale):
         less |= {"length": 0, "scale": 0}
     if one.subtype != two.subtype:
         less["subtype"] = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import msgspec
 import numpy as np
@@ -87,8 +87,12 @@ def _texts(column: Column, values: pa.Array) -> tuple[pa.Array, bool]:
             return values.cast(pa.string()), _is_quoted(column)
         case "binary" | "varbinary" | "blob" | "geometry" | "vector":
             return _each(values, lambda value: b64encode(value).decode()), True
-        case kind if kind in _NUMBERS:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "year":
             return values.cast(pa.string()), False
+        case "char" | "varchar" | "text" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6":
+            pass
+        case _:
+            assert_never(column.kind)
     if _is_plain(values):
         return values.cast(pa.string()), True
     return _each(values, lambda value: _to_json(value).decode()), False

@@ -9,7 +9,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, assert_never
 
 from ..codec.text import datetime_text, time_text
 from ..events import Column
@@ -39,7 +39,10 @@ def from_postgres(column: Column, text: str | None) -> Any:
             return _interval(text)
         case "inet4" | "inet6":
             return str(ip_address(text.partition("/")[0]))
-    return text
+        case "char" | "varchar" | "text" | "enum" | "set" | "json" | "uuid":
+            return text
+        case _:
+            assert_never(column.kind)
 
 
 def as_printed(column: Column, text: str | None) -> Any:

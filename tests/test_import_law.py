@@ -1,6 +1,7 @@
 """The allowed imports. `actors`, `store`, `codec` and `config` are leaves; stages don't import each other."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -28,7 +29,7 @@ ABOVE = {
     "compare": {"engine", "sources"},
     "embedded": {"engine", "sources"},
     "emulator": set(),
-    "testing": {"emulator", "embedded", "engine"},
+    "testing": {"emulator", "embedded", "engine", "sources"},
     "spark": {"engine", "sources", "__version__"},
     "cli": {"compare", "engine", "spark", "benchmarks", "__version__"},
     "benchmarks": {"compare", "engine", "sources", "embedded", "spark", "cli", "emulator", "testing"},
@@ -51,6 +52,29 @@ FOREIGN = {
     "emulator": {"msgspec", "grpc"},
     "sink": {"msgspec", "pymysql", "psycopg", "pyarrow", "numpy", "duckdb", "confluent_kafka"},
 }
+
+WITHIN = {
+    "codec": {
+        "mysql": {"native", "tidb"},
+        "native": set(),
+        "proto": {"native"},
+        "tidb": {"mysql", "native", "proto"},
+    },
+    "dialects": {"mysql": set(), "postgres": set(), "sqlite": set(), "duckdb": set()},
+    "puller": {"grpc": set(), "mysql": set(), "tikv": {"grpc"}, "pump": {"grpc", "tikv"}},
+    "mounter": {"mysql": set(), "tidb": set()},
+    "sorter": {"db": set(), "unified": set()},
+}
+"""Subfolders, and which of the same folder each may import; modules beside them put them together."""
+WITHIN_EXCEPTIONS = {
+    ("dialects/duckdb/changes.py", "sqlite"),
+    ("dialects/postgres/alteration.py", "sqlite"),
+    ("codec/native/mysql_result.py", "mysql"),
+    ("codec/native/mysql_rows.py", "mysql"),
+    ("codec/native/tidb_rows.py", "tidb"),
+}
+"""Imports that break the law of subfolders; each has to go, and none is added."""
+_NAMED = re.compile(r"\btidemill\.(\w+)\.\w")
 
 
 def allowed(part: str) -> set[str]:
@@ -106,6 +130,62 @@ def test_a_module_imports_only_what_the_law_allows(path):
             broken.append("inside the package imports are relative")
         if not inside and part in FOREIGN and name not in FOREIGN[part] | sys.stdlib_module_names:
             broken.append(f"{part} must not depend on {name}")
+    assert broken == []
+
+
+def imported_modules(path: Path) -> list[list[str]]:
+    """Return the parts of the names inside tidemill that a module imports."""
+    package = path.relative_to(ROOT).parent.parts
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = [*package[: len(package) - node.level + 1], *(node.module or "").split(".")]
+            found += [[part for part in (*base, alias.name) if part] for alias in node.names]
+    return found
+
+
+@pytest.mark.parametrize("folder", WITHIN)
+def test_a_subfolder_imports_only_what_the_law_allows(folder):
+    broken = set()
+    for path in (path for path in modules() if path.relative_to(ROOT).parts[0] == folder):
+        parts = path.relative_to(ROOT).parts
+        for name in imported_modules(path):
+            if len(parts) > 2 and name[0] == folder and name[1] in set(WITHIN[folder]) - {parts[1]}:
+                broken |= {("/".join(parts), name[1])} if name[1] not in WITHIN[folder][parts[1]] else set()
+    assert broken == {(path, other) for path, other in WITHIN_EXCEPTIONS if path.startswith(f"{folder}/")}
+
+
+@pytest.mark.parametrize("folder", WITHIN)
+def test_the_law_of_subfolders_covers_each(folder):
+    assert {path.parent.name for path in (ROOT / folder).glob("*/__init__.py")} == set(WITHIN[folder])
+
+
+def test_no_two_folders_import_each_other():
+    by_folder: dict[str, set[str]] = {}
+    for path in modules():
+        parts = path.relative_to(ROOT).parts
+        if len(parts) > 1:
+            by_folder.setdefault(parts[0], set()).update(name[0] for name in imported_modules(path))
+    both = {
+        (one, other)
+        for one, others in by_folder.items()
+        for other in others
+        if one < other and one in by_folder.get(other, ())
+    }
+    assert both == set()
+
+
+def test_no_string_names_a_module_of_a_higher_layer():
+    broken = []
+    for path in modules():
+        part = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                broken += [
+                    f"{path.relative_to(ROOT)}:{node.lineno}: {name}"
+                    for name in _NAMED.findall(node.value)
+                    if (ROOT / name).is_dir() and name not in allowed(part)
+                ]
     assert broken == []
 
 

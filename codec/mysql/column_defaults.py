@@ -6,14 +6,20 @@ import re
 import struct
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, assert_never
 
-from ...events import Column
+from ...events import (
+    BYTE_STRINGS,
+    MOMENTS,
+    TEMPORAL,
+    WITH_DATE,
+    WITH_MEMBERS,
+    Column,
+)
 from .charset import text_decoder
 
 _WITHOUT_CONSTANTS = {"uuid", "inet4", "inet6", "geometry", "vector"}
 """Kinds whose constants only the source converts."""
-_INTEGERS: Final = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
 _EXACT: Final = Context(prec=100, rounding=ROUND_HALF_UP)
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
@@ -127,10 +133,10 @@ def _convert(column: Column, value: Number | str | Bytes | Moment, ahead: timede
         return _at(column, value)
     if kind in _WITHOUT_CONSTANTS:
         raise ValueError
-    if kind in ("binary", "varbinary", "blob"):
+    if kind in BYTE_STRINGS:
         raw = value.value if isinstance(value, Bytes) else _text(value).encode()
         return raw.ljust(column.length, b"\0") if kind == "binary" else raw
-    if kind in ("enum", "set"):
+    if kind in WITH_MEMBERS:
         if not isinstance(value, str):
             raise ValueError
         return _members(column, value)
@@ -138,10 +144,10 @@ def _convert(column: Column, value: Number | str | Bytes | Moment, ahead: timede
         text = text_decoder(column.charset or "")(value.value) if isinstance(value, Bytes) else _text(value)
         return text.rstrip(" ") if kind == "char" else text
     if isinstance(value, Bytes):
-        if not value.is_number or kind in ("date", "datetime", "timestamp", "time"):
+        if not value.is_number or kind in TEMPORAL:
             raise ValueError
         value = Number(Decimal(int.from_bytes(value.value, "big")))
-    if kind in ("date", "datetime", "timestamp"):
+    if kind in WITH_DATE:
         return _date(column, _text(value), ahead)
     if kind == "time":
         return _time(column, _text(value))
@@ -197,7 +203,7 @@ def _at(column: Column, moment: Moment) -> Any:
     """Return the time of the statement as the column's type."""
     exact = moment.utc if column.kind == "timestamp" else moment.local
     digits = min(column.scale, moment.digits)
-    if column.kind in ("timestamp", "datetime"):
+    if column.kind in MOMENTS:
         digits = digits or column.scale
     exact = exact.replace(microsecond=exact.microsecond - exact.microsecond % 10 ** (6 - digits))
     match column.kind:
@@ -209,7 +215,14 @@ def _at(column: Column, moment: Moment) -> Any:
             return exact - exact.replace(hour=0, minute=0, second=0, microsecond=0)
         case "year":
             return moment.local.year
-    raise ValueError
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "float" | "double"
+            | "bit" | "char" | "varchar" | "text" | "binary" | "varbinary" | "blob" | "enum" | "set"
+            | "json" | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            raise ValueError
+        case _:
+            assert_never(column.kind)
 
 
 def _date(column: Column, text: str, ahead: timedelta) -> Any:
@@ -282,9 +295,9 @@ def _member(members: tuple[str, ...], text: str) -> str:
 def _implicit(column: Column) -> Any:
     """Return the value of a NOT NULL column without a default."""
     kind = column.kind
-    if kind in _INTEGERS:
-        return 0
     match kind:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "bit" | "year":
+            return 0
         case "decimal":
             return Decimal(0)
         case "float" | "double":
@@ -299,6 +312,9 @@ def _implicit(column: Column) -> Any:
             return timedelta()
         case "enum":
             return column.members[0]
-        case kind if kind in _WITHOUT_CONSTANTS:
+        case "uuid" | "inet4" | "inet6" | "geometry" | "vector":
             raise ValueError(kind)
-    return ""
+        case "char" | "varchar" | "text" | "set" | "json":
+            return ""
+        case _:
+            assert_never(kind)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, get_args
+from typing import Any, Final, assert_never, get_args
 
-from ...events import Kind, display_width
+from ...events import (
+    WITH_MEMBERS,
+    Kind,
+    display_width,
+)
 from .tokens import REAL_AS_FLOAT, NotUnderstood, Tokens
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -75,7 +79,7 @@ def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
     kind = details["kind"]
     if kind == "geometry" and word != "GEOMETRY":
         details["subtype"] = _SUBTYPES.get(word, word.lower())
-    if kind in ("enum", "set"):
+    if kind in WITH_MEMBERS:
         tokens.expect("(")
         members = [tokens.string()]
         while tokens.accept(","):
@@ -113,6 +117,13 @@ def _read_size(tokens: Tokens, word: str, details: dict[str, Any]) -> None:
                 details["characters"] = first
         case "year" if first == 2:
             raise NotUnderstood("YEAR(2)")
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double" | "date" | "year"
+            | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6" | "geometry"
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(kind)
 
 
 def bytes_of_length(most_bytes: int) -> int:

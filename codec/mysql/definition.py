@@ -11,7 +11,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ...events import Column
+from ...events import (
+    FLOATS,
+    WITH_CHARSET,
+    Column,
+)
 from .charset import max_bytes, text_decoder
 from .charset_name import accept_charset, read_charset, read_collation
 from .collation import Charset
@@ -26,7 +30,6 @@ _UNSUPPORTED: Final = {
     "WITHOUT": "SYSTEM VERSIONING",
 }
 """Attributes beyond a plain column's, with what they make of it."""
-_TEXT_KINDS: Final = frozenset({"char", "varchar", "text", "enum", "set"})
 _UNKNOWN: Final[Mapping[str, str]] = {}
 _MAX_VARCHAR_BYTES: Final = 0xFFFF
 
@@ -114,7 +117,7 @@ def _read_definition(name: str, tokens: Tokens, explicit_timestamps: bool) -> De
 def _apply_charset(details: dict[str, Any], default: Charset | None, collations: Mapping[str, str]) -> None:
     """Apply the table's default character set to a column of text, and the default collation."""
     is_binary_collation = details.pop("bin", False)
-    if details["kind"] not in _TEXT_KINDS:
+    if details["kind"] not in WITH_CHARSET:
         return
     collation = details.get("collation")
     if takes_default := collation == "default":  # that of the character set, not of the table
@@ -158,7 +161,7 @@ def _make_text_of_what_is_too_long(details: dict[str, Any], strict: bool) -> Non
 def _round(details: dict[str, Any]) -> None:
     """Round the default of a FLOAT(m,d) or DOUBLE(m,d) to its d digits, as the server does."""
     default = details.get("default")
-    if details["kind"] not in ("float", "double") or not details.get("length") or default is None:
+    if details["kind"] not in FLOATS or not details.get("length") or default is None:
         return
     digits = details["scale"]
     try:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, assert_never
 
 from msgspec.structs import replace
 
 from ...errors import SourceError
-from ...events import Column, Kind, Table
+from ...events import (
+    FLOATS,
+    Column,
+    Kind,
+    Table,
+)
 from .charset import max_bytes, text_decoder
 from .collation import collation
 from .field import Field, TableMap, Type, is_hash_of_unique_key, passed_over, value_bytes
@@ -57,7 +62,7 @@ _FLOAT_BYTES: Final = 4
 
 def is_shown(column: Column) -> bool:
     """Return True if the type has a part that no Table_map tells: a width, digits or a geometry's type."""
-    has_digits = column.kind in ("float", "double") and column.length > 0
+    has_digits = column.kind in FLOATS and column.length > 0
     return bool(column.width or column.zerofill or column.subtype or has_digits)
 
 
@@ -123,7 +128,13 @@ def _size(column: Column, code: int, size: int) -> int:
             return _FIXED_BYTES[kind]
         case "vector" if code == Type.VARCHAR:
             return column.length * _FLOAT_BYTES
-    return size
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double" | "date" | "year"
+            | "json" | "geometry" | "vector"
+        ):  # fmt: skip
+            return size
+        case _:
+            assert_never(kind)
 
 
 def _checked(table: Table, column: Column, i: int, metadata: Metadata) -> Column:

@@ -12,10 +12,18 @@ from decimal import Decimal
 from functools import partial
 from struct import Struct as Packing
 from threading import Lock
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 from ...errors import SourceError
-from ...events import Column, Kind, RowChange, Table, Ts, not_a_member
+from ...events import (
+    FLOATS,
+    Column,
+    Kind,
+    RowChange,
+    Table,
+    Ts,
+    not_a_member,
+)
 from ..native import library
 from ..native.mysql_result import ResultLayout, result_reader
 from .field import Type
@@ -82,7 +90,7 @@ def number_format(column: Column) -> Packing | None:
     if column.kind not in _NUMBERS:
         return None
     code = _NUMBERS[column.kind][1]
-    is_unsigned = column.unsigned and column.kind not in ("float", "double")
+    is_unsigned = column.unsigned and column.kind not in FLOATS
     return Packing(f"<{code.upper() if is_unsigned else code}")
 
 
@@ -110,8 +118,10 @@ def _converter(column: Column) -> _Convert | None:
             return partial(sent_datetime, scale=column.scale)
         case "timestamp":
             return partial(sent_timestamp, scale=column.scale)
-        case _:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double" | "year":
             return None
+        case _:
+            assert_never(column.kind)
 
 
 def _decimal(digits: bytes) -> Decimal:

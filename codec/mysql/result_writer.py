@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from struct import Struct
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from ...events import Column, Row, Table
 from .result_rows import LONGEST_PAYLOAD, bitmap_bytes, number_format
@@ -51,8 +51,13 @@ def _encoder(column: Column) -> _Encode:
             return _moment
         case "time":
             return _duration
-        case _:
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double" | "char"
+            | "varchar" | "text" | "year" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6"
+        ):  # fmt: skip
             return lambda value: _measured(value.encode())
+        case _:
+            assert_never(column.kind)
 
 
 def _moment(value: date | str) -> bytes:

@@ -7,7 +7,7 @@ binlog_row_metadata=FULL a list of (type, length, value) fields for everything e
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from ...errors import SourceError
 from ...events import Column, Table
@@ -188,6 +188,13 @@ def _field(i: int, code: int, size: int, nullable: bool, optional: Metadata) -> 
                 raise _Unsupported(f"{kind} with members that aren't {details['charset']}") from None
         case "vector":
             details["length"] = optional.dimensions[i]
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double" | "date" | "year"
+            | "json" | "uuid" | "inet4" | "inet6" | "geometry"
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(kind)
     unsigned = i in optional.unsigned and kind != "year"
     column = Column(optional.names[i], kind, unsigned=unsigned, nullable=nullable, **details)
     return Field(column, code, size, hidden=is_hash_of_unique_key(column.name, code))

@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from ...events import Column, RowChange, Table
+from ...events import (
+    AS_BYTES,
+    Column,
+    RowChange,
+    Table,
+)
 from ..mysql.row_code import RowsReader
 from .column import Description, decimal
 from .library import native
@@ -25,7 +30,6 @@ _FORMS: Final = {
     "timestamp": ("SENT_MOMENT", "AS_TIMESTAMP", 8),
 }
 """Form of a value, what becomes of it, and the bytes of an element of its Arrow array."""
-_BYTES: Final = frozenset({"binary", "varbinary", "blob", "geometry", "vector"})
 
 
 def result_reader(
@@ -69,4 +73,4 @@ def _describe(column: Column) -> Description:
     if column.kind in _FORMS:
         read, made, width = _FORMS[column.kind]
         return Description(getattr(native, read), getattr(native, made), scale=column.scale, width=width)
-    return Description(native.SENT_BYTES, native.AS_BYTES if column.kind in _BYTES else native.AS_TEXT)
+    return Description(native.SENT_BYTES, native.AS_BYTES if column.kind in AS_BYTES else native.AS_TEXT)

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from ...events import KvChange, Row, RowChange, Table, not_a_member
+from ...events import (
+    FLOATS,
+    INTEGERS,
+    KvChange,
+    Row,
+    RowChange,
+    Table,
+    not_a_member,
+)
 from ..tidb.column_type import is_unsigned
 from ..tidb.columns import Columns
 from ..tidb.field import UNREADABLE, Field
@@ -20,7 +28,6 @@ if TYPE_CHECKING:
 _WIDTHS: Final = {"tinyint": 1, "smallint": 2, "mediumint": 4, "int": 4, "bigint": 8, "bit": 8, "year": 2}
 """Bytes of an element of an Arrow array of integers."""
 _MOMENTS: Final = {"date": ("AS_DATE", 4), "datetime": ("AS_DATETIME", 8), "timestamp": ("AS_TIMESTAMP", 8)}
-_INTEGERS: Final = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint"))
 
 Read = Callable[[bytes, bytes], Row]
 """Maps a key and a value to the row: the decoder in Python."""
@@ -85,7 +92,7 @@ def native_rows(columns: Columns, table: Table, *, verify_checksums: bool = True
     """Return the native layout of a table's rows; None if there is none: a column of its key isn't visible,
     an integer handle isn't of an integer type, or the definition is damaged."""
     kinds = {field.column.id: field.kind for field in columns.visible}
-    has_handle = columns.handle is None or kinds.get(columns.handle) in _INTEGERS
+    has_handle = columns.handle is None or kinds.get(columns.handle) in INTEGERS
     is_damaged = len({field.column.id for field in columns.stored}) < len(columns.stored)
     if not has_handle or is_damaged or not kinds.keys() >= set(columns.common_handle):
         return None
@@ -119,7 +126,7 @@ def _describe(field: Field, hidden: bool) -> Description:
 def _reader(field: Field) -> Callable[[bytes], Any]:
     """Return the function of a cell's bytes that makes any value."""
     decode, read = field.storage.decode, field.read
-    return _refuse if field.kind in ("float", "double") else lambda cell: read(decode(cell))
+    return _refuse if field.kind in FLOATS else lambda cell: read(decode(cell))
 
 
 def _refuse(cell: bytes) -> float:
@@ -157,4 +164,7 @@ def _described(field: Field) -> Description:
             return Description(native.TIDB_JSON, native.AS_OTHER)
         case "binary" | "varbinary" | "blob":
             return Description(native.TIDB_BYTES, native.AS_BYTES)
-    return Description(native.TIDB_BYTES, native.AS_TEXT)
+        case "char" | "varchar" | "text" | "uuid" | "inet4" | "inet6" | "geometry" | "vector":
+            return Description(native.TIDB_BYTES, native.AS_TEXT)
+        case _:
+            assert_never(kind)

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from struct import Struct as Packing
 from struct import calcsize
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, assert_never
 
 from .column_type import is_unsigned
 from .decimal import MAX_DIGITS, word_bytes, words
@@ -91,9 +91,11 @@ def cell_code(cell: Cell, names: dict[str, Any]) -> Iterator[str]:
             yield f"v{i} = read{i}(n)"
         case "decimal":
             yield from _decimal(cell, names)
-        case _:
+        case "json" | "uuid" | "inet4" | "inet6" | "geometry" | "vector":
             yield from _ordered(cell)
             yield f"v{i} = read{i}(data[{a}:{b}])"
+        case _:
+            assert_never(field.kind)
 
 
 def handle_code(i: int, field: Field) -> Iterator[str]:

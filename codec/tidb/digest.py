@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from .column_type import ColumnFlag, Type
 from .decimal import decode_decimal
@@ -36,7 +36,13 @@ def digests(field: Field, bare: Any) -> tuple[bytes, ...]:
             return (_counted(field.read(bare).encode()),)
         case "char" | "varchar" | "text" | "binary" | "varbinary" | "blob":
             return (_counted(bare),)
-    return (struct.pack("<Q", bare & (1 << 64) - 1),)
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "bit" | "year" | "enum" | "set"
+            | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            return (struct.pack("<Q", bare & (1 << 64) - 1),)
+        case _:
+            assert_never(field.kind)
 
 
 _ANY: Final = tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from msgspec import Struct
 
@@ -80,7 +80,13 @@ class Field(Struct, frozen=True):
                 return "null"
             case "set" | "char" | "varchar" | "text" | "binary" | "varbinary" | "blob":
                 return ""
-        return "0"
+            case (
+                "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "float" | "double"
+                | "bit" | "year" | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+            ):  # fmt: skip
+                return "0"
+            case _:
+                assert_never(self.kind)
 
 
 def field_of(column: ColumnInfo) -> Field:
@@ -123,9 +129,12 @@ def _ways(kind: Kind, column: ColumnInfo) -> tuple[Storage, Callable[[Any], Any]
             return storage.BYTES, _same, lambda value: _bytes(value).ljust(column.length, b"\0")
         case "varbinary" | "blob":
             return storage.BYTES, _same, _bytes
-    # Text that isn't UTF-8 (written without TiDB's check) is refused: TiDB returns its bytes, which a str
-    # can't contain.
-    return storage.BYTES, bytes.decode, str.encode
+        case "char" | "varchar" | "text" | "uuid" | "inet4" | "inet6" | "geometry" | "vector":
+            # Text that is not UTF-8 (written without the check of TiDB) is refused: TiDB returns its bytes,
+            # which a str cannot contain.
+            return storage.BYTES, bytes.decode, str.encode
+        case _:
+            assert_never(kind)
 
 
 def _same(bare: Any) -> Any:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ...events import Row
+from ...events import (
+    TEXTS,
+    Row,
+)
 from .checksum import checksum_of
 from .column_type import key_keeps_text
 from .columns import columns_of, primary_index
@@ -122,7 +125,7 @@ class RowEncoder:
         if bare is None:
             raise ValueError(f"column {field.column.name} of the key can't be NULL")
         if field.storage is BYTES:
-            bare = prefix_of(bare, length, is_text=field.kind in ("char", "varchar", "text"))
+            bare = prefix_of(bare, length, is_text=field.kind in TEXTS)
             if self._new_collations:
                 bare = sort_key(field.column, bare)
         return encode_datum(field.storage.key_flag, bare)

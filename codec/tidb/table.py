@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, assert_never
 
-from ...events import DISPLAY_WIDTHS, Column, Table, display_width
+from ...events import (
+    BYTE_STRINGS,
+    DISPLAY_WIDTHS,
+    FLOATS,
+    WITH_CHARSET,
+    Column,
+    Table,
+    display_width,
+)
 from .column_type import LENGTH_BYTES, ColumnFlag, is_unsigned
 from .columns import Columns, columns_of, primary_index
 from .field import Field
@@ -46,7 +54,7 @@ def _key(info: TableInfo, columns: Columns) -> tuple[int, ...]:
 
 def _column(field: Field) -> Column:
     column, kind = field.column, field.kind
-    textual = kind in ("char", "varchar", "text", "enum", "set")
+    textual = kind in WITH_CHARSET
     return Column(
         name=column.name,
         kind=kind,
@@ -73,7 +81,7 @@ def _width(field: Field) -> int:
 
 def _has_digits(field: Field) -> bool:
     """Return True for a FLOAT(M,D) or DOUBLE(M,D)."""
-    return field.kind in ("float", "double") and field.column.decimal >= 0
+    return field.kind in FLOATS and field.column.decimal >= 0
 
 
 def _length(field: Field) -> int:
@@ -84,7 +92,14 @@ def _length(field: Field) -> int:
             return field.column.length
         case "float" | "double" if _has_digits(field):
             return field.column.length
-    return 0
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double" | "date" | "time"
+            | "datetime" | "timestamp" | "year" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6"
+            | "geometry" | "vector"
+        ):  # fmt: skip
+            return 0
+        case _:
+            assert_never(field.kind)
 
 
 def _default(field: Field) -> str | None:
@@ -101,7 +116,7 @@ def _default(field: Field) -> str | None:
         return f"({text})"
     if field.kind in _NUMBERS:
         return text
-    if field.kind in ("binary", "varbinary", "blob"):
+    if field.kind in BYTE_STRINGS:
         return f"x'{text.encode().hex()}'"
     escaped = text.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"

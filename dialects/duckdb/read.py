@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from ...errors import Retryable, SinkError
-from ...events import Checkpoint, Column, Row, Table, TableName
+from ...events import WITH_DATE, Checkpoint, Column, Row, Table, TableName
 from ...events.per_table import PerTable
 from ..checkpoint import FeedCheckpoint
 from ..database import CHECKPOINT_TABLE, difference
@@ -23,7 +23,7 @@ from ..options import DuckDbOptions
 from ..read import Key, Range, Settled, Summing
 from .session import STAGED
 from .tables import quoted
-from .types import DATES, Encoder, declared_type, is_text
+from .types import Encoder, declared_type, is_text
 
 _SORTED: Final = frozenset({
     "tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year", "binary", "varbinary", "decimal",
@@ -319,7 +319,7 @@ def _literal(value: Any) -> str:
 
 def _from_text(column: Column) -> Callable[[str], Any]:
     """Return the function from the text of a date to the source's value; a text that is no date stays."""
-    if column.kind not in DATES:
+    if column.kind not in WITH_DATE:
         return lambda text: text
 
     def convert(text: str) -> Any:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
-from ...events import Row, RowChange, Table
+from ...events import (
+    FLOATS,
+    Row,
+    RowChange,
+    Table,
+)
 from ..database import MISSING, Comparison, StatementRejected
 from ..groups import Group
 from .session import STAGED, DuckDbSession
 from .tables import quoted
 from .types import Encoder
-
-_FLOATS: Final = {"float", "double"}
 
 
 class Rows:
@@ -41,7 +44,7 @@ class Rows:
         self._whole_row = " AND ".join(map(self._same, self._every))
         self._key = " AND ".join(f"t.{self._names[i]}=r.b{i}" for i in table.key)
         # Equality finds a float only up to the sign of zero.
-        has_floats = any(column.kind in _FLOATS for column in table.columns)
+        has_floats = any(column.kind in FLOATS for column in table.columns)
         self._identity: Callable[[Row], object] = repr if has_floats else tuple
 
     # --- exact changes

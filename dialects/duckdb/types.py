@@ -8,10 +8,15 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...codec.text import datetime_text
-from ...events import Column, Kind, Row
+from ...events import (
+    AS_BYTES,
+    WITH_DATE,
+    Column,
+    Kind,
+    Row,
+)
 from ..database import StatementRejected
 
-DATES: Final = {"date", "datetime", "timestamp"}
 """Kinds with values that DuckDB lacks, such as 0000-00-00."""
 DECIMAL_DIGITS: Final = 38
 """Maximum number of digits of DuckDB's DECIMAL."""
@@ -34,7 +39,6 @@ _OTHERS: Final[dict[Kind, tuple[str, pa.DataType]]] = {
     "datetime": ("TIMESTAMP", pa.timestamp("us")),
     "timestamp": ("TIMESTAMP WITH TIME ZONE", pa.timestamp("us", "UTC")),
 }
-_BLOBS: Final = {"binary", "varbinary", "blob", "geometry", "vector"}
 
 
 def declared_type(column: Column, *, dates_as_text: bool = False) -> str:
@@ -51,7 +55,7 @@ def _types(column: Column, *, dates_as_text: bool) -> tuple[str, pa.DataType]:
         return (f"U{name}", unsigned) if column.unsigned else (name, signed)
     if kind == "decimal":
         return f"DECIMAL({column.length},{column.scale})", pa.decimal128(column.length, column.scale)
-    if kind in _BLOBS:
+    if kind in AS_BYTES:
         return "BLOB", pa.large_binary()
     return _OTHERS.get(kind, ("VARCHAR", pa.large_string()))
 
@@ -60,7 +64,7 @@ def is_text(column: Column, *, dates_as_text: bool) -> bool:
     """Return True for a number or date that is stored as text, because DuckDB lacks some of its values."""
     if column.kind == "decimal":
         return column.length > DECIMAL_DIGITS
-    return dates_as_text and column.kind in DATES
+    return dates_as_text and column.kind in WITH_DATE
 
 
 class Encoder:
@@ -87,7 +91,7 @@ class Encoder:
             raise StatementRejected(self._reason(self._columns[i], values, error)) from error
 
     def _reason(self, column: Column, values: list[Any], error: Exception) -> str:
-        if column.kind in DATES:
+        if column.kind in WITH_DATE:
             found = next((value for value in values if isinstance(value, str)), "")
             return (
                 f"column {column.name}: DuckDB has no {column.kind} {found!r}: name an empty target, with "

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...events import Column
+from ...events import (
+    FLOATS,
+    Column,
+)
 
 _NUMBERS: Final = {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"}
-_FLOATS: Final = {"float", "double"}
 
 
 def unknown_to_mariadb(before: Column, after: Column) -> str:
@@ -20,13 +22,13 @@ def unknown_to_mariadb(before: Column, after: Column) -> str:
     """
     if before.kind == after.kind:
         digits = (0, 0), (before.length, before.scale)
-        if before.kind in _FLOATS and (after.length, after.scale) not in digits:
+        if before.kind in FLOATS and (after.length, after.scale) not in digits:
             return "the algorithm, which rounds rows to the digits or doesn't"
         return ""
     if "timestamp" in (before.kind, after.kind):
         return "the time zone of its session"
-    if after.kind in _FLOATS:
+    if after.kind in FLOATS:
         return "the number of digits of the new type"
-    if before.kind in _FLOATS or (before.unsigned and before.kind in _NUMBERS):
+    if before.kind in FLOATS or (before.unsigned and before.kind in _NUMBERS):
         return "" if after.kind in _NUMBERS else "the number of digits that the source prints"
     return ""

@@ -10,7 +10,12 @@ from msgspec.structs import replace
 
 from ...codec.mysql.tokens import Tokens
 from ...errors import SinkError
-from ...events import Column, Details, Table
+from ...events import (
+    MOMENTS,
+    Column,
+    Details,
+    Table,
+)
 from .session import MySqlSession, quoted
 
 _CONSTANT: Final = re.compile(
@@ -135,7 +140,7 @@ class Fit:
             return None
         if text is None or self._session.is_mariadb or text.lower() == "null":
             return text
-        if column.kind in ("datetime", "timestamp") and _NOW.fullmatch(text):
+        if column.kind in MOMENTS and _NOW.fullmatch(text):
             return text
         if column.kind not in _EXPRESSIONS_ONLY and _CONSTANT.fullmatch(text):
             return text

@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address
 from math import isfinite
-from typing import Final
+from typing import Final, assert_never
 
 from ...codec.mysql.result_rows import ResultRowsDecoder, select_expression
 from ...codec.mysql.tokens import qualified as quoted
-from ...events import Column, KeyPart, OrderedKey, Table, float_of, key_order, text_of, unscaled
+from ...events import (
+    INTEGERS,
+    Column,
+    KeyPart,
+    OrderedKey,
+    Table,
+    float_of,
+    key_order,
+    text_of,
+    unscaled,
+)
 
-_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}")
 _BYTES: Final = re.compile(r"(?:[0-9a-f]{2})*")
 _FORMS: Final = {
@@ -33,7 +42,7 @@ _MAX_TIME: Final = (839 * 3600 - 1) * 1_000_000 + 999_999
 
 
 def has_integer_key(table: Table) -> bool:
-    return bool(table.key) and all(table.columns[i].kind in _INTEGERS for i in table.key)
+    return bool(table.key) and all(table.columns[i].kind in INTEGERS for i in table.key)
 
 
 def has_ranges(table: Table) -> bool:
@@ -159,8 +168,13 @@ def literal(column: Column, part: KeyPart) -> str:
             if max(text, default=0) > _LAST_BYTES.get(column.charset or "", 0xFF):
                 raise ValueError
             return f"_{column.charset} x'{text.hex()}' COLLATE {collation}"
-        case _:
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "bit" | "text" | "blob" | "year"
+            | "enum" | "set" | "json" | "uuid" | "geometry" | "vector"
+        ):  # fmt: skip
             return str(part)
+        case _:
+            assert_never(column.kind)
 
 
 def _check_form(column: Column, part: KeyPart) -> None:

@@ -6,7 +6,11 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
-from ...events import Row, Table
+from ...events import (
+    MOMENTS,
+    Row,
+    Table,
+)
 from ..groups import Group
 from ..statement import ANY, Statement, joined
 from . import text as text
@@ -80,11 +84,7 @@ class Plan:
         binlog doesn't show.
         """
         every = range(len(self._table.columns))
-        rest = [
-            i
-            for i in every
-            if i not in self._table.key or self._table.columns[i].kind in ("timestamp", "datetime")
-        ]
+        rest = [i for i in every if i not in self._table.key or self._table.columns[i].kind in MOMENTS]
         return rest or every
 
     @cached_property

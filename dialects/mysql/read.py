@@ -10,7 +10,15 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ...events import Checkpoint, Row, Table, TableName
+from ...events import (
+    FLOATS,
+    OF_MARIADB,
+    TEXTS,
+    Checkpoint,
+    Row,
+    Table,
+    TableName,
+)
 from ..address import Address
 from ..checkpoint import FeedCheckpoint, explained
 from ..database import CHECKPOINT_TABLE, OWN_SCHEMA, difference
@@ -25,10 +33,8 @@ from .server_rows import ServerRows
 from .session import UTC, MySqlSession
 from .tables import Tables
 
-_TEXTS: Final = frozenset({"char", "varchar", "text"})
 _SAME_EVERYWHERE: Final = ("_bin", "_general_ci", "latin1_swedish_ci")
 """Endings of collations that MariaDB and MySQL define in the same way."""
-_VENDORS_OWN: Final = frozenset({"uuid", "inet4", "inet6"})
 
 
 class MySqlReader:
@@ -112,12 +118,12 @@ class MySqlReader:
 
     def sorts_as(self, table: Table, source: Summing | None) -> bool:
         if source is None or source.is_mariadb is None:
-            return all(table.columns[i].kind not in _TEXTS | _VENDORS_OWN for i in table.key)
+            return all(table.columns[i].kind not in TEXTS | OF_MARIADB for i in table.key)
         collations = self._collations(table)
         for column in (table.columns[i] for i in table.key):
-            if column.kind in _VENDORS_OWN and source.is_mariadb != self._reader.is_mariadb:
+            if column.kind in OF_MARIADB and source.is_mariadb != self._reader.is_mariadb:
                 return False
-            if column.kind in _TEXTS:
+            if column.kind in TEXTS:
                 if collations.get(column.name.lower()) != column.collation or column.collation is None:
                     return False
                 if source.is_mariadb != self._reader.is_mariadb and not column.collation.endswith(
@@ -141,7 +147,7 @@ class MySqlReader:
     def stored(self, table: Table, rows: Sequence[Row]) -> list[Row]:
         change: list[tuple[int, Any]] = []
         if not self._reader.is_mariadb:  # MariaDB has no negative zero
-            change += [(i, _zero) for i, one in enumerate(table.columns) if one.kind in ("float", "double")]
+            change += [(i, _zero) for i, one in enumerate(table.columns) if one.kind in FLOATS]
         if self._prints_documents:
             change += [(i, _printed) for i, column in enumerate(table.columns) if column.kind == "json"]
         if not change:

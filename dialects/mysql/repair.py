@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...events import Row, Table
+from ...events import (
+    FLOATS,
+    Row,
+    Table,
+)
 from ..read import Settled
 from .text import compile_set, compile_values, compile_where, name
 
@@ -56,7 +60,7 @@ def _written(table: Table, row: Row) -> tuple[Any, ...]:
     """Return a stored row with numbers only."""
     return tuple(
         [
-            -0.0 if value == "-0.0" and column.kind in ("float", "double") else value
+            -0.0 if value == "-0.0" and column.kind in FLOATS else value
             for column, value in zip(table.columns, row, strict=True)
         ]
     )

@@ -9,7 +9,15 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ...codec.mysql.result_rows import ResultRowsDecoder, select_expression
-from ...events import Column, Row, Table, not_a_member
+from ...events import (
+    AS_BYTES,
+    AS_STR,
+    WITH_MEMBERS,
+    Column,
+    Row,
+    Table,
+    not_a_member,
+)
 from ...events.per_table import PerTable
 from ..read import Checksum, Key, Range
 from .client import Session, is_mariadb, query, translated
@@ -30,14 +38,10 @@ _DOCUMENTS: Final = frozenset({"json", "geometry", "vector"})
 hash takes their place."""
 _SHORT: Final = 2
 """Length of TEXT and BLOB: values have up to 64 KiB."""
-_TEXTS: Final = frozenset({"char", "varchar", "text", "enum", "set", "json", "uuid", "inet4", "inet6"})
-_BYTES: Final = frozenset({"binary", "varbinary", "blob", "geometry", "vector"})
 _SEPARATOR: Final = "CAST(x'FF' AS BINARY)"
 """Separates values: a byte that is in no text. The cast makes the whole text binary."""
 _MASK_BITS: Final = 60
 """Number of columns in a number whose bits say which are NULL."""
-_NUMBERED: Final = frozenset({"enum", "set"})
-"""Kinds that an index sorts by number, but that are compared as text."""
 
 
 class ServerRows:
@@ -139,11 +143,11 @@ def _text(table: Table) -> str:
 def _parts(column: Column) -> list[str]:
     """Return the expressions for a column. Bytes have their length first: they may contain the separator."""
     value = _exact(column)
-    if column.kind in _TEXTS:
+    if column.kind in AS_STR:
         value = f"CONVERT({value} USING utf8mb4)"
     if column.kind in _DOCUMENTS or (column.kind in ("text", "blob") and column.length > _SHORT):
         return [f"SHA2({value},256)"]
-    return [f"LENGTH({value})", value] if column.kind in _BYTES else [value]
+    return [f"LENGTH({value})", value] if column.kind in AS_BYTES else [value]
 
 
 def _exact(column: Column) -> str:
@@ -185,7 +189,7 @@ def _beyond(table: Table, key: Key, sign: str, last: str) -> str:
 
 def _ordered(column: Column, value: Any) -> tuple[str, str]:
     """Return an expression that sorts as the column does, and the value's literal."""
-    if column.kind in _NUMBERED:
+    if column.kind in WITH_MEMBERS:  # an index sorts them by number, but they are compared as text
         return f"{name(column.name)}+0", str(_number(column, value))
     (literal,) = compile_key(Table("", "", (column,), (0,)))([(value,)])
     return name(column.name), literal

@@ -7,10 +7,18 @@ rows are generated for each table: one f-string per row, without dispatch on typ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from ...codec.row_code import compile_rows
-from ...events import Column, Row, Table, not_a_member
+from ...events import (
+    AS_BYTES,
+    AS_INT,
+    FLOATS,
+    Column,
+    Row,
+    Table,
+    not_a_member,
+)
 from .float_text import rounded_text
 from .large import LARGE, Value
 
@@ -18,9 +26,7 @@ Render: TypeAlias = Callable[[Iterable[Row]], list[str]]
 Large: TypeAlias = Callable[[Value], str]
 
 _TEXTS = {"char", "varchar", "text", "enum", "set", "json"}
-_BINARIES = {"binary", "varbinary", "blob", "geometry", "vector"}
-_NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
-_CONVERTED = {"bit": "CAST({} AS UNSIGNED)", **dict.fromkeys(_BINARIES, "UNHEX({})")}
+_CONVERTED = {"bit": "CAST({} AS UNSIGNED)", **dict.fromkeys(AS_BYTES, "UNHEX({})")}
 """Expressions of values that aren't stored as a line has them."""
 _LENGTHS = ("", "tiny", "", "medium", "long")
 _MAX_KEY_BYTES = 3072
@@ -110,7 +116,7 @@ def is_wide(column: Column) -> bool:
 
 def _stored(column: Column, var: str, large: Large | None = None) -> str:
     """Return a Python expression for the text of a value to store, which may be large; it isn't None."""
-    if column.kind in ("float", "double") and column.length:
+    if column.kind in FLOATS and column.length:
         return f"Q+rounded_text({var},{column.length},{column.scale},{column.kind == 'float'})+Q"
     plain = _value(column, var)
     return f"({plain} if len({var})<{LARGE} else large({var}))" if large and is_wide(column) else plain
@@ -135,7 +141,7 @@ def _nullable(column: Column, var: str, expression: str) -> str:
 def _value(column: Column, var: str) -> str:
     """Return a Python expression for the text of a value; `var` isn't None."""
     kind = column.kind
-    if kind in _NUMBERS:
+    if kind in AS_INT:
         return var
     if kind == "enum" and "" in column.members:
         # A server would take the digits of not_a_member as an index.
@@ -143,11 +149,11 @@ def _value(column: Column, var: str) -> str:
         var = f"({invalid!r} if {var}=={not_a_member(column.members)!r} else {var})"
     if kind in _TEXTS:
         return f"Q+{var}.replace(Q,QQ)+Q"
-    if kind in _BINARIES:
+    if kind in AS_BYTES:
         return f"'x'+Q+{var}.hex()+Q"
     if kind == "decimal":  # quoted: str() may have an exponent, which would make a literal a double
         return f"Q+str({var})+Q"
-    if kind in ("float", "double"):
+    if kind in FLOATS:
         return f"Q+repr({var})+Q"
     if kind == "time":
         return f"Q+time_text({var})+Q"
@@ -160,7 +166,7 @@ def _value(column: Column, var: str) -> str:
 
 def _field(column: Column, var: str) -> str:
     """Return a Python expression for the text of a value in a line; `var` isn't None."""
-    if column.kind in _BINARIES:
+    if column.kind in AS_BYTES:
         return f"{var}.hex()"
     if column.kind == "year":  # 0 would be the year 2000
         return f"f'{{{var}:04}}'"
@@ -290,6 +296,8 @@ def type_text(column: Column) -> str:
             return f"{kind}({','.join(escaped(member) for member in column.members)})"
         case "date" | "year" | "json" | "uuid" | "inet4" | "inet6":
             return kind
+        case _:
+            assert_never(kind)
 
 
 def escaped(text: str) -> str:

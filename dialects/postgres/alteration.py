@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...codec.mysql.column_defaults import NotComputable, default_for_existing_rows, needs_clock
 from ...errors import NotReproducible, SinkError
-from ...events import Action, AddColumn, ChangeColumn, ChangeKey, Column, Ddl, DropColumn
+from ...events import WITH_DATE, Action, AddColumn, ChangeColumn, ChangeKey, Column, Ddl, DropColumn
 from ..conversion import keeps_text, keeps_values
 from ..database import cant_compute
 from ..renames import Rename, in_order
@@ -15,7 +15,6 @@ from .refusals import reason_of_refusal
 from .session import PostgresSession
 from .tables import Found, Tables
 from .text import literal, name
-from .types import DATES
 
 
 class Alteration:
@@ -90,7 +89,7 @@ class Alteration:
                 f"column {change.name}: it is {found.type} in the target, and was {described(before)} in the "
                 "source",
             )
-        is_text = self._tables.dates_as_text and before.kind in DATES
+        is_text = self._tables.dates_as_text and before.kind in WITH_DATE
         if not (keeps_text if is_text else keeps_values)(before, after):
             raise NotReproducible(
                 full_name,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Final
 
-from ...events import Checkpoint, Row, Table, TableName
+from ...events import WITH_DATE, Checkpoint, Row, Table, TableName
 from ...events.per_table import PerTable
 from ..address import Address
 from ..checkpoint import FeedCheckpoint, explained
@@ -19,10 +19,10 @@ from .home import Home
 from .session import PostgresSession
 from .tables import Tables
 from .text import name
-from .types import DATES, INTEGERS
+from .types import INTEGERS
 from .values import Form, form_of, literal
 
-_SORTED: Final = INTEGERS | DATES | {"decimal", "float", "double", "bit", "time", "binary", "varbinary"}
+_SORTED: Final = INTEGERS | WITH_DATE | {"decimal", "float", "double", "bit", "time", "binary", "varbinary"}
 """Kinds whose values sort as in the source."""
 _KEYS: Final = 200
 _PAGE_ROWS: Final = 5_000
@@ -103,7 +103,7 @@ class PostgresReader:
         return [column.name for column in table.columns if column.name in have]
 
     def sorts_as(self, table: Table, source: Summing | None) -> bool:  # noqa: ARG002
-        kinds = _SORTED - DATES if self._tables.dates_as_text else _SORTED
+        kinds = _SORTED - WITH_DATE if self._tables.dates_as_text else _SORTED
         return all(table.columns[i].kind in kinds for i in table.key)
 
     # --- rows

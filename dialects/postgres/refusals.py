@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...events import Column, RowChange
-from .types import DATES, TEXTS
+from ...events import WITH_DATE, Column, RowChange
+from .types import TEXTS
 
 
 def refused_column(change: RowChange, *, dates_as_text: bool) -> str:
@@ -19,7 +19,7 @@ def refused_column(change: RowChange, *, dates_as_text: bool) -> str:
 def reason_of_refusal(column: Column, value: Any, *, dates_as_text: bool) -> str:
     if not isinstance(value, str):
         return ""
-    if column.kind in DATES and not dates_as_text:
+    if column.kind in WITH_DATE and not dates_as_text:
         return (
             f"PostgreSQL has no {column.kind} {value!r}: name an empty target, with dates = 'text' in the "
             "sink's section"

@@ -8,12 +8,12 @@ each table, without dispatch on types.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 from ...codec.row_code import compile_rows
 from ...errors import SinkError
-from ...events import Column, Row
-from .types import BINARIES, INTEGERS, TEXTS
+from ...events import AS_BYTES, Column, Row
+from .types import INTEGERS, TEXTS
 
 Render: TypeAlias = Callable[[Iterable[Row]], list[str]]
 
@@ -121,7 +121,7 @@ def _text(column: Column, var: str) -> str:
         return f"str({var})"
     if kind in TEXTS:
         return f"Q+{var}.replace(Q,QQ)+Q"
-    if kind in BINARIES:
+    if kind in AS_BYTES:
         return f"Q+X+{var}.hex()+Q"
     match kind:
         case "decimal":
@@ -136,7 +136,14 @@ def _text(column: Column, var: str) -> str:
             return f"Q+str({var})+Q"
         case "datetime" | "timestamp":  # in UTC, as the session is
             return f"Q+datetime_text({var},{column.scale})+Q"
-    return f"Q+str({var})+Q"
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "char" | "varchar" | "text"
+            | "binary" | "varbinary" | "blob" | "date" | "year" | "enum" | "set" | "json" | "uuid"
+            | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            return f"Q+str({var})+Q"
+        case _:
+            assert_never(kind)
 
 
 def hash_of(columns: tuple[Column, ...], values: Iterable[str]) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, assert_never
 
-from ...events import Column, Kind
+from ...events import AS_BYTES, WITH_DATE, Column, Kind
 
-DATES: Final = {"date", "datetime", "timestamp"}
 """Kinds with values that PostgreSQL lacks, such as 0000-00-00."""
 TEXTS: Final = {"char", "varchar", "text", "enum", "set", "json"}
-BINARIES: Final = {"binary", "varbinary", "blob", "geometry", "vector"}
 INTEGERS: Final = {"tinyint", "smallint", "mediumint", "int", "bigint", "year"}
 
 _SIGNED: Final[dict[Kind, str]] = {
@@ -35,9 +33,9 @@ def declared_type(column: Column, *, dates_as_text: bool = False) -> str:
     kind = column.kind
     if kind in INTEGERS:
         return (_UNSIGNED if column.unsigned else _SIGNED)[kind]
-    if kind in BINARIES:
+    if kind in AS_BYTES:
         return "bytea"
-    if kind in DATES and dates_as_text:
+    if kind in WITH_DATE and dates_as_text:
         return "text"
     match kind:
         case "decimal":
@@ -62,4 +60,10 @@ def declared_type(column: Column, *, dates_as_text: bool = False) -> str:
             return kind
         case "inet4" | "inet6":
             return "inet"
-    return "text"
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "char" | "varchar" | "text"
+            | "binary" | "varbinary" | "blob" | "year" | "enum" | "set" | "geometry" | "vector"
+        ):  # fmt: skip
+            return "text"
+        case _:
+            assert_never(kind)

@@ -11,12 +11,12 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from ipaddress import ip_address
 from math import copysign
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from ...codec.text import datetime_text, time_text
-from ...events import Column
+from ...events import AS_BYTES, WITH_DATE, Column
 from .text import name, quoted
-from .types import BINARIES, DATES, INTEGERS
+from .types import INTEGERS
 
 Convert: TypeAlias = Callable[[Any], Any]
 """Convert a value that isn't NULL."""
@@ -40,9 +40,9 @@ def form_of(column: Column, type_: str) -> Form:
     own, kind = name(column.name), column.kind
     if kind in INTEGERS:
         return Form(own, int, int, int)
-    if kind in BINARIES:
+    if kind in AS_BYTES:
         return Form(own, bytes, bytes, bytes)
-    if type_ == "text" and kind in DATES:
+    if type_ == "text" and kind in WITH_DATE:
         return Form(
             own, str, lambda value: datetime_text(value, column.scale) if kind != "date" else str(value), str
         )
@@ -65,7 +65,14 @@ def form_of(column: Column, type_: str) -> Form:
             return Form(f"{own}::text", str, lambda value: _trimmed(time_text(value)), _duration)
         case "inet4" | "inet6":
             return Form(f"host({own})", _address, _address, str)
-    return Form(f"{own}::text", str, str, str)
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "char" | "varchar" | "text"
+            | "binary" | "varbinary" | "blob" | "year" | "enum" | "set" | "json" | "uuid" | "geometry"
+            | "vector"
+        ):  # fmt: skip
+            return Form(f"{own}::text", str, str, str)
+        case _:
+            assert_never(kind)
 
 
 def literal(column: Column, value: Any) -> str:

@@ -6,18 +6,21 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from ...codec.row_code import compile_rows
-from ...events import Column, Row
+from ...events import (
+    AS_BYTES,
+    AS_INT,
+    FLOATS,
+    Column,
+    Row,
+)
 
 Encode: TypeAlias = Callable[[Iterable[Row]], list[Row]]
 
 _BEYOND = 1 << 63
 """Smallest positive integer beyond SQLite's INTEGER."""
-
-_INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"}
-_BLOBS = {"binary", "varbinary", "blob", "geometry", "vector"}
 
 
 def declared_type(column: Column) -> str:
@@ -25,11 +28,11 @@ def declared_type(column: Column) -> str:
 
     With any type, SQLite would convert larger ones to a double.
     """
-    if column.kind in _INTEGERS:
+    if column.kind in AS_INT:
         return "" if _is_wide(column) else "INTEGER"
-    if column.kind in ("float", "double"):
+    if column.kind in FLOATS:
         return "REAL"
-    return "BLOB" if column.kind in _BLOBS else "TEXT"
+    return "BLOB" if column.kind in AS_BYTES else "TEXT"
 
 
 def _is_wide(column: Column) -> bool:
@@ -55,7 +58,14 @@ def _encode(column: Column, var: str) -> str:
             return f"None if {var} is None else datetime_text({var}, {column.scale})"
         case "time":
             return f"None if {var} is None else time_text({var}, {column.scale})"
-    return var
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double" | "bit" | "char"
+            | "varchar" | "text" | "binary" | "varbinary" | "blob" | "year" | "enum" | "set" | "json"
+            | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            return var
+        case _:
+            assert_never(column.kind)
 
 
 def from_sqlite(column: Column, value: Any) -> Any:
@@ -75,7 +85,14 @@ def from_sqlite(column: Column, value: Any) -> Any:
             return datetime.fromisoformat(value).replace(tzinfo=UTC)
         case "time":
             return _time(value)
-    return value
+        case (
+            "float" | "double" | "char" | "varchar" | "text" | "binary" | "varbinary" | "blob" | "date"
+            | "datetime" | "timestamp" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6" | "geometry"
+            | "vector"
+        ):  # fmt: skip
+            return value
+        case _:
+            assert_never(column.kind)
 
 
 def _is_real(text: str) -> bool:

@@ -28,9 +28,9 @@ from ...codec.mysql.definition import Definition
 from ...codec.mysql.entry import Query
 from ...codec.mysql.known_table import KnownTable
 from ...codec.mysql.tokens import NO_AUTO_VALUE_ON_ZERO, NotUnderstood
-from ...events import Action, AddColumn, ChangeColumn, ChangeKey, Column, DropColumn, Table
+from ...events import WITH_CHARSET, Action, AddColumn, ChangeColumn, ChangeKey, Column, DropColumn, Table
 from .computed import check_computed
-from .convert import TEXT_KINDS, converted
+from .convert import converted
 from .defaults import check_added, check_explicit, check_text, is_moment, same_definition
 
 _PREFIX_KINDS: Final = frozenset(
@@ -233,7 +233,7 @@ class _Alteration:
         to = self._convert_to
         if to is not None and column.kind == "json":
             column = converted(column, to)
-        if to is not None and column.kind in TEXT_KINDS and column.charset != to.name:
+        if to is not None and column.kind in WITH_CHARSET and column.charset != to.name:
             raise NotUnderstood("CONVERT TO with a column of another CHARACTER SET")
         return column
 

@@ -10,9 +10,8 @@ from ...codec.mysql.charset import max_bytes
 from ...codec.mysql.collation import Charset
 from ...codec.mysql.column_type import bytes_of_length
 from ...codec.mysql.tokens import NotUnderstood
-from ...events import Column
+from ...events import WITH_CHARSET, Column
 
-TEXT_KINDS: Final = frozenset({"char", "varchar", "text", "enum", "set"})
 _MAX_BYTES: Final = {1: 0xFF, 2: 0xFFFF, 3: 0xFFFFFF, 4: 0xFFFFFFFF}
 """Maximum bytes of a TEXT by the bytes of its length."""
 
@@ -24,7 +23,7 @@ def converted(column: Column, charset: Charset) -> Column:
         if charset.name != "utf8mb4":
             raise NotUnderstood(f"CONVERT TO CHARACTER SET {charset.name} with a column of JSON")
         return replace(column, collation=charset.collation)
-    if column.kind not in TEXT_KINDS or column.charset is None:
+    if column.kind not in WITH_CHARSET or column.charset is None:
         return column
     length = column.length
     if column.kind == "text":

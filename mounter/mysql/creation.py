@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, assert_never
 
 from msgspec.structs import replace
 
@@ -12,14 +12,18 @@ from ...codec.mysql.create import TableDefinition
 from ...codec.mysql.entry import Query
 from ...codec.mysql.known_table import KnownTable
 from ...codec.mysql.tokens import NotUnderstood
-from ...events import Column, Table, TableName
+from ...events import (
+    WITH_CHARSET,
+    Column,
+    Table,
+    TableName,
+)
 from .alteration import Defaults
 from .catalog import Catalog
 from .defaults import check_text
 
 _KEY_BYTES: Final = 767
 """Size up to which every engine and row format has a plain key."""
-_TEXT_KINDS = frozenset({"char", "varchar", "text", "enum", "set"})
 
 
 def created(name: TableName, definition: TableDefinition, query: Query, defaults: Defaults) -> KnownTable:
@@ -31,7 +35,7 @@ def created(name: TableName, definition: TableDefinition, query: Query, defaults
     timestamps = 0
     for one in definition.columns:
         column = one.column(charset, defaults.collations)
-        if column.kind in _TEXT_KINDS and column.charset is None:
+        if column.kind in WITH_CHARSET and column.charset is None:
             raise NotUnderstood(f"the default character set of database {name[0]} isn't known")
         check_text(column, query)
         if one.implicit_timestamp:
@@ -87,7 +91,14 @@ def _key_bytes(column: Column) -> int:
             return column.length
         case "text" | "blob" | "json" | "geometry" | "vector":
             return _KEY_BYTES + 1
-    return 32
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "float" | "double"
+            | "bit" | "date" | "time" | "datetime" | "timestamp" | "year" | "enum" | "set" | "uuid"
+            | "inet4" | "inet6"
+        ):  # fmt: skip
+            return 32
+        case _:
+            assert_never(column.kind)
 
 
 def _with_implicit_default(column: Column, *, is_first: bool) -> Column:

@@ -18,7 +18,10 @@ from ...codec.mysql.tokens import (
     NotUnderstood,
     Tokens,
 )
-from ...events import Column
+from ...events import (
+    BYTE_STRINGS,
+    Column,
+)
 
 _TODAY: Final = frozenset({"CURRENT_DATE", "CURDATE"})
 _NOW: Final = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"}) | _TODAY
@@ -36,7 +39,7 @@ def check_text(column: Column, query: Query) -> None:
     if any("\ufffd" in text for text in texts):
         raise NotUnderstood("a character that the session's character set doesn't have")
     text = column.default or ""
-    is_binary = column.kind in ("binary", "varbinary", "blob")
+    is_binary = column.kind in BYTE_STRINGS
     if is_binary and not text.isascii():
         raise NotUnderstood(f"DEFAULT {text} of a {column.kind}")
     converted = [one for one in texts[1:] if not one.isascii() or (is_binary and one.startswith("'"))]

@@ -26,7 +26,11 @@ from ...codec.mysql.tokens import qualified as quoted
 from ...codec.mysql.versioned import HIDDEN, period_of
 from ...dialects.mysql.client import Session, is_mariadb, query, show_create_table
 from ...errors import SourceError
-from ...events import Details, Table
+from ...events import (
+    BYTE_STRINGS,
+    Details,
+    Table,
+)
 
 Follows: TypeAlias = Callable[[str, str], bool]
 """True if a table, by schema and name, is followed."""
@@ -232,7 +236,7 @@ def _with_binary_defaults(table: Table, statement: str, *, is_mariadb: bool) -> 
     cut = [
         column.name
         for column in table.columns
-        if column.kind in ("binary", "varbinary", "blob") and inexact.match(column.default or "")
+        if column.kind in BYTE_STRINGS and inexact.match(column.default or "")
     ]
     if not cut:
         return table

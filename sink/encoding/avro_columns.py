@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, assert_never
 
 from ...events import Column, Kind, Table
 from .avro_values import (
@@ -89,6 +89,14 @@ def _type(column: Column, options: AvroOptions) -> dict[str, Any]:
             parameters = {"length": str(column.length), **parameters}
         case "enum" | "set":
             parameters = {"allowed": ",".join(column.members), **parameters}
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double" | "char"
+            | "varchar" | "text" | "binary" | "varbinary" | "blob" | "date" | "time" | "datetime"
+            | "timestamp" | "year" | "json" | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(column.kind)
     return {"type": kind, "connect.parameters": parameters}
 
 
@@ -113,7 +121,14 @@ def _default(column: Column, options: AvroOptions, kind: str) -> Any:
             return _NOTHING if options.refuse_inexact else found - 2 * _TOO_LARGE
         case "date" | "datetime" | "timestamp":
             return spelled(column)
-    return found
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "float" | "double" | "char"
+            | "varchar" | "text" | "time" | "year" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6"
+            | "geometry" | "vector"
+        ):  # fmt: skip
+            return found
+        case _:
+            assert_never(column.kind)
 
 
 def _writer(encoding: str, table: Table, column: Column, options: AvroOptions) -> AvroWriter:
@@ -141,6 +156,13 @@ def _writer(encoding: str, table: Table, column: Column, options: AvroOptions) -
             return lambda values: texts([value if value in members else invalid() for value in values])
         case "set":
             return texts
+        case (
+            "decimal" | "char" | "varchar" | "text" | "date" | "time" | "datetime" | "timestamp" | "json"
+            | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(column.kind)
     lines = value_lines(encoding, table, column, options.zone)
     return texts if lines is None else written(lines)
 

@@ -6,10 +6,15 @@ from collections.abc import Iterable
 from datetime import tzinfo
 from itertools import repeat
 from operator import add, ne
-from typing import Final
+from typing import Final, assert_never
 
 from ...codec.proto import canal
-from ...events import Column, Row, Table
+from ...events import (
+    FLOATS,
+    Column,
+    Row,
+    Table,
+)
 from .canal_types import WIDER, sql_type
 from .columns import Parts, Texts, Values, Writer, columns_of, joined
 from .definition import Definition, full_type
@@ -95,7 +100,7 @@ class _Column:
         ]
 
     def differ(self, before: Values, after: Values) -> Iterable[bool]:
-        if self._definition.table.columns[self._place].kind in ("float", "double"):
+        if self._definition.table.columns[self._place].kind in FLOATS:
             return map(ne, map(str, before), map(str, after))  # -0.0 equals 0.0, but isn't the same value
         return map(ne, before, after)
 
@@ -128,6 +133,14 @@ def texts_of(encoding: str, table: Table, column: Column, zone: tzinfo) -> Write
             return split(doubles_within(1e-3, 1e7, b".0", lambda value: java_number(repr(value))))
         case "binary" | "varbinary" | "blob":
             return lambda values: [(value or b"").decode("latin-1").encode() for value in values]
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "bit" | "char"
+            | "varchar" | "text" | "date" | "time" | "datetime" | "timestamp" | "year" | "enum" | "set"
+            | "json" | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(column.kind)
     lines = value_lines(encoding, table, column, zone)
     return (lambda values: [(value or "").encode() for value in values]) if lines is None else split(lines)
 

@@ -11,7 +11,16 @@ from itertools import repeat
 from operator import ne
 from typing import Any, Final
 
-from ...events import Column, Ddl, Op, RowChange, Table, Ts, physical_ms
+from ...events import (
+    BYTE_STRINGS,
+    Column,
+    Ddl,
+    Op,
+    RowChange,
+    Table,
+    Ts,
+    physical_ms,
+)
 from ...events.per_table import PerTable
 from .canal_types import WIDER, sql_type
 from .claims import Claim, ClaimStore
@@ -221,7 +230,7 @@ class _TypesOfRow(dict[tuple[bool, ...], bytes]):
 
 def _writer(table: Table, column: Column, zone: tzinfo) -> Writer:
     """Return a writer of JSON strings."""
-    if column.kind in ("binary", "varbinary", "blob"):
+    if column.kind in BYTE_STRINGS:
         return lambda values: html_json_lines(
             [None if value is None else value.decode("latin-1") for value in values]
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from ...events import ChangeDetails, Column, CreateTable, Ddl, Op, RowChange, Table, Ts
 from ...events.per_table import PerTable
@@ -178,7 +178,14 @@ def _numbers(column: Column) -> Lines | None:
             return each(lambda value: go_number(single_text(value)))
         case "double":
             return doubles_within(1e-4, 1e6, b"", lambda value: go_number(repr(value)))
-    return None
+        case (
+            "decimal" | "char" | "varchar" | "text" | "binary" | "varbinary" | "blob" | "date" | "time"
+            | "datetime" | "timestamp" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6" | "geometry"
+            | "vector"
+        ):  # fmt: skip
+            return None
+        case _:
+            assert_never(column.kind)
 
 
 def _text(column: Column, options: CsvOptions) -> Callable[[Any], str] | None:
@@ -190,4 +197,10 @@ def _text(column: Column, options: CsvOptions) -> Callable[[Any], str] | None:
             return lambda value: value if value in column.members else ""
         case "char" | "varchar" | "text" | "json" | "set" | "uuid" | "inet4" | "inet6":
             return str
-    return None
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "float" | "double"
+            | "bit" | "date" | "time" | "datetime" | "timestamp" | "year" | "geometry" | "vector"
+        ):  # fmt: skip
+            return None
+        case _:
+            assert_never(column.kind)

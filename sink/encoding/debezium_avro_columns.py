@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
-from ...events import Column, Table
+from ...events import (
+    BYTE_STRINGS,
+    Column,
+    Table,
+)
 from .avro_columns import unsigned
 from .avro_values import AvroWriter, binaries, bits, doubles, longs, nullable, singles, texts, unscaled
 from .columns import Parts, Values
@@ -20,7 +24,6 @@ _AVRO: Final = {
     "bytes": "bytes", "boolean": "boolean",
 }  # fmt: skip
 """Avro's types, by Kafka Connect's."""
-_BINARY: Final = ("binary", "varbinary", "blob")
 
 
 def avro_field(
@@ -42,7 +45,7 @@ def avro_field(
 
 
 def _type(table: Table, column: Column, options: DebeziumAvroOptions) -> Any:
-    if column.kind in _BINARY:
+    if column.kind in BYTE_STRINGS:
         return "bytes"
     if column.kind == "decimal" and options.avro_decimal_handling_mode == "precise":
         return {
@@ -96,6 +99,14 @@ def field_writer(encoding: str, table: Table, column: Column, options: DebeziumA
             return with_null(unscaled(column.scale))
         case "bigint" if column.unsigned and options.avro_bigint_unsigned_handling_mode == "long":
             return with_null(unsigned(encoding, table, column, wrap=False))
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "char" | "varchar"
+            | "text" | "date" | "time" | "datetime" | "timestamp" | "year" | "enum" | "set" | "json"
+            | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(column.kind)
     convert = conversion(table, column, _as_json(options))
     write = with_null(texts if connect_type(table, column, _as_json(options))[0] == "string" else longs)
     return write if convert is None else _converted(encoding, convert, write)

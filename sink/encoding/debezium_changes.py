@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from ...codec.tidb.action import Action as JobType
 from ...events import (
@@ -145,7 +145,10 @@ def _length(column: Column, *, is_told: bool) -> int | None:
             return column.length
         case "bit" | "char" | "varchar" | "binary" | "varbinary" | "vector":
             return None if column.length == _USUAL_LENGTHS.get(column.kind, 0) else column.length
-    return None
+        case "float" | "double" | "text" | "blob" | "date" | "json" | "uuid" | "inet4" | "inet6" | "geometry":
+            return None
+        case _:
+            assert_never(column.kind)
 
 
 def _width(column: Column) -> int | None:

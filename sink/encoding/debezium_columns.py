@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, assert_never
 
 from ...events import Column, Table
 from .columns import Texts, Values, Writer
@@ -69,6 +69,13 @@ def _writer(table: Table, column: Column, options: DebeziumOptions) -> Writer:
             return _shortest(column.scale)
         case "binary" | "varbinary" | "blob":
             return json_lines  # as base64
+        case (
+            "bigint" | "decimal" | "bit" | "char" | "varchar" | "text" | "date" | "time" | "datetime"
+            | "timestamp" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(column.kind)
     convert = conversion(table, column, options)
     if convert is None:
         return json_lines

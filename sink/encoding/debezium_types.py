@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import repeat
 from operator import floordiv, sub
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import msgspec
 
@@ -75,6 +75,10 @@ def connect_type(table: Table, column: Column, options: DebeziumOptions) -> tupl
             return "string", "io.debezium.data.TiDBVectorFloat32", {}
         case "geometry":
             refuse(NAME, table, column.name, "it has no form for a geometry")
+        case "char" | "varchar" | "text" | "binary" | "varbinary" | "blob" | "uuid" | "inet4" | "inet6":
+            pass
+        case _:
+            assert_never(column.kind)
     return "string", "", {}
 
 
@@ -143,7 +147,13 @@ def _conversion(table: Table, column: Column, options: DebeziumOptions) -> Calla
             return vector_text
         case "enum":
             return lambda value: value if value in column.members else _invalid_member(column, inexact)
-    return None
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "char" | "varchar" | "text" | "year"
+            | "set" | "json" | "uuid" | "inet4" | "inet6" | "geometry"
+        ):  # fmt: skip
+            return None
+        case _:
+            assert_never(column.kind)
 
 
 def _invalid_member(column: Column, inexact: Callable[[str], None]) -> str:

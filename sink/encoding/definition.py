@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, assert_never
 
 from msgspec import Struct
 
-from ...events import DISPLAY_WIDTHS, Column, Details, Table
+from ...events import (
+    DISPLAY_WIDTHS,
+    FLOATS,
+    Column,
+    Details,
+    Table,
+)
 
 _PREFIXES: Final = ("tiny", "", "medium", "long")
 """Prefixes of the names of text and blob, by the bytes of their length, from 1."""
@@ -72,7 +78,7 @@ def display_width(column: Column) -> int:
 
 def has_digits(column: Column) -> bool:
     """Return True for FLOAT(M,D) and DOUBLE(M,D)."""
-    return column.kind in ("float", "double") and column.length > 0
+    return column.kind in FLOATS and column.length > 0
 
 
 def _attributes(column: Column) -> str:
@@ -97,7 +103,10 @@ def _arguments(column: Column) -> str:
             return "(4)"
         case "vector":
             return f"({column.length})" if column.length else ""
-    return ""
+        case "float" | "double" | "text" | "blob" | "date" | "json" | "uuid" | "inet4" | "inet6" | "geometry":
+            return ""
+        case _:
+            assert_never(column.kind)
 
 
 def _quoted(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, assert_never
 from uuid import UUID
 
 import msgspec
@@ -204,6 +204,14 @@ def _writer(table: Table, column: Column, zone: tzinfo) -> Writer:
             return _encoded(_members)
         case "vector":
             refuse(NAME, table, column.name, "it has no form for a vector")
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "bit" | "char" | "varchar" | "text"
+            | "binary" | "varbinary" | "blob" | "date" | "time" | "datetime" | "timestamp" | "year"
+            | "uuid" | "inet4" | "inet6" | "geometry"
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(column.kind)
     lines = value_lines(NAME, table, column, zone)
     if lines is None:
         return json_lines  # of bytes as base64
@@ -244,4 +252,12 @@ def _column(column: Column) -> dict[str, Any]:
             found["enum-values"] = list(column.members)
         case "char" | "varchar" | "text":
             found["charset"] = column.charset
+        case (
+            "decimal" | "float" | "double" | "bit" | "binary" | "varbinary" | "blob" | "date" | "time"
+            | "datetime" | "timestamp" | "year" | "json" | "uuid" | "inet4" | "inet6" | "geometry"
+            | "vector"
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(column.kind)
     return found

@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from operator import ne
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
-from ...events import Ddl, Op, RowChange, Table, Ts
+from ...events import (
+    WITH_MEMBERS,
+    Ddl,
+    Op,
+    RowChange,
+    Table,
+    Ts,
+)
 from ...events.per_table import PerTable
 from .claims import Claim, ClaimStore
 from .columns import Fields, Texts, Writer, columns_of, joined
@@ -181,10 +188,18 @@ def _writer(table: Table, place: int, zone: tzinfo) -> Writer:
             return _encoded(str.encode)
         case "binary" | "varbinary":
             return _encoded(quoted_bytes)
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "bit" | "char"
+            | "varchar" | "blob" | "date" | "time" | "datetime" | "timestamp" | "year" | "enum" | "set"
+            | "json" | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(column.kind)
     lines = value_lines(NAME, table, column, zone)
     if lines is None:
         return json_lines  # of bytes as base64
-    is_number = column.kind in ("enum", "set") or (lines is plain and column.kind != "date")
+    is_number = column.kind in WITH_MEMBERS or (lines is plain and column.kind != "date")
     return split(lines) if is_number else wrapped(lines, b'"', b'"')
 
 

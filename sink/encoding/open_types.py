@@ -6,7 +6,7 @@ from enum import IntFlag
 from typing import Final
 
 from ...codec.tidb.column_type import Type
-from ...events import Column, Kind
+from ...events import WITH_CHARSET, Column, Kind
 from .definition import Definition
 
 _TYPES: Final[dict[Kind, int]] = {
@@ -19,8 +19,6 @@ _TYPES: Final[dict[Kind, int]] = {
 }  # fmt: skip
 _LOBS: Final = (Type.TINY_BLOB, Type.BLOB, Type.MEDIUM_BLOB, Type.LONG_BLOB)
 """By the bytes of their length, from 1."""
-
-TEXTUAL: Final = frozenset(("char", "varchar", "text", "enum", "set"))
 
 
 class Flag(IntFlag):
@@ -44,7 +42,7 @@ def type_byte(column: Column) -> int | None:
 def flags(definition: Definition, place: int) -> int:
     column = definition.table.columns[place]
     found = Flag(0)
-    if column.kind not in TEXTUAL:
+    if column.kind not in WITH_CHARSET:
         found |= Flag.BINARY
     if place in definition.handle_key:
         found |= Flag.HANDLE_KEY

@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ...events import Column, Ddl, Op, RowChange, Ts
+from ...events import (
+    BYTE_STRINGS,
+    Column,
+    Ddl,
+    Op,
+    RowChange,
+    Ts,
+)
 from .columns import Fields, Parts, RowParts, Writer
 from .definition import Definition
 from .definitions import Effect
@@ -64,7 +71,7 @@ class _TableForm(SimpleTable):
         return Fields(list(zip(ordered, names, writers, strict=True)), b",")
 
     def _writer(self, column: Column) -> Writer:
-        if column.kind in ("binary", "varbinary", "blob"):
+        if column.kind in BYTE_STRINGS:
             return html_json_lines  # as base64
         lines = value_lines(NAME, self._definition.table, column, self._options.zone)
         if lines is None:

@@ -6,7 +6,7 @@ Source: TiCDC's documentation of its simple protocol, and messages that TiCDC wr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from ...events import Column, Ddl, Op, RowChange, Ts
 from .avro_bytes import avro_bytes, long_bytes, text_bytes
@@ -103,6 +103,13 @@ class _TableForm(SimpleTable):
             case "enum" | "set":
                 numbers = (EnumIndex if column.kind == "enum" else SetMask)(column.members)
                 return b"\2", lambda values: longs([numbers[value] for value in values])
+            case (
+                "decimal" | "bit" | "char" | "varchar" | "text" | "date" | "time" | "datetime"
+                | "timestamp" | "json" | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+            ):  # fmt: skip
+                pass
+            case _:
+                assert_never(column.kind)
         lines = value_lines(NAME, self._definition.table, column, self._options.zone)
         write = texts if lines is None else written(lines)
         if column.kind == "timestamp":

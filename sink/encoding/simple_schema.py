@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
-from ...events import Column
+from ...events import (
+    FLOATS,
+    Column,
+)
 from .definition import Definition, TableIndex, display_width, has_digits, type_name
 from .json_text import base64_text
 from .sql_default import constant, spelled
@@ -34,7 +37,7 @@ def _column(column: Column) -> dict[str, Any]:
         "collate": column.collation or "binary",
         "length": _length(column),
     }
-    if column.scale and column.kind not in ("float", "double"):
+    if column.scale and column.kind not in FLOATS:
         kind["decimal"] = column.scale
     if column.members:
         kind["elements"] = list(column.members)
@@ -59,7 +62,13 @@ def _length(column: Column) -> int:
             return max(map(len, column.members))
         case "set":
             return sum(map(len, column.members)) + len(column.members) - 1
-    return _DIGITS.get(column.kind, column.length)
+        case (
+            "decimal" | "float" | "double" | "bit" | "char" | "varchar" | "binary" | "varbinary" | "date"
+            | "year" | "json" | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            return _DIGITS.get(column.kind, column.length)
+        case _:
+            assert_never(column.kind)
 
 
 def _default(column: Column) -> Any:

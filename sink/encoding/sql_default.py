@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from ...events import Column
 
@@ -44,6 +44,13 @@ def _value(column: Column, text: str) -> Any:
             return float(text if bare is None else bare)
         case "decimal":
             return Decimal(text if bare is None else bare)
+        case (
+            "char" | "varchar" | "text" | "binary" | "varbinary" | "blob" | "date" | "time" | "datetime"
+            | "timestamp" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(column.kind)
     if bare is None:
         return None  # an expression
     match column.kind:
@@ -55,7 +62,13 @@ def _value(column: Column, text: str) -> Any:
             return datetime.fromisoformat(_padded(bare)).replace(tzinfo=UTC)
         case "char" | "varchar" | "text" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6":
             return bare
-    return None
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "float" | "double"
+            | "bit" | "binary" | "varbinary" | "blob" | "time" | "year" | "geometry" | "vector"
+        ):  # fmt: skip
+            return None
+        case _:
+            assert_never(column.kind)
 
 
 def _unquoted(text: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 import msgspec
 
@@ -50,6 +50,13 @@ def value_lines(encoding: str, table: Table, column: Column, zone: tzinfo) -> Li
             return each(vector_text)
         case "geometry":
             refuse(encoding, table, column.name, "it has no form for a geometry")
+        case (
+            "char" | "varchar" | "text" | "binary" | "varbinary" | "blob" | "json" | "uuid" | "inet4"
+            | "inet6"
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(column.kind)
     return None
 
 

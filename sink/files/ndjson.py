@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 import msgspec
 
@@ -96,8 +96,14 @@ def _json_expression(column: Column, var: str) -> str:
             expression = f"datetime_text({var}, {column.scale})"
         case "time":
             expression = f"time_text({var}, {column.scale})"
-        case _:  # the encoder writes bytes as base64
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "float" | "double" | "bit" | "char" | "varchar"
+            | "text" | "binary" | "varbinary" | "blob" | "year" | "enum" | "set" | "json" | "uuid"
+            | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
             return var
+        case _:
+            assert_never(column.kind)
     return f"None if {var} is None else {expression}"
 
 

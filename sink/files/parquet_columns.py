@@ -7,7 +7,7 @@ source prints it: dates and times, which may be "0000-00-00", and decimals of mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import msgspec
 import pyarrow as pa
@@ -18,6 +18,7 @@ from ...codec.images import read_images
 from ...codec.text import datetime_text, time_text
 from ...errors import InvariantViolated, SinkError
 from ...events import (
+    TEMPORAL,
     Action,
     AddColumn,
     ChangeColumn,
@@ -56,7 +57,6 @@ _OPERATIONS: Final[dict[type[Action], str]] = {
     RenameTables: "rename",
 }
 
-_TEMPORAL: Final = {"date", "time", "datetime", "timestamp"}
 
 Numbered = tuple[Ts, Ts, int, bool, Run]
 """Commit ts, start ts, number of a run's first change in its transaction, and True if it is part of a
@@ -99,7 +99,13 @@ def arrow_type(column: Column) -> pa.DataType:
             return pa.int16()
         case "binary" | "varbinary" | "blob" | "geometry" | "vector":
             return pa.large_binary()
-    return pa.large_string()
+        case (
+            "decimal" | "char" | "varchar" | "text" | "date" | "time" | "datetime" | "timestamp" | "enum"
+            | "set" | "json" | "uuid" | "inet4" | "inet6"
+        ):  # fmt: skip
+            return pa.large_string()
+        case _:
+            assert_never(column.kind)
 
 
 def folder(table: Table) -> str:
@@ -147,7 +153,7 @@ class Layout:
         if image.columns is None:
             return pa.nulls(count, self._image_type)
         arrays = [
-            as_text(values, column.scale) if column.kind in _TEMPORAL else values
+            as_text(values, column.scale) if column.kind in TEMPORAL else values
             for values, column in zip(image.columns, self.table.columns, strict=True)
         ]
         return pa.StructArray.from_arrays(arrays, fields=self._fields, mask=image.absent)
@@ -221,4 +227,11 @@ def _text(column: Column) -> Callable[[Any], str] | None:
             return lambda value: time_text(value, scale)
         case "datetime" | "timestamp":
             return lambda value: datetime_text(value, scale)
-    return None
+        case (
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "float" | "double"
+            | "bit" | "char" | "varchar" | "text" | "binary" | "varbinary" | "blob" | "year" | "enum"
+            | "set" | "json" | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            return None
+        case _:
+            assert_never(column.kind)

@@ -6,7 +6,7 @@ Source: TiCDC's documentation of its storage sink, and its published code.
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, assert_never
 from zlib import crc32
 
 from ...events import Column, Table, Ts
@@ -108,4 +108,10 @@ def _precision(column: Column) -> int:
             return 22
         case "year":
             return 4
-    return 0
+        case (
+            "date" | "time" | "datetime" | "timestamp" | "enum" | "set" | "json" | "uuid" | "inet4"
+            | "inet6" | "geometry" | "vector"
+        ):  # fmt: skip
+            return 0
+        case _:
+            assert_never(column.kind)

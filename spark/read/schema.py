@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from pyspark.sql import types as t
 
-from ...events import Column, Table
+from ...events import AS_BYTES, AS_STR, Column, Table
 from .commit_time import with_commit_time
 
 _TABLE: Final = "tidemill.table"
@@ -27,9 +27,8 @@ _SIMPLE: Final[dict[str, t.DataType]] = {
     "datetime": t.TimestampNTZType(),
     "timestamp": t.TimestampType(),
     "time": t.DayTimeIntervalType(t.DayTimeIntervalType.DAY, t.DayTimeIntervalType.SECOND),
-    **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json"), t.StringType()),
-    **dict.fromkeys(("uuid", "inet4", "inet6"), t.StringType()),
-    **dict.fromkeys(("binary", "varbinary", "blob", "geometry", "vector"), t.BinaryType()),
+    **dict.fromkeys(AS_STR, t.StringType()),
+    **dict.fromkeys(AS_BYTES, t.BinaryType()),
 }
 _BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _INTEGERS: Final[list[tuple[int, t.DataType]]] = [

@@ -12,6 +12,7 @@ from ...codec.tidb.datum import Flag, encode_datum
 from ...codec.tidb.field import Field
 from ...codec.tidb.key import encode_int, record_prefix, record_span
 from ...codec.tidb.sort_key import sort_key
+from ...events import INTEGERS
 from .row_filter import KeyRange, RowFilter
 
 RawRange: TypeAlias = tuple[bytes, bytes]
@@ -27,7 +28,6 @@ _MOST: Final = 10_000
 _SIGN: Final = 1 << 63
 _SIGNED: Final = KeyRange(-_SIGN - 1, _SIGN - 1)
 _UNSIGNED: Final = KeyRange(-1, 2 * _SIGN - 1)
-_INTEGERS: Final = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint"))
 _TEXTS: Final = frozenset(("char", "varchar"))
 _AFTER: Final = b"\xff"
 """Sorts after everything that may follow a complete datum or handle in a key."""
@@ -81,7 +81,7 @@ def _integer_handles(is_unsigned: bool, intervals: Iterable[_Interval]) -> list[
 
 def _datums(field: Field, filters: Sequence[RowFilter]) -> list[RawRange] | None:
     """Return the first and last datums in order that are accepted; None for all."""
-    if field.kind in _INTEGERS:
+    if field.kind in INTEGERS:
         flag = field.storage.key_flag
         found = _intervals(field, filters)
         if found is None:

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 )
 
 from ...codec.mysql.tokens import quoted
-from ...events import Column, Table
+from ...events import INTEGERS, TEXTS, WITH_DATE, Column, Table
 
 IMAGE: Final = "after"
 
@@ -35,14 +35,14 @@ _COMPARISONS: Final[dict[type[Filter], str]] = {
 }
 _NULLS: Final[dict[type[Filter], str]] = {IsNull: "IS NULL", IsNotNull: "IS NOT NULL"}
 _ORDERED: Final[dict[str, type]] = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), int),
+    **dict.fromkeys(INTEGERS, int),
     "decimal": Decimal,
 }
-_DATES: Final = frozenset(("date", "datetime", "timestamp"))
+_DATES: Final = WITH_DATE
 """Kinds whose invalid values may be null in Spark, and aren't on the server."""
 _EXACT_DIGITS: Final = 27
 """Digits of a decimal that PySpark surely passes on exactly: it rounds those with more than 28 to 28."""
-_EQUAL: Final = {**_ORDERED, **dict.fromkeys(("char", "varchar", "text"), str)}
+_EQUAL: Final[dict[str, type]] = {**_ORDERED, **dict.fromkeys(TEXTS, str)}
 """Kinds with the type of their values. Texts are compared for equality only: a collation has an order of its
 own, in which equal texts are equal, too."""
 

@@ -16,10 +16,10 @@ import duckdb
 import pytest
 
 from tidemill.dialects.dialect import Dialect
-from tidemill.dialects.postgres.types import DATES, TEXTS
+from tidemill.dialects.postgres.types import TEXTS
 from tidemill.dialects.registry import DIALECTS
 from tidemill.dialects.sqlite.types import from_sqlite
-from tidemill.events import Row
+from tidemill.events import WITH_DATE, Row
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.database_place import DatabasePlace
 from tidemill.testing.postgres_values import from_postgres
@@ -148,7 +148,7 @@ def without_odd_dates(row: Row) -> Row:
     """Return a row of kinds.KEYED with NULL for dates that don't exist."""
     return tuple(
         [
-            None if isinstance(value, str) and column.kind in DATES else value
+            None if isinstance(value, str) and column.kind in WITH_DATE else value
             for column, value in zip(kinds.KEYED.columns, row, strict=True)
         ]
     )
