@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .. import config
 from ..actors import Clock
-from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS, RowOptions
+from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS
 from ..errors import ConfigError
 from ..mounter import Policy, Rule
 from ..mounter.mysql.change import KINDS as DDL_KINDS
 from ..mounter.mysql.policy import ACTIONS as DDL_ACTIONS
-from ..routing import CanalFilter, RowFilter, TableFilter, Transform
+from ..routing import RowFilter, TableFilter, Transform
 from ..sharding import Routes
 from ..sharding.options import RouteRule, ShardingOptions, sharding_options
 from ..sink import SinkFactory
 from ..sink.kind import SinkContext
 from ..sink.omissions import OmissionOptions
-from ..sink.registry import GivenSink, given_sink, open_given
+from ..sink.registry import open_given
 from ..sink.relay.options import RelayOptions
 from ..sorter import SorterOptions
 from ..sources.kind import SourceContext, SourceKind, SourceOptions
@@ -33,40 +32,16 @@ from ..store import disk
 from .checkpoint import CheckpointFile
 from .filters import NO_FILTERS, Filters, filters_of
 from .requests import RequestFile
-from .sink_rows import rows_of, shares_of
+from .sink_options import NAME, SinkOptions, sections_of, sinks_of, strings_of, table_filter
 from .transforms import transforms_of
 
 DEFAULT_NAME = "tidemill"
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 DATA_DIR = Path("tidemill-data")
-_TABLES = ("tables", "regex", "black_regex")
-_SHARED = ("urls", "split_by")
-_OMISSIONS = tuple(config.keys(OmissionOptions))
 KEYS = (
     "name", "data_dir", "until", "on_ddl", "filter", "transform", "source", "sink", "sorter", "sharding",
     "route", "capture", "spark",
 )  # fmt: skip
 """Sections of a feed.toml; `capture` and `spark` are read by the commands that need them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkOptions:
-    """Options of one sink."""
-
-    name: str
-    url: str = field(repr=False)
-    tables: TableFilter | None = None
-    """Patterns of the feed's tables for this sink; None: all."""
-    rows: tuple[RowFilter, ...] = ()
-    """Rows and changes that aren't for this sink."""
-    relay: RelayOptions | None = None
-    """Durable copy of what the sink is about to apply; None: none."""
-    omissions: OmissionOptions = field(default_factory=OmissionOptions)
-    """Transactions and schema changes that the sink isn't to get."""
-    section: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The rest of its section, unparsed."""
-    given: GivenSink
-    """Its kind, with the section as options of that kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +143,7 @@ def feed_options(
     for key, kind in (("name", str), ("until", str), ("sorter", dict)):
         if key in found and not isinstance(found[key], kind):
             raise ConfigError(f"{key}: expected a {'table' if kind is dict else 'string'}")
-    if not _NAME.fullmatch(found.get("name", DEFAULT_NAME)):
+    if not NAME.fullmatch(found.get("name", DEFAULT_NAME)):
         raise ConfigError("name: up to 64 letters, digits, - and _, for it is part of file names")
     rules = tuple(_rules(found.get("on_ddl", [])))
     directory = feed_directory(found)
@@ -176,11 +151,11 @@ def feed_options(
     source_kind, options, tables = _sources(source, source_form, source_given)
     if rules and not source_kind.ddl_policies:
         raise ConfigError(f"on_ddl: a {source_kind.name} source has no such rules; leave the section out")
-    filters = filters_of(_sections("filter", found.get("filter", [])))
+    filters = filters_of(sections_of("filter", found.get("filter", [])))
     if filters.statements and not source_kind.ddl_policies:
         raise ConfigError(f"filter: of a {source_kind.name} source only changes of rows can be dropped")
     sharding, routes = sharding_options(found.get("sharding", {}), found.get("route", []))
-    sinks = tuple(_sinks(found.get("sink", [])))
+    sinks = tuple(sinks_of(found.get("sink", [])))
     if routes:
         _reject_unroutable(source_kind, sinks)
     sorter = {"directory": str(directory / "scratch"), **found.get("sorter", {})}
@@ -196,7 +171,7 @@ def feed_options(
         sorter=config.build(SorterOptions, sorter, "sorter"),
         on_ddl=rules,
         filters=filters,
-        transforms=transforms_of(_sections("transform", found.get("transform", []))),
+        transforms=transforms_of(sections_of("transform", found.get("transform", []))),
         sharding=sharding,
         routes=routes,
         until=found.get("until", ""),
@@ -208,25 +183,20 @@ def _reject_unroutable(source: SourceKind, sinks: Sequence[SinkOptions]) -> None
     if not source.routable:
         raise ConfigError(f"route: tables of a {source.name} source can't be merged: only MySQL's")
     for sink in sinks:
-        if _copies_definitions(sink):
+        if sink.copies_definitions:
             raise ConfigError(
                 f'sink {sink.name}: copy = "definition": indexes of shards may not be those of a merged '
                 'table: use copy = "columns" with [[route]], and create the indexes yourself'
             )
 
 
-def _copies_definitions(sink: SinkOptions) -> bool:
-    options = sink.given.options
-    return isinstance(options, RowOptions) and options.copies_definitions
-
-
 def _rules(sections: Any) -> Iterator[Rule]:
     """Yield the rules of the [[on_ddl]] sections. Raises ConfigError."""
-    for number, section in enumerate(_sections("on_ddl", sections), 1):
+    for number, section in enumerate(sections_of("on_ddl", sections), 1):
         where = f"on_ddl {number}"
         config.reject_unknown(section, ("tables", "kinds", "action"), where)
         kinds = section.get("kinds", list(DDL_KINDS))
-        tables = _filter(where, section.get("tables"))
+        tables = table_filter(where, section.get("tables"))
         if not isinstance(kinds, list) or not set(map(str, kinds)) <= set(DDL_KINDS):
             raise ConfigError(f"{where}: kinds = {kinds!r}: expected a list of: {', '.join(DDL_KINDS)}")
         if (action := section.get("action")) not in DDL_ACTIONS:
@@ -256,112 +226,7 @@ def _source(section: Mapping[str, Any], form: config.Form) -> tuple[SourceKind, 
 
 
 def _patterns(section: Mapping[str, Any]) -> list[str]:
-    return _strings("source.tables", section.get("tables", []))
-
-
-def _strings(where: str, patterns: Any) -> list[str]:
-    if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
-        raise ConfigError(f'{where}: expected a list of patterns, for instance ["shop.*"]')
-    return patterns
-
-
-def _filter(where: str, patterns: Any) -> TableFilter:
-    """Return the tables of the section `where`. Raises ConfigError that names it."""
-    where = f"{where}: tables"
-    return TableFilter(_strings(where, patterns), where)
-
-
-def _sections(name: str, sections: Any) -> list[dict[str, Any]]:
-    """Return sections that may be given more than once. Raises ConfigError for anything else."""
-    if not isinstance(sections, list) or not all(isinstance(section, dict) for section in sections):
-        raise ConfigError(f"{name}: expected [[{name}]] tables")
-    return sections
-
-
-def _sinks(sections: Any) -> list[SinkOptions]:
-    found = [
-        sink
-        for number, section in enumerate(_sections("sink", sections), 1)
-        for sink in _shared(number, section)
-    ]
-    names = [sink.name for sink in found]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"sink.name: two sinks are called {name!r}; each needs a name of its own")
-    return found
-
-
-def _shared(number: int, section: Mapping[str, Any]) -> Iterator[SinkOptions]:
-    """Yield the sink of a section, or one for each of its `urls`."""
-    if "urls" not in section:
-        yield _sink(number, section)
-        return
-    name = section.get("name", f"sink-{number}")
-    if "relay" in section:
-        raise ConfigError(f"sink {name}: relay: not with urls, which would share its directory")
-    rest = {key: value for key, value in section.items() if key not in _SHARED}
-    for part, (url, share) in enumerate(shares_of(f"sink {name}", section)):
-        one = _sink(number, {**rest, "name": f"{name}-{part}", "url": url})
-        yield replace(one, rows=(share, *one.rows))
-
-
-def _sink(number: int, section: Mapping[str, Any]) -> SinkOptions:
-    url = section.get("url")
-    if url is None:
-        known = ("name", "url", *_SHARED, *_TABLES, "rows", "relay", *_OMISSIONS)
-        config.reject_unknown(section, known, f"sink {number}")
-    if not isinstance(url, str) or not url:
-        raise ConfigError(f'sink {number}: url: missing; for instance "sqlite:///copy.db"')
-    if "split_by" in section:
-        raise ConfigError(f"sink {number}: split_by: only with urls, among which rows are divided")
-    name = section.get("name", f"sink-{number}")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ConfigError(f"sink {number}: name: expected up to 64 letters, digits, - and _")
-    tables = _sink_tables(f"sink {name}", section)
-    relay = _relay(f"sink {name}: relay", section["relay"]) if "relay" in section else None
-    omitted = {key: section[key] for key in _OMISSIONS if key in section}
-    omissions = config.build(OmissionOptions, omitted, f"sink {name}")
-    own = {"url", "name", *_TABLES, "rows", "relay", *_OMISSIONS} - ({"loopback_channel"} & section.keys())
-    rest = {key: value for key, value in section.items() if key not in own}
-    return SinkOptions(
-        name=name,
-        url=url,
-        tables=tables,
-        rows=rows_of(f"sink {name}", section.get("rows", [])),
-        relay=relay,
-        omissions=omissions,
-        section=rest,
-        given=given_sink(name, url, rest),
-    )
-
-
-def _sink_tables(where: str, section: Mapping[str, Any]) -> TableFilter | None:
-    """Return the tables of a sink, by patterns or by Canal's expressions; None: all."""
-    given = {key: section[key] for key in ("regex", "black_regex") if key in section}
-    if not given:
-        return _filter(where, section["tables"]) if "tables" in section else None
-    if "tables" in section:
-        raise ConfigError(f"{where}: tables and regex: give one of them")
-    for key, text in given.items():
-        if not isinstance(text, str):
-            raise ConfigError(f"{where}: {key}: expected expressions in one string, separated by commas")
-    try:
-        return CanalFilter(given.get("regex", ""), given.get("black_regex", ""))
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
-
-
-def _relay(where: str, section: Any) -> RelayOptions:
-    """Return the options of a relay, or those of a directory. Raises ConfigError."""
-    if isinstance(section, str):
-        section = {"directory": section}
-    if not isinstance(section, dict):
-        raise ConfigError(f'{where}: expected a directory, or a table such as {{ directory = "relay" }}')
-    try:
-        return config.build(RelayOptions, section, where)
-    except ConfigError as error:
-        said = str(error)
-        raise ConfigError(said if said.startswith(where) else f"{where}: {said}") from None
+    return strings_of("source.tables", section.get("tables", []))
 
 
 def open_source(options: FeedOptions, clock: Clock) -> Source:
@@ -376,7 +241,7 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
     details = not options.routes and any(
         sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks
     )
-    copies = any(map(_copies_definitions, options.sinks))
+    copies = any(sink.copies_definitions for sink in options.sinks)
     return SourceContext(
         tables=options.tables,
         feed=options.name,

@@ -17,7 +17,8 @@ from ..sink.registry import misfits, survey_sink
 from ..sources.registry import survey_kind
 from .admission import admission
 from .duplicates import reject_duplicates
-from .options import FeedOptions, SinkOptions, open_sinks, sink_context
+from .options import FeedOptions, open_sinks, sink_context
+from .sink_options import SinkOptions
 
 
 def check_feed(options: FeedOptions) -> list[Finding]:

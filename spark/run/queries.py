@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...engine.options import FeedOptions, SinkOptions
+from ...engine.options import FeedOptions
+from ...engine.sink_options import SinkOptions
 from ...engine.status import SinkStatus
 from ...events import physical_ms
 from ..offsets.offset import Offset
