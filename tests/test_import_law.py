@@ -215,7 +215,6 @@ ASKED_BY_NAME = {
     "codec/native/json_texts.py": {"scale", "unit"},  # of some of Arrow's types
     "dialects/sqlite/read.py": {"sqlite_errorcode"},  # of some of SQLite's errors
     "dialects/sqlite/session.py": {"sqlite_errorcode"},
-    "sink/storage/kinds.py": {"enable_tidb_extension"},  # an option of some encodings
     "sources/several_options.py": {"position"},  # an option of some sources
     "spark/capture/access.py": {"strerror"},  # of some of Python's errors
     "spark/read/filters.py": {"attribute"},  # of some of Spark's filters
