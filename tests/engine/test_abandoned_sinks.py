@@ -99,8 +99,13 @@ def options(tidb: Tidb, path: Path) -> FeedOptions:
 
 
 def load_again(feed: Feed) -> None:
-    """End the pipeline: it starts again to load a table of the other sink."""
-    RequestFile(feed.options.data_dir).add(load_again=("shop.item",))
+    """End the pipeline: it starts again to load a table of the other sink.
+
+    A request that is still carried out would take this one in, and the pipeline would go on.
+    """
+    requests = RequestFile(feed.options.data_dir)
+    eventually(lambda: feed.error or not requests.load().load_again)
+    requests.add(load_again=("shop.item",))
 
 
 def until_abandoned(feed: Feed) -> None:

@@ -13,7 +13,6 @@ from pymysql.err import OperationalError
 
 from tidemill.dialects.address import parsed
 from tidemill.dialects.mysql.mysql import MySqlDatabase
-from tidemill.dialects.mysql.session import MySqlSession
 from tidemill.dialects.options import MySqlOptions, PostgresOptions
 from tidemill.dialects.statement import Statement
 from tidemill.errors import ConfigError, Retryable, SinkError
@@ -362,7 +361,7 @@ def test_a_deadlock_between_workers_repeats_one_of_them(on_mariadb):
         work.accept([transaction(30, update(ORDERS, (3, "c"), (3, "z")))])
         work.run(0)
         work.flush(0)
-        eventually(lambda: sink.workers().busy == 0)
+        eventually(lambda: sink.statistics().workers.busy == 0)
         work.accept([transaction(31, update(ORDERS, (1, "a"), (1, "x")))])
         work.accept([transaction(32, update(ORDERS, (2, "b"), (2, "y")))])
         work.run(0)
@@ -473,16 +472,6 @@ def test_changes_merged_by_row_leave_the_rows_of_the_commit_order(one_place, see
 def test_an_order_that_several_workers_cannot_keep_is_refused(options):
     with pytest.raises(ConfigError, match='order = "strict" needs one worker, not 2'):
         options(workers=2, order="strict")
-
-
-def test_connections_share_what_is_expensive_to_make(on_mariadb):
-    place = on_mariadb
-    url = parsed(place.server.url(place.database))
-    one, other = MySqlSession(url, "one"), MySqlSession(url, "other")
-    with closing(one), closing(other):
-        one.connect()
-        other.connect()
-        assert one.connection.ctx is other.connection.ctx
 
 
 def test_a_packet_is_rendered_while_the_server_works_on_the_one_before(on_mariadb):

@@ -106,7 +106,7 @@ def test_options_may_be_dataclasses_and_sinks_functions_urls_and_dictionaries(ti
             {"sinks": [Collected()]},
             "no function that returns a Sink: a feed",
         ),
-        ({"sinks": [object]}, "lacks name, target, open, write"),
+        ({"sinks": [object]}, "no Sink: derive its class from tidemill.Sink"),
         ({"sinks": [{"url": "nowhere:///"}]}, "nowhere"),
         ({"sinks": [partial(Collected, "python")]}, "two sinks"),
         ({"sorter": {"engin": "memory"}}, "did you mean 'engine'"),

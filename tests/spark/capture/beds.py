@@ -24,6 +24,7 @@ from tidemill.spark.read.bounded import changes
 from tidemill.spark.read.options import read_options
 from tidemill.spark.read.parts import WHOLE, Part
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.private_server import reserve
 from tidemill.testing.progress import STALL_SECONDS, ended, eventually
 
 from .history import rows_of
@@ -37,6 +38,10 @@ class Running:
     def __init__(self, bed: Bed, **flags: Any) -> None:
         program = str(Path(__file__).with_name("running.py"))
         self._log = bed.directory / "capture.log"
+        # So that the port is still free for another capture once this one is killed.
+        self._reserved = None if "listen" in flags else reserve(0)
+        if self._reserved is not None:
+            flags["listen"] = f"127.0.0.1:{self._reserved.getsockname()[1]}"
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
@@ -84,6 +89,8 @@ class Running:
         self.kill()
         assert self.process.stdout is not None
         self.process.stdout.close()
+        if self._reserved is not None:
+            self._reserved.close()
 
 
 class Bed:
