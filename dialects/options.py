@@ -169,6 +169,10 @@ class MySqlOptions(ParallelOptions):
     def copies_definitions(self) -> bool:
         return self.copy == "definition"
 
+    @property
+    def parallel_workers(self) -> int:
+        return 0 if self.loopback_channel else super().parallel_workers
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresOptions(ParallelOptions):

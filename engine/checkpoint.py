@@ -66,7 +66,7 @@ def lowest(
     that have stale copies of tables;
     * the progress of a table is that of the sink that has least of it; a sink that has more drops the rows
     that it has. A table that is missing in some sink isn't in the result, or is stale if REST is in it, or if
-    it is stale in some sink.
+    it is stale in some sink and none is empty.
 
     Raises CheckpointError when the checkpoints come from different sources.
     """
@@ -116,7 +116,7 @@ def _least_loaded(loadings: list[SnapshotProgress | None]) -> SnapshotProgress |
         loaded = _less([progress_of(loading, name) for loading in unfinished])
         if loaded.last != ():
             least[name] = loaded
-    for loading in unfinished:
+    for loading in unfinished if all(unfinished) else ():  # a sink that has nothing gets everything
         # With REST, the names that are missing are those of tables to be loaded again.
         names = [name for name, one in loading.items() if REST in least or one.stale]
         least |= dict.fromkeys(sorted(set(names) - least.keys()), STALE)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.benchmarks.report import BENCHES, report
+from tidemill.benchmarks.report import measured, report
 
 
 @pytest.mark.soak
 def test_it_has_a_figure_for_each_way_to_apply_rows():
-    result = BENCHES["sink"](rows=2_000, updates=500, small=20, parallel=1_500, rounds=1)
+    result = measured("sink", rows=2_000, updates=500, small=20, parallel=1_500, rounds=1)
     ways = ("workers_small", "workers_large", "updates", "load")
     wanted = {"diff", "postgres_load", *ways, *(f"{way}_synced" for way in ways)}
     assert wanted <= result["ratio"].keys()
@@ -19,7 +19,7 @@ def test_it_has_a_figure_for_each_way_to_apply_rows():
 
 @pytest.mark.soak
 def test_storage_has_figures_of_columns_and_of_rows():
-    result = BENCHES["storage"](rows=3_000, rounds=1)
+    result = measured("storage", rows=3_000, rounds=1)
     assert result["ratio"].keys() == {"columns", "rows"}
     assert all(0 < ratio < 1_000 for ratio in result["ratio"].values())
     assert "ratio columns" in report(result)
@@ -27,14 +27,14 @@ def test_storage_has_figures_of_columns_and_of_rows():
 
 @pytest.mark.soak
 def test_kafka_has_figures_of_both_deliveries(kafka_server):
-    result = BENCHES["kafka"](rows=2_000, rounds=1)
+    result = measured("kafka", rows=2_000, rounds=1)
     assert result["ratio"].keys() == {"exactly_once", "at_least_once", "exactly_once_to_at_least_once"}
     assert all(0 < ratio < 1_000 for ratio in result["ratio"].values())
 
 
 @pytest.mark.soak
 def test_parquet_has_figures_of_the_clock_and_of_cpu_time():
-    result = BENCHES["parquet"](rows=5_000, rounds=1)
+    result = measured("parquet", rows=5_000, rounds=1)
     works = ("parquet", "directory", "none", "write_table")
     assert result["ratio"].keys() == {name for work in works for name in (work, f"{work}_cpu")}
     assert all(0 < ratio < 1_000 for ratio in result["ratio"].values())
