@@ -337,12 +337,11 @@ class Pipeline:
             self._coordinator.try_tell(Review())
 
     def load_again(self, tables: Collection[str]) -> None:
-        """Ask the sinks to load the tables that are requested now, by full name, once for each request. REST,
-        for all tables, ends the pipeline."""
+        """Ask the sinks to load tables again, by full name, each table once. REST, for all tables, ends the
+        pipeline."""
         if REST in tables:
             self.course.end(LoadRequired((), "all tables are loaded again on request"))
             return
-        self._asked.intersection_update(tables)  # the loads of the others have begun
         new = [table for table in tables if table not in self._asked]
         if new:
             with suppress(MailboxFull, pykka.ActorDeadError):
