@@ -109,9 +109,14 @@ class ParallelOptions(RowOptions):
             )
 
     @property
+    def is_serial(self) -> bool:
+        """True if other options need one connection."""
+        return False
+
+    @property
     def parallel_workers(self) -> int:
         """Number of workers that apply by key; 0 to apply in commit order."""
-        is_serial = self.order == "strict" or (self.order is None and self.workers == 1)
+        is_serial = self.is_serial or self.order == "strict" or (self.order is None and self.workers == 1)
         return 0 if is_serial else self.workers or DEFAULT_WORKERS
 
 
@@ -170,8 +175,8 @@ class MySqlOptions(ParallelOptions):
         return self.copy == "definition"
 
     @property
-    def parallel_workers(self) -> int:
-        return 0 if self.loopback_channel else super().parallel_workers
+    def is_serial(self) -> bool:
+        return self.loopback_channel > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
