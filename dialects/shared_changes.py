@@ -25,10 +25,21 @@ class SharedChanges:
         rows = self._tables.query(f"SELECT number FROM {self._table} WHERE name=?", ddl.full_name)
         return bool(rows) and int(rows[0][0]) >= (ddl.shared or 0)
 
+    def begin(self, ddl: Ddl) -> bool:
+        """Return True if a change is to be applied now, and store that the target has it if it is shared."""
+        if ddl.shared is None:
+            return True
+        if self.has(ddl):
+            return False
+        self._store(ddl)
+        return True
+
     def note(self, ddl: Ddl) -> None:
         """Store that the target has a shared change, unless it has a later one."""
-        if self.has(ddl):
-            return
+        if not self.has(ddl):
+            self._store(ddl)
+
+    def _store(self, ddl: Ddl) -> None:
         if not self._tables.has(SHARED_TABLE):
             name_type = self._tables.name_type
             self._tables.create(SHARED_TABLE, f"name {name_type} PRIMARY KEY, number BIGINT NOT NULL")

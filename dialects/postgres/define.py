@@ -64,8 +64,5 @@ class PostgresDefiner:
         self._shared.note(ddl)
 
     def alter(self, ddl: Ddl) -> None:
-        if ddl.shared is not None:
-            if self._shared.has(ddl):
-                return
-            self._shared.note(ddl)
-        self._changes.apply(ddl)
+        if self._shared.begin(ddl):
+            self._changes.apply(ddl)

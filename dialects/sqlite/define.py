@@ -70,11 +70,8 @@ class SqliteDefiner:
         self._shared.note(ddl)
 
     def alter(self, ddl: Ddl) -> None:
-        if ddl.shared is not None:
-            if self._shared.has(ddl):
-                return
-            self._shared.note(ddl)
-        self._changes.apply(ddl)
+        if self._shared.begin(ddl):
+            self._changes.apply(ddl)
 
     def qualified(self, table: Table) -> str:
         return quoted(self.name_of(table.schema, table.name))

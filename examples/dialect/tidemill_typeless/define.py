@@ -94,10 +94,8 @@ class TypelessDefiner:
     # --- schema changes
 
     def alter(self, ddl: Ddl) -> None:
-        if ddl.shared is not None:
-            if self._shared.has(ddl):
-                return
-            self._shared.note(ddl)
+        if not self._shared.begin(ddl):
+            return
         name = self.name_of(ddl.schema, ddl.table)
         match ddl.actions[0]:
             case DropTable():
