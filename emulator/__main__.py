@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import select
 import signal
+import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from .cluster import Cluster
 
@@ -30,22 +35,39 @@ def main(arguments: list[str] | None = None) -> None:
         help="interval between resolved ts, in seconds (default: %(default)s)",
     )
     chosen = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, _leave)
-    with Cluster(
-        chosen.stores,
-        pd_members=chosen.pd_members,
-        pd_port=chosen.port,
-        tick_seconds=chosen.tick_seconds,
-    ) as cluster:
+    with (
+        _told_to_end() as told,
+        Cluster(
+            chosen.stores,
+            pd_members=chosen.pd_members,
+            pd_port=chosen.port,
+            tick_seconds=chosen.tick_seconds,
+        ) as cluster,
+    ):
         said = {"pd": cluster.pd_address, "cluster_id": cluster.options.cluster_id}
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
-        while sys.stdin.read(1 << 16):
+        stdin = sys.stdin.fileno()
+        while told not in select.select([told, stdin], [], [])[0] and os.read(stdin, 1 << 16):
             pass
 
 
-def _leave(_signal: int, _frame: object) -> None:
-    raise SystemExit(0)
+@contextmanager
+def _told_to_end() -> Iterator[socket.socket]:
+    """A socket that SIGTERM makes readable.
+
+    An exception raised by a handler would be lost when it arrives just before the wait begins.
+    """
+    told, wake = socket.socketpair()
+    wake.setblocking(False)
+    with told, wake:
+        handler = signal.signal(signal.SIGTERM, lambda *_: None)
+        former = signal.set_wakeup_fd(wake.fileno())
+        try:
+            yield told
+        finally:
+            signal.set_wakeup_fd(former)
+            signal.signal(signal.SIGTERM, handler)
 
 
 if __name__ == "__main__":
