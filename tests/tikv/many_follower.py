@@ -94,7 +94,7 @@ class Taker:
     def look(self) -> Taken:
         lag, self._lag = self._lag, 0.0
         pipeline = self._feed._live.pipeline
-        actors = () if pipeline is None else pipeline.compute.statistics().actors
+        actors = () if pipeline is None else pipeline.stages.compute.statistics().actors
         return Taken(
             self._rows,
             lag,
