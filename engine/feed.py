@@ -17,7 +17,8 @@ from ..store.plan import Outcome
 from .coordinator import Course, SeekRequested
 from .failures import Retry, Unavailable, accounted, pause_seconds
 from .live_status import LiveStatus
-from .options import FeedOptions, make_data_dir
+from .opening import make_data_dir
+from .options import FeedOptions
 from .pipeline import Pipeline, start
 from .plan_inbox import PlanInbox
 from .renewal import Renewed

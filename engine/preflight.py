@@ -21,7 +21,8 @@ from ..sources.kind import SourceContext
 from ..sources.registry import survey_kind
 from ..sources.source import Source, SourceInfo
 from .beginning import beginning, continued_identity, start_checks
-from .options import FeedOptions, open_sinks, open_source, sink_context, source_context
+from .opening import open_sinks, open_source, sink_context, source_context
+from .options import FeedOptions
 from .renewal import reject_unrenewable
 from .requests import RequestFile
 from .sink_options import SinkOptions

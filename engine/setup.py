@@ -9,7 +9,8 @@ from ..actors import Clock
 from ..chain import Stage
 from ..sink import SinkFactory
 from ..sources.source import Source
-from .options import FeedOptions, open_source
+from .opening import open_source
+from .options import FeedOptions
 from .waits import Startup
 
 

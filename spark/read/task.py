@@ -12,7 +12,8 @@ from ...actors import Clock, SystemClock
 from ...engine.coordinator import Course
 from ...engine.failures import Unavailable
 from ...engine.handover import Handover, HandoverClosed
-from ...engine.options import FeedOptions, open_source
+from ...engine.opening import open_source
+from ...engine.options import FeedOptions
 from ...engine.pipeline import Pipeline
 from ...engine.pipeline import start as start_pipeline
 from ...engine.requests import PipelineRequests

@@ -8,7 +8,8 @@ from contextlib import suppress
 from threading import Event
 from typing import Any
 
-from ...engine.options import FeedOptions, feed_options, make_data_dir
+from ...engine.opening import make_data_dir
+from ...engine.options import FeedOptions, feed_options
 from ...engine.progress import open_progress
 from ...engine.status import StatusFile
 from ...engine.stopping import set_by_signals

@@ -13,7 +13,8 @@ from tidemill.actors import PooledActor, SeededSystem
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine import stages
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import FeedOptions, feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import FeedOptions, feed_options
 from tidemill.engine.requests import RequestFile
 from tidemill.engine.sinks import AbandonedSink
 from tidemill.errors import ConfigError

@@ -11,7 +11,8 @@ import pytest
 
 from tidemill.engine import stages
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
 from tidemill.testing.progress import eventually, feed_ended

@@ -22,7 +22,8 @@ from msgspec import Struct
 from msgspec import json as msgspec_json
 
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import checkpoint_file, feed_options
+from tidemill.engine.opening import checkpoint_file
+from tidemill.engine.options import feed_options
 from tidemill.events import Item, Transaction, physical_ms
 from tidemill.sink.python import python_sink
 
