@@ -55,7 +55,7 @@ FOREIGN = {
 
 WITHIN = {
     "codec": {
-        "mysql": {"native", "tidb"},
+        "mysql": {"native"},
         "native": set(),
         "proto": {"native"},
         "tidb": {"mysql", "native", "proto"},
