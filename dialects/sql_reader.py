@@ -29,7 +29,7 @@ class FeedReader(ABC):
     """True if names of columns are the same in any case."""
 
     def __init__(self, identity: str, feed: str) -> None:
-        self.identity: Final = identity
+        self.identity = identity
         self._feed = feed
 
     def meet(self, source: Summing | None) -> None:  # noqa: B027

@@ -25,11 +25,9 @@ from .values import Form, form_of, literal
 class PostgresReader(SqlReader):
     """Reads by short statements over one session, except for a table without a key."""
 
-    sorted_kinds = (
-        INTEGERS
-        | WITH_DATE
-        | frozenset[Kind]({"decimal", "float", "double", "bit", "time", "binary", "varbinary"})
-    )
+    sorted_kinds = INTEGERS | frozenset[Kind]({
+        "decimal", "float", "double", "bit", "date", "datetime", "timestamp", "time", "binary", "varbinary",
+    })  # fmt: skip
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     folds_names = False
     row_id = "ctid"

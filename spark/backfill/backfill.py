@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ...codec.mysql.position import Position
 from ...errors import ConfigError
 from ...puller.mysql.options import MysqlOptions
-from ...puller.mysql.position import Position
 from ...puller.tikv.options import TikvOptions
 from ...routing import TableFilter
 from ..read.options import ReadOptions, read_options
@@ -85,7 +85,7 @@ class _Backfill:
     # --- TiKV: all chunks are of one ts
 
     def _of_one_ts(self, source: TikvOptions) -> Manifest:
-        from ..snapshot.tikv_reads import connected, held
+        from ...puller.tikv.client import connected, held
         from .tikv_chunk import plan_tikv
 
         with connected(source) as client:

@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from ... import errors
 from ...errors import Fatal, InvariantViolated, Retryable, TidemillError
+from ...snapshot.mysql.view import TableAltered
 from ..planner import Planner
 from ..read.options import ReadOptions
 from ..read.scratch import scratch
 from ..run.errors import explain
 from .chunk_file import ChunkFiles, ChunkWriter
 from .directory import MERGED, READ, Directory
-from .errors import NotLoadable, SchemaChanged
+from .errors import NotLoadable
 from .merge import Change, merge
 from .plan import Plan
 from .retry_deadline import RetryDeadline
@@ -31,6 +32,7 @@ SAID: Final = "kind string, text string"
 _SAID: Final = pa.schema([("kind", pa.string()), ("text", pa.string())])
 _Said: TypeAlias = tuple[str, str]
 _DONE: Final[_Said] = ("", "")
+_ALTERED: Final = "altered"
 _STOPPED: Final[_Said] = ("stopped", "")
 
 
@@ -55,8 +57,8 @@ class _Work:
         try:
             self.planner.check()
             self._patiently(number)
-        except SchemaChanged as error:
-            return "SchemaChanged", error.name
+        except TableAltered as error:
+            return _ALTERED, error.name
         except TidemillError as error:
             self.directory.stop()
             return type(error).__name__, str(error)
@@ -173,11 +175,11 @@ def collected(spark: SparkSession, frame: DataFrame) -> list[str]:
 def _check(said: Sequence[_Said]) -> list[str]:
     """Return the altered tables. Raises the first error."""
     for kind, text in said:
-        if kind not in ("", "SchemaChanged", "stopped"):
+        if kind not in ("", _ALTERED, "stopped"):
             known = {**vars(errors), NotLoadable.__name__: NotLoadable}
             found: Callable[[str], BaseException] = known.get(kind, Fatal)
             raise found(text)
-    return sorted({text for kind, text in said if kind == "SchemaChanged"})
+    return sorted({text for kind, text in said if kind == _ALTERED})
 
 
 @contextmanager
