@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from ...codec.mysql.result_rows import SESSION
 from ...codec.mysql.tokens import qualified, quoted
 from ...dialects.mysql.client import Session, query, translated
 from ...dialects.mysql.result import Result
@@ -33,9 +34,11 @@ def bounds(
     """Return the bounds between the chunks of a range, in order. Each is the last key of a chunk, or the
     first parts of all of its last keys.
 
-    A first column of integers is divided by estimates; a key of others by steps over the rows. `options` name
-    the server in errors. Raises Retryable and SourceError.
+    A first column of integers is divided by estimates; a key of others by steps over the rows. The session is
+    set up for reading rows; `options` name the server in errors. Raises Retryable and SourceError.
     """
+    with translated(options):
+        query(session, SESSION)
     keys = TableKeys(lambda table_of_keys, sql: Result(session, options, table_of_keys, sql), table)
     if table.columns[table.key[0]].kind not in INTEGERS:
         return list(_steps(keys, within, chunk_rows))

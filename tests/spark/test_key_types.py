@@ -141,6 +141,24 @@ def test_the_bounds_divide_it(item: Item, kind: str) -> None:
         assert [key for key in keys if within.has(key)] == some
 
 
+def test_bounds_are_those_of_utc(sql: Client) -> None:
+    item = Item(sql, "TIMESTAMP")
+
+    def found() -> list[OrderedKey]:
+        session = connect(item.options)
+        try:
+            return bounds(session, item.options, item.table(session).table, CHUNK_ROWS, KeyRange())
+        finally:
+            disconnect(session)
+
+    wanted = found()
+    sql("SET GLOBAL time_zone = '+05:00'")
+    try:
+        assert found() == wanted
+    finally:
+        sql("SET GLOBAL time_zone = 'SYSTEM'")
+
+
 @EACH_OF_SPARK
 def test_spark_reads_it_as_of_one_position(item: Item, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot_plan, "_LEAST_ROWS", CHUNK_ROWS)
