@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from uuid import uuid4
 
 import pyarrow as pa
@@ -23,10 +23,11 @@ from .errors import NotLoadable
 from .merge import Change, merge
 from .plan import Plan
 from .retry_deadline import RetryDeadline
-from .source import source_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from ...puller.mysql.options import MysqlOptions
 
 SAID: Final = "kind string, text string"
 _SAID: Final = pa.schema([("kind", pa.string()), ("text", pa.string())])
@@ -87,7 +88,7 @@ class ReadChunk(_Work):
     def do(self, plan: Plan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
         if self.directory.record(READ, number) is not None:
             return  # the task was killed after its result and before its end
-        self.options.reading.read_chunk(source_options(self.options), self.directory, plan, number)
+        self.options.reading.read_chunk(self.options.source_options, self.directory, plan, number)
 
 
 class CatchUp(_Work):
@@ -100,7 +101,7 @@ class CatchUp(_Work):
     def do(self, plan: Plan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
         from .catch_up import collect
 
-        source = source_options(self.options)
+        source = cast("MysqlOptions", self.options.source_options)
         records = self.directory.records(READ, [chunk.number for _, chunk in plan.chunks()])
         collect(source, self.directory, plan, records, self.until, patience)
 
