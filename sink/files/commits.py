@@ -11,15 +11,15 @@ from typing import Final
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...errors import InvariantViolated, SinkError
-from ...events import Checkpoint, Ddl, Ts
+from ...events import LOGICAL_BITS, Checkpoint, Ddl, Ts
 from ...failpoint import reach
-from .layout import date_of, day_of
+from .layout import DAY_MS, date_of, day_of
 from .ledger import Ledger, State
 from .staging import Staged
 from .store import in_parallel
 from .target import FilesTarget
 
-_DAY: Final = 86_400_000 << 18
+_DAY: Final = DAY_MS << LOGICAL_BITS
 """A day as a difference of commit timestamps."""
 
 

@@ -99,6 +99,9 @@ class ArchiveOptions(DirectoryOptions):
     """Minimum pause between writes to the journal, after which rows are acknowledged that have yet to be in
     files. Rows that are enough for files meanwhile go there without the journal. There is none if this is as
     long as `flush_seconds`."""
+    commit_rows: int = 1_000_000
+    """Rows at which files are written, whatever their bytes: the feed keeps them in memory until then. They
+    are there as bytes of the source, not as Python objects."""
 
 
 @dataclass(frozen=True, kw_only=True)

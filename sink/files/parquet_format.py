@@ -1,4 +1,4 @@
-"""Parquet files; docs/files.md describes their columns."""
+"""Parquet files; docs/parquet.md describes their columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SOURCE: Final = pa.field("source", pa.string(), nullable=False)
 _DICTIONARY_BYTES: Final = 64 << 10
 """Limit of a column's dictionary, after which its values are written as they are. A larger one seldom pays:
 with Arrow's 1 MiB, numbers without repetitions take two to three times as long and more space
-(docs/files.md)."""
+(docs/parquet.md)."""
 
 
 class ParquetFormat:

@@ -1,4 +1,4 @@
-"""What a folder of files is made of: a store, a layout and a format."""
+"""The parts of a target of files: a store, a layout and a format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .ticdc_layout import TicdcLayout
 
 
 class FilesTarget(NamedTuple):
-    """The parts of one writer's target; layout and format are used by that writer only."""
+    """One writer's target. Layout and format are used by that writer only."""
 
     store: Store
     layout: Layout
