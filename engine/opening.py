@@ -29,7 +29,7 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
     skipped = RequestFile(options.data_dir).load().skip
     policy = Policy(options.on_ddl, skipped, filters=options.filters.statements)
     details = not options.routes and any(
-        sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks
+        sink.given.kind.has_definitions(sink.given.target, sink.given.options) for sink in options.sinks
     )
     copies = any(sink.copies_definitions for sink in options.sinks)
     return SourceContext(

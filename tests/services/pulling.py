@@ -12,6 +12,7 @@ from typing import Any, Self
 from tidemill.actors import ActorSystem, Failed, PooledActor
 from tidemill.codec.mysql.entry import COMMIT
 from tidemill.codec.mysql.layout import Layouts
+from tidemill.codec.mysql.position import Position
 from tidemill.engine.checkpoint import lowest
 from tidemill.events import (
     AddColumn,
@@ -29,7 +30,6 @@ from tidemill.events import (
 )
 from tidemill.mounter import Mounter
 from tidemill.puller.mysql.options import MysqlOptions
-from tidemill.puller.mysql.position import Position
 from tidemill.puller.mysql.puller import MysqlPuller
 from tidemill.puller.mysql.stop_signal import StopSignal
 from tidemill.puller.puller import Retrying
