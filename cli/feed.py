@@ -37,8 +37,6 @@ from .spark import Directory, Master, Settings, settings_of_spark
 if TYPE_CHECKING:
     from ..engine.options import FeedOptions
 
-SHOW_SECONDS = 0.25
-"""Pause between updates of a running feed's status."""
 PLAIN_WIDTH = 4096
 """Width of a status that isn't printed on a terminal: nothing is cut."""
 
@@ -149,15 +147,10 @@ def run_local(options: FeedOptions, as_json: bool) -> None:
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     try:
         with set_by_signals(Event()) as stopping:
-            feed.start()
-            while not feed.wait(SHOW_SECONDS):
-                progress.show(feed.status())
-                if stopping.is_set():
-                    feed.stop()
+            feed.run(stopping, progress.show)
         last = feed.status()
         progress.show(last if as_json else replace(last, detail=""))  # an error is shown once, below
     finally:
-        feed.stop()
         progress.close()
     if feed.error is not None:
         raise feed.error

@@ -37,6 +37,11 @@ class Beginning(Struct, frozen=True):
         """The checkpoints of targets that have a position."""
         return [at for at in self.checkpoints.values() if at is not None and at.position]
 
+    @property
+    def loads(self) -> bool:
+        """True if a snapshot of a target is incomplete."""
+        return any(at is None or at.loading is not None for at in self.checkpoints.values())
+
 
 def continued_identity(
     source: Source, present: SourceInfo, checkpoints: Mapping[str, Checkpoint | None], *, renews: bool = False

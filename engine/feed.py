@@ -30,6 +30,8 @@ from .waits import Startup
 
 log = logging.getLogger("tidemill")
 
+SHOW_SECONDS = 0.25
+"""Pause between two calls with a running feed's status."""
 LOOK_SECONDS = 0.5
 """Pause between updates of a running feed's status and its file, ..."""
 LOOKS_PART = 50
@@ -114,6 +116,21 @@ class Feed:
         ]
         for thread in self._threads:
             thread.start()
+
+    def run(self, stopping: Event, show: Callable[[FeedStatus], object]) -> None:
+        """Run to the end, or until `stopping` is set; `show` gets the status several times a second.
+
+        Raises ConfigError as `start` does; the error that ends the feed is in `error`.
+        """
+        self.start()
+        try:
+            while not self.wait(SHOW_SECONDS):
+                show(self.status())
+                if stopping.is_set():
+                    self.stop()
+        finally:
+            self.stop()
+            self.wait()
 
     def stop(self) -> None:
         """Request the end, with checkpoints saved, and return at once; `wait` waits for it."""

@@ -108,7 +108,7 @@ def spawn_stages(
             [ref for _, ref in actors],
             counts,
             end.until,
-            any(at is None or at.loading is not None for at in begins.checkpoints.values()),
+            begins.loads,
             any(reads_rows) and not all(reads_rows),
             name="decoder",
             capacity=4,

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ...engine.failures import pause_seconds
 from ...engine.feed import Feed
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("tidemill")
-
-LOOK_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,15 +134,7 @@ class Load:
         """Run a local feed up to `until`, or up to the source's present end."""
         options = replace(self.options, until=self.options.until or "now")
         feed = Feed(options, [self.sinks[name] for name in names])
-        feed.start()
-        try:
-            while not feed.wait(LOOK_SECONDS):
-                self.progress.show(feed.status())
-                if self.stopping.is_set():
-                    feed.stop()
-        finally:
-            feed.stop()
-            feed.wait()
+        feed.run(self.stopping, self.progress.show)
         if feed.error is not None:
             raise feed.error
         self.rows.update({sink.name: sink.rows for sink in feed.status().sinks})
