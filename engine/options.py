@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .. import config
-from ..actors import Clock
 from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS
 from ..errors import ConfigError
-from ..mounter import Policy, Rule
+from ..mounter import Rule
 from ..mounter.mysql.change import KINDS as DDL_KINDS
 from ..mounter.mysql.policy import ACTIONS as DDL_ACTIONS
 from ..routing import RowFilter, TableFilter, Transform
 from ..sharding import Routes
 from ..sharding.options import RouteRule, ShardingOptions, sharding_options
-from ..sink import SinkFactory
-from ..sink.kind import SinkContext
 from ..sink.omissions import OmissionOptions
-from ..sink.registry import open_given
 from ..sink.relay.options import RelayOptions
 from ..sorter import SorterOptions
-from ..sources.kind import SourceContext, SourceKind, SourceOptions
-from ..sources.registry import OF_ANY, missing_url, open_kind, source_options
+from ..sources.kind import SourceKind, SourceOptions
+from ..sources.registry import OF_ANY, missing_url, source_options
 from ..sources.several_options import SEVERAL, several_options
-from ..sources.source import Source
-from ..store import disk
-from .checkpoint import CheckpointFile
 from .filters import NO_FILTERS, Filters, filters_of
-from .requests import RequestFile
 from .sink_options import NAME, SinkOptions, sections_of, sinks_of, strings_of, table_filter
 from .transforms import transforms_of
 
@@ -227,53 +218,3 @@ def _source(section: Mapping[str, Any], form: config.Form) -> tuple[SourceKind, 
 
 def _patterns(section: Mapping[str, Any]) -> list[str]:
     return strings_of("source.tables", section.get("tables", []))
-
-
-def open_source(options: FeedOptions, clock: Clock) -> Source:
-    """Return the source that the options name, not connected yet. Raises ConfigError."""
-    return open_kind(options.source_kind, options.source, source_context(options, clock))
-
-
-def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
-    directory = options.data_dir / f"scratch-{options.source_kind.name}"
-    skipped = RequestFile(options.data_dir).load().skip
-    policy = Policy(options.on_ddl, skipped, filters=options.filters.statements)
-    details = not options.routes and any(
-        sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks
-    )
-    copies = any(sink.copies_definitions for sink in options.sinks)
-    return SourceContext(
-        tables=options.tables,
-        feed=options.name,
-        directory=directory,
-        clock=clock,
-        on_ddl=policy,
-        routes=options.merging,
-        details=details,
-        tells_details=details and not copies,
-    )
-
-
-def open_sinks(options: FeedOptions) -> list[SinkFactory]:
-    """Return factories of the sinks that the options name. Raises ConfigError."""
-    return [
-        SinkFactory(partial(open_given, sink.given, sink_context(options, sink.name)))
-        for sink in options.sinks
-    ]
-
-
-def sink_context(options: FeedOptions, sink: str) -> SinkContext:
-    return SinkContext(name=sink, feed=options.name, store=checkpoint_file(options, sink))
-
-
-def make_data_dir(options: FeedOptions) -> None:
-    """Create the data directory, for this user only. Raises ConfigError if it can't be created."""
-    try:
-        disk.make_private(options.data_dir)
-    except OSError as error:
-        raise ConfigError(f"data_dir: {options.data_dir}: {error.strerror}") from None
-
-
-def checkpoint_file(options: FeedOptions, sink: str) -> CheckpointFile:
-    """Return the checkpoint store of a sink whose target can't hold it."""
-    return CheckpointFile(options.data_dir / f"{options.name}.{sink}.checkpoint")
