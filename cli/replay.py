@@ -118,7 +118,7 @@ def _of_feed(file: Path, sink: str | None) -> tuple[str, Path, Sink]:
     """Return the feed's name, the relay's directory and the sink. Raises ConfigError."""
     from ..engine.options import feed_options, sink_context
     from ..sink.registry import open_given
-    from ..sink.relay.owner import check_owner
+    from ..sink.relay.stage import check_owner
 
     options = feed_options(config.read(file))
     found = [one for one in options.sinks if one.relay is not None and sink in (None, one.name)]
