@@ -10,11 +10,11 @@ from threading import Event
 from typing import Any
 
 from ..actors import ActorSystem, Failed, PooledActor
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.column_type import ColumnFlag, Type
 from ..codec.tidb.table_info import ColumnInfo, DbInfo, TableInfo
 from ..events import Batch, Checkpoint, Sorted, Ts
 from ..mounter import BinlogMounter, SchemaHistory
-from ..routing import TableFilter
 from ..sink import Acknowledged, Deliver, Delivery, FromSink, spawn_sink
 from ..sink.relay.options import RelayOptions
 from ..sink.relay.stage import RelayStage
@@ -88,7 +88,7 @@ def decoding(at: Ts, last: Ts, *, relays: bool) -> Iterator[tuple[Any, ...]]:
         checkpoint = Checkpoint(at, str(at), None, "bench")
         stages = [RelayStage(RelayOptions(directory=directory / "relay"))] if relays else []
         delivery = Delivery(_Dropping(checkpoint), checkpoint, "bench", stages=stages)
-        yield last, BinlogMounter(history, "bench", TableFilter(["*.*"])), delivery, blocking
+        yield last, BinlogMounter(history, "bench", TablePatterns(["*.*"])), delivery, blocking
         blocking.stop(5.0)
         store.close()
 

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from .. import config
 from ..actors import Clock, SystemClock
+from ..chain.selection.tables import TablePatterns
 from ..dialects.read import Key, Reader, Settled
 from ..engine.options import FeedOptions, feed_options, source_context
 from ..engine.sink_options import SinkOptions
 from ..engine.status import StatusFile
 from ..errors import CheckpointError, ConfigError
 from ..events import WHOLE, Checkpoint, Row, Table, progress_of
-from ..routing import TableFilter
 from .chunks import Chunks
 from .finding import Difference, Finding, Named, TableResult
 from .merged import MergedSources
@@ -59,13 +59,13 @@ def open_diff(
             "sharding.coordination: merged tables that several feeds share can't be compared: the target has "
             "the other feeds' rows too"
         )
-    return Diff(options, TableFilter(tables) if tables else None, sink, pace)
+    return Diff(options, TablePatterns(tables) if tables else None, sink, pace)
 
 
 class Diff:
     """Findings in the order of the tables' names; made by `tidemill.diff`, iterated once."""
 
-    def __init__(self, options: FeedOptions, tables: TableFilter | None, sink: str, pace: Pace) -> None:
+    def __init__(self, options: FeedOptions, tables: TablePatterns | None, sink: str, pace: Pace) -> None:
         self._options = options
         self._tables = tables
         self._sink = _chosen(options, sink)

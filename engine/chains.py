@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..chain import Stage
+from ..chain.selection.stage import ROWS_KEY, WHERE_KEY, RowFilterStage
+from ..chain.selection.table_stage import TableStage
+from ..chain.transform.stage import TransformStage
 from ..events import Checkpoint
-from ..routing import ROWS_KEY, WHERE_KEY, RowFilterStage, TableStage, TransformStage
 from ..sharding import GhostStage, ShardStage
 from ..sink.omissions import OmissionStage
 from ..sink.relay.stage import RelayStage

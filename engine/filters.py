@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 
+from ..chain.selection.row_filter import RowFilter
+from ..chain.selection.tables import TablePatterns
+from ..chain.selection.where import Where
 from ..config import build
 from ..errors import ConfigError
 from ..events import Op
 from ..mounter import StatementFilter
 from ..mounter.mysql.change import KINDS as DDL_KINDS
-from ..routing import RowFilter, TableFilter, Where
 
 OPS: Final[tuple[Op, ...]] = get_args(Op)
 EVENTS: Final = (*OPS, *DDL_KINDS)
@@ -54,7 +56,7 @@ def filters_of(sections: Sequence[Mapping[str, Any]]) -> Filters:
     for number, section in enumerate(sections, 1):
         where = f"filter {number}"
         found = build(FilterOptions, section, where)
-        tables = TableFilter(found.tables, f"{where}.tables")
+        tables = TablePatterns(found.tables, f"{where}.tables")
         for event in found.events:
             if event not in EVENTS:
                 raise ConfigError(f"{where}.events: {event!r} is none of {', '.join(map(repr, EVENTS))}")

@@ -10,12 +10,14 @@ from typing import Any
 
 from .. import config
 from ..actors import Clock
+from ..chain.selection.row_filter import RowFilter
+from ..chain.selection.tables import TablePatterns
+from ..chain.transform.transform import Transform
 from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS
 from ..errors import ConfigError
 from ..mounter import Policy, Rule
 from ..mounter.mysql.change import KINDS as DDL_KINDS
 from ..mounter.mysql.policy import ACTIONS as DDL_ACTIONS
-from ..routing import RowFilter, TableFilter, Transform
 from ..sharding import Routes
 from ..sharding.options import RouteRule, ShardingOptions, sharding_options
 from ..sink import SinkFactory
@@ -55,7 +57,7 @@ class FeedOptions:
     source_kind: SourceKind
     source: SourceOptions
     """Options of that kind."""
-    tables: TableFilter
+    tables: TablePatterns
     sinks: tuple[SinkOptions, ...] = ()
     sorter: SorterOptions
     on_ddl: tuple[Rule, ...] = ()
@@ -93,7 +95,7 @@ class FeedOptions:
                     "--engine local can"
                 )
 
-    def sink_tables(self, sink: str) -> TableFilter | None:
+    def sink_tables(self, sink: str) -> TablePatterns | None:
         """Return the tables of the sink with this name; None: all of the feed."""
         return next((one.tables for one in self.sinks if one.name == sink), None)
 
@@ -206,11 +208,11 @@ def _rules(sections: Any) -> Iterator[Rule]:
 
 def _sources(
     source: Any, form: config.Form, given: tuple[SourceKind, SourceOptions] | None
-) -> tuple[SourceKind, SourceOptions, TableFilter]:
+) -> tuple[SourceKind, SourceOptions, TablePatterns]:
     """Return the kind, options and tables of the one source, or of several."""
     if isinstance(source, dict):
         kind, options = given or _source(source, form)
-        return kind, options, TableFilter(_patterns(source))
+        return kind, options, TablePatterns(_patterns(source))
     if not isinstance(source, list) or not all(isinstance(section, dict) for section in source):
         raise ConfigError("source: expected a table, or several [[source]] tables")
     several = several_options(source)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import chain
 
 from ..actors import SystemClock
+from ..chain.selection.stage import ROWS_KEY, WHERE_KEY, difference
 from ..codec.native.library import description
 from ..config import Finding
 from ..config.survey import Begins
 from ..errors import SinkError, TidemillError
 from ..events import Table
-from ..routing import ROWS_KEY, WHERE_KEY, difference
 from ..sink.registry import misfits, survey_sink
 from ..sources.registry import survey_kind
 from .admission import admission

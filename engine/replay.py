@@ -14,9 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..actors import Clock
+from ..chain.selection.table_stage import TableStage
+from ..chain.selection.tables import TablePatterns
 from ..errors import CheckpointError, Retryable, StoreError
 from ..events import Checkpoint, Ddl, Item, Transaction, Ts, row_count
-from ..routing import TableFilter, TableStage
 from ..sink import Delivery, ReplayRequired, Sink
 from ..sink.relay.reader import Relay
 from ..sink.relay.writer import LOCK
@@ -60,7 +61,7 @@ class Replay:
     """
 
     def __init__(
-        self, directory: Path, clock: Clock, *, until: Ts | None = None, tables: TableFilter | None = None
+        self, directory: Path, clock: Clock, *, until: Ts | None = None, tables: TablePatterns | None = None
     ) -> None:
         """Transactions after `until` are left out. Raises StoreError if the relay can't be read."""
         if not directory.is_dir():

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from .. import config
+from ..chain.selection.canal_filter import CanalFilter
+from ..chain.selection.row_filter import RowFilter
+from ..chain.selection.tables import TablePatterns
 from ..dialects.options import RowOptions
 from ..errors import ConfigError
-from ..routing import CanalFilter, RowFilter, TableFilter
 from ..sink.omissions import OmissionOptions
 from ..sink.registry import GivenSink, given_sink
 from ..sink.relay.options import RelayOptions
@@ -29,7 +31,7 @@ class SinkOptions:
 
     name: str
     url: str = field(repr=False)
-    tables: TableFilter | None = None
+    tables: TablePatterns | None = None
     """Patterns of the feed's tables for this sink; None: all."""
     rows: tuple[RowFilter, ...] = ()
     """Rows and changes that aren't for this sink."""
@@ -106,7 +108,7 @@ def _sink(number: int, section: Mapping[str, Any]) -> SinkOptions:
     )
 
 
-def _sink_tables(where: str, section: Mapping[str, Any]) -> TableFilter | None:
+def _sink_tables(where: str, section: Mapping[str, Any]) -> TablePatterns | None:
     """Return the tables of a sink, by patterns or by Canal's expressions; None: all."""
     given = {key: section[key] for key in ("regex", "black_regex") if key in section}
     if not given:
@@ -141,10 +143,10 @@ def strings_of(where: str, patterns: Any) -> list[str]:
     return patterns
 
 
-def table_filter(where: str, patterns: Any) -> TableFilter:
+def table_filter(where: str, patterns: Any) -> TablePatterns:
     """Return the tables of the section `where`. Raises ConfigError that names it."""
     where = f"{where}: tables"
-    return TableFilter(strings_of(where, patterns), where)
+    return TablePatterns(strings_of(where, patterns), where)
 
 
 def sections_of(name: str, sections: Any) -> list[dict[str, Any]]:

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..chain.selection.condition import Chosen
+from ..chain.selection.row_filter import RowFilter
+from ..chain.selection.share import Share
+from ..chain.selection.tables import TablePatterns
 from ..config import build
 from ..errors import ConfigError
-from ..routing import Chosen, RowFilter, Share, TableFilter
 from .filters import OPS
 
 _ALL: Final = ("*.*",)
@@ -37,7 +40,7 @@ def rows_of(where: str, sections: Any) -> tuple[RowFilter, ...]:
 
 def _rows(where: str, section: Mapping[str, Any]) -> Iterator[RowFilter]:
     found = build(RowsOptions, section, where)
-    tables = TableFilter(found.tables, f"{where}.tables")
+    tables = TablePatterns(found.tables, f"{where}.tables")
     for event in found.events:
         if event not in OPS:
             raise ConfigError(f"{where}.events: {event!r} is none of {', '.join(map(repr, OPS))}")
@@ -63,7 +66,7 @@ def shares_of(where: str, section: Mapping[str, Any]) -> list[tuple[str, RowFilt
         raise ConfigError(f"{where}: urls: at least two, each another one; a single target is `url`")
     if len({name.lower() for name in columns}) < len(columns):
         raise ConfigError(f"{where}: split_by: a column is named twice")
-    everything, count = TableFilter(_ALL), len(urls)
+    everything, count = TablePatterns(_ALL), len(urls)
     return [
         (url, RowFilter(everything, where=Share(number, count, tuple(columns))))
         for number, url in enumerate(urls)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from ..chain.selection.name_pattern import NamePattern
 from ..config import build, reject_unknown
-from ..config.name_pattern import NamePattern
 from ..errors import ConfigError
 from .extractor import PARTS, Extractor, Part
 from .target import Target

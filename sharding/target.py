@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from ..config.name_pattern import NamePattern
+from ..chain.selection.name_pattern import NamePattern
 from ..errors import ConfigError, SinkError
 from ..events import TableName
 from .extractor import PARTS

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ..chain.selection.tables import TablePatterns
 from ..errors import SourceError
-from ..routing import TableFilter
 from ..sharding import Routes
 
 NO_ROUTES: Final = Routes()
 
 
-class OwnTables(TableFilter):
+class OwnTables(TablePatterns):
     """A filter that refuses a table which another source of the feed has too, unless it is merged.
 
     `owners`, by schema and table, is shared by the filters of all sources. `matches` raises SourceError.
@@ -45,14 +45,14 @@ class OwnTables(TableFilter):
         return True
 
 
-class TablesOfAll(TableFilter):
+class TablesOfAll(TablePatterns):
     """The tables that some source of the feed follows. Each source reports its unmatched patterns itself."""
 
     def __init__(self, patterns: Mapping[str, Sequence[str]]) -> None:
         """`patterns` are those of each source, by its name."""
         super().__init__([pattern for each in patterns.values() for pattern in each])
         self.patterns = tuple(f"{name}: {pattern}" for name, each in patterns.items() for pattern in each)
-        self._filters = [TableFilter(each) for each in patterns.values()]
+        self._filters = [TablePatterns(each) for each in patterns.values()]
 
     def _matches(self, schema: str, table: str) -> bool:
         return any(one.matches(schema, table) for one in self._filters)

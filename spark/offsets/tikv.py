@@ -6,6 +6,7 @@ from random import Random
 from typing import Any, Final, cast
 
 from ...actors import SystemClock
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.table import to_table
 from ...codec.tidb.table_info import TableInfo
 from ...errors import CheckpointError, ConfigError, SourceError
@@ -13,7 +14,6 @@ from ...events import Table, Ts, physical_ms
 from ...puller.tikv.client import TikvClient
 from ...puller.tikv.options import TikvOptions
 from ...puller.tikv.schema import TableNames, read_schema
-from ...routing import TableFilter
 from ...sources.source import no_table_matches
 from ..read.options import ReadOptions
 from ..read.parts import WHOLE, Part, PartFilter
@@ -33,7 +33,7 @@ class TikvOffsets:
         self._ranges: dict[Part, Ranges] = {}
 
     def tables(self) -> list[Table]:
-        wanted = TableFilter(self._options.patterns)
+        wanted = TablePatterns(self._options.patterns)
         found = _Tables(wanted)
         self.client.run(read_schema(self.client.kv, self._now(), found))
         if unmatched := wanted.unmatched(found.names):
@@ -107,7 +107,7 @@ class TikvOffsets:
 
 
 class _Tables(TableNames):
-    def __init__(self, wanted: TableFilter) -> None:
+    def __init__(self, wanted: TablePatterns) -> None:
         super().__init__(wanted)
         self.tables: list[Table] = []
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 from zlib import crc32
 
-from ...routing import TableFilter
+from ...chain.selection.tables import TablePatterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Part:
 WHOLE: Final = Part()
 
 
-class PartFilter(TableFilter):
+class PartFilter(TablePatterns):
     """Matches the tables of the patterns that belong to a part."""
 
     def __init__(self, patterns: Sequence[str], part: Part) -> None:

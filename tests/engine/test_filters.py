@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.chain import Keep, StageContext
+from tidemill.chain.selection.stage import RowFilterStage
 from tidemill.engine.filters import filters_of
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, SinkError
@@ -22,7 +23,6 @@ from tidemill.events import (
     DropColumn,
     RenameTables,
 )
-from tidemill.routing import RowFilterStage
 from tidemill.testing.changes import ORDERS, PAIRS, alter, delete, insert, transaction, update
 
 

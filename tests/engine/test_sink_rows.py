@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tidemill.chain import Keep, StageContext
+from tidemill.chain.selection.stage import ROWS_KEY, RowFilterStage
 from tidemill.embedded.arguments import read_arguments
 from tidemill.engine.options import FeedOptions, feed_options
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import WHOLE, Checkpoint, Chunk
-from tidemill.routing import ROWS_KEY, RowFilterStage
 from tidemill.sink.python import PythonSink
 from tidemill.testing.changes import ORDERS, PAIRS, MemoryStore, delete, insert, transaction, update
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.mysql.entry import Query
 from tidemill.mounter.mysql.catalog import Catalog
 from tidemill.mounter.mysql.change import KINDS, Change
@@ -14,13 +15,12 @@ from tidemill.mounter.mysql.ddl import Statements
 from tidemill.mounter.mysql.policy import Policy
 from tidemill.mounter.mysql.rule import Rule
 from tidemill.mounter.mysql.statement_filter import StatementFilter
-from tidemill.routing import TableFilter
 
 BEFORE = ("CREATE TABLE t (a INT, b INT)", "CREATE TABLE u (a INT)")
 
 
 def rule(action: str, *kinds: str, tables: str = "shop.*") -> Rule:
-    return Rule(TableFilter([tables]), action, frozenset(kinds or KINDS))
+    return Rule(TablePatterns([tables]), action, frozenset(kinds or KINDS))
 
 
 def left(
@@ -32,7 +32,7 @@ def left(
     """The changes of a statement at log:9 that are left, a line each."""
     catalog = Catalog()
     catalog.learn([], {})
-    statements = Statements(TableFilter(["shop.*"]), catalog)
+    statements = Statements(TablePatterns(["shop.*"]), catalog)
     for one in BEFORE:
         statements.changes(Query("shop", one, 0.0))
     query = Query("shop", statement, 0.0, position="log:9")
@@ -125,7 +125,7 @@ def test_a_refused_statement_can_be_skipped_by_its_position() -> None:
 
 def drop(*kinds: str, sql: str = "", tables: str = "shop.*") -> StatementFilter:
     expression = re.compile(sql, re.IGNORECASE) if sql else None
-    return StatementFilter(TableFilter([tables]), frozenset(kinds or KINDS), expression)
+    return StatementFilter(TablePatterns([tables]), frozenset(kinds or KINDS), expression)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.routing import TableFilter
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.spark.capture.coverage import uncovered
 
 
@@ -48,6 +48,6 @@ NAMES = ["a", "b", "ab", "ba", "c", "abc"]
 def test_what_it_takes_for_covered_is_covered(followed, wanted):
     if uncovered(followed, wanted):
         return
-    mine, theirs = TableFilter(followed), TableFilter(wanted)
+    mine, theirs = TablePatterns(followed), TablePatterns(wanted)
     for schema, table in product(NAMES, NAMES):
         assert mine.matches(schema, table) or not theirs.matches(schema, table), (schema, table)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ..config.name_pattern import NamePattern
-from ..errors import ConfigError
+from ...errors import ConfigError
+from .name_pattern import NamePattern
 
 
-class TableFilter:
+class TablePatterns:
     """Patterns over "schema.table": `*` and `?` are wildcards, `!` excludes, the last match wins.
 
     `["shop.*", "!shop.tmp_*", "shop.tmp_keep"]` follows everything in shop but the tables that begin
@@ -64,7 +64,7 @@ def named(unmatched: Sequence[str], tables: Sequence[tuple[str, str]]) -> str:
 
 def _in_another_case(pattern: str, tables: Sequence[tuple[str, str]]) -> str:
     try:
-        found = TableFilter([pattern.casefold()])
+        found = TablePatterns([pattern.casefold()])
     except ConfigError:  # of Canal
         return ""
     for schema, table in tables:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from ..errors import SinkError
-from ..events import Column, Row, Table, letters_of
+from ...errors import SinkError
+from ...events import Column, Row, Table, letters_of
 from .where_parser import parse
 from .where_tree import And, Compare, Condition, Constant, In, IsNull, Like, Name, Not, Operand, Or, names_in
 from .where_values import Family, can_be_zero, converted, family_of

@@ -8,9 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..chain import Element, Keep, Mark, StageContext
-from ..errors import SinkError
-from ..events import (
+from ...errors import SinkError
+from ...events import (
     Action,
     AddColumn,
     ChangeColumn,
@@ -24,6 +23,7 @@ from ..events import (
     Transaction,
     Wait,
 )
+from .. import Element, Keep, Mark, StageContext
 from .row_filter import RowFilter, RowFilters
 from .share import Share
 

@@ -8,9 +8,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..events import Op, Row, RowChange, Run, Table
+from ...events import Op, Row, RowChange, Run, Table
 from .condition import Condition
-from .filter import TableFilter
+from .tables import TablePatterns
 from .where import Test
 
 _MAX_TESTS: Final = 10_000
@@ -24,7 +24,7 @@ class RowFilter(Struct, frozen=True):
     after, it is true. Without `ops`, the rows themselves: a target has none for which the condition is true.
     """
 
-    tables: TableFilter
+    tables: TablePatterns
     ops: frozenset[Op] = frozenset()
     where: Condition | None = None
 

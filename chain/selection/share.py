@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
-from ..errors import SinkError
-from ..events import (
+from ...errors import SinkError
+from ...events import (
     Action,
     AddColumn,
     ChangeColumn,

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ..chain import Element, StageContext, emptied
-from ..errors import SinkError
-from ..events import (
+from ...errors import SinkError
+from ...events import (
     Action,
     AddColumn,
     ChangeColumn,
@@ -26,6 +25,7 @@ from ..events import (
     Transaction,
     Wait,
 )
+from .. import Element, StageContext, emptied
 from .transform import TableTransform, Transform, same_forms
 
 

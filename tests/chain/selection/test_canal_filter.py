@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.chain.selection.canal_filter import CanalFilter, split
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError
-from tidemill.routing import CanalFilter
-from tidemill.routing.canal_filter import split
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from ..chain import Element, Mark, StageContext, emptied
-from ..events import (
+from ...events import (
     Action,
     Checkpoint,
     Ddl,
@@ -19,7 +18,8 @@ from ..events import (
     Wait,
     source_and_table,
 )
-from .filter import TableFilter
+from .. import Element, Mark, StageContext, emptied
+from .tables import TablePatterns
 
 
 class TableStage:
@@ -30,7 +30,7 @@ class TableStage:
 
     name = "table filter"
 
-    def __init__(self, tables: TableFilter, source_names: Collection[str] = ()) -> None:
+    def __init__(self, tables: TablePatterns, source_names: Collection[str] = ()) -> None:
         """`source_names` are those of several sources whose tables may have equal names."""
         self._tables = tables
         self._source_names = source_names

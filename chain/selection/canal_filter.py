@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ..errors import ConfigError
-from .filter import TableFilter
+from ...errors import ConfigError
+from .tables import TablePatterns
 
 
-class CanalFilter(TableFilter):
+class CanalFilter(TablePatterns):
     r"""Regular expressions separated by commas, such as `shop\..*,bank\.acc.*`, and others that exclude.
 
     Each must match all of "schema.table"; upper and lower case are the same. No expression at all matches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..events import Row, Table
+from ...events import Row, Table
 from .where import Test, Truth, Where
 
 

@@ -10,14 +10,17 @@ from zlib import crc32
 import pytest
 from msgspec.structs import replace
 
+from tidemill.chain.selection.row_filter import RowFilter
+from tidemill.chain.selection.share import Share
+from tidemill.chain.selection.stage import ROWS_KEY, RowFilterStage
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.errors import SinkError
 from tidemill.events import AddColumn, ChangeColumn, ChangeKey, Column, DropColumn, Table
-from tidemill.routing import ROWS_KEY, RowFilter, RowFilterStage, Share, TableFilter
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, alter, delete, insert, transaction, update
 
 
 def stages(count: int, *columns: str) -> list[RowFilterStage]:
-    everything = TableFilter(["*.*"])
+    everything = TablePatterns(["*.*"])
     return [
         RowFilterStage([RowFilter(everything, where=Share(number, count, columns))], ROWS_KEY)
         for number in range(count)
