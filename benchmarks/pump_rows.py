@@ -88,7 +88,7 @@ def decoding(at: Ts, last: Ts, *, relays: bool) -> Iterator[tuple[Any, ...]]:
         checkpoint = Checkpoint(at, str(at), None, "bench")
         stages = [RelayStage(RelayOptions(directory=directory / "relay"))] if relays else []
         delivery = Delivery(_Dropping(checkpoint), checkpoint, "bench", stages=stages)
-        yield last, BinlogMounter(history, "bench", TablePatterns(["*.*"])), delivery, blocking
+        yield last, BinlogMounter(history, "bench", TablePatterns.parse(["*.*"])), delivery, blocking
         blocking.stop(5.0)
         store.close()
 

@@ -84,7 +84,7 @@ def replay(
         target = _of_url(sink, feed, data_dir)
     elif not dry_run:
         raise ConfigError("replay: --sink is missing: the target's URL")
-    tables = TablePatterns(table) if table else None
+    tables = TablePatterns.parse(table) if table else None
     made = Replay(directory, SystemClock(), until=_ts(until), tables=tables)
     if dry_run or target is None:
         _print(made.summary(at or 0), as_json)

@@ -59,7 +59,7 @@ def open_diff(
             "sharding.coordination: merged tables that several feeds share can't be compared: the target has "
             "the other feeds' rows too"
         )
-    return Diff(options, TablePatterns(tables) if tables else None, sink, pace)
+    return Diff(options, TablePatterns.parse(tables) if tables else None, sink, pace)
 
 
 class Diff:

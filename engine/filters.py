@@ -56,7 +56,7 @@ def filters_of(sections: Sequence[Mapping[str, Any]]) -> Filters:
     for number, section in enumerate(sections, 1):
         where = f"filter {number}"
         found = build(FilterOptions, section, where)
-        tables = TablePatterns(found.tables, f"{where}.tables")
+        tables = TablePatterns.parse(found.tables, f"{where}.tables")
         for event in found.events:
             if event not in EVENTS:
                 raise ConfigError(f"{where}.events: {event!r} is none of {', '.join(map(repr, EVENTS))}")

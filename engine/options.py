@@ -212,7 +212,7 @@ def _sources(
     """Return the kind, options and tables of the one source, or of several."""
     if isinstance(source, dict):
         kind, options = given or _source(source, form)
-        return kind, options, TablePatterns(_patterns(source))
+        return kind, options, TablePatterns.parse(_patterns(source))
     if not isinstance(source, list) or not all(isinstance(section, dict) for section in source):
         raise ConfigError("source: expected a table, or several [[source]] tables")
     several = several_options(source)

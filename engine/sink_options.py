@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from .. import config
-from ..chain.selection.canal_filter import CanalFilter
 from ..chain.selection.row_filter import RowFilter
 from ..chain.selection.tables import TablePatterns
 from ..dialects.options import RowOptions
@@ -119,7 +118,7 @@ def _sink_tables(where: str, section: Mapping[str, Any]) -> TablePatterns | None
         if not isinstance(text, str):
             raise ConfigError(f"{where}: {key}: expected expressions in one string, separated by commas")
     try:
-        return CanalFilter(given.get("regex", ""), given.get("black_regex", ""))
+        return TablePatterns.canal(given.get("regex", ""), given.get("black_regex", ""))
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 
@@ -146,7 +145,7 @@ def strings_of(where: str, patterns: Any) -> list[str]:
 def table_filter(where: str, patterns: Any) -> TablePatterns:
     """Return the tables of the section `where`. Raises ConfigError that names it."""
     where = f"{where}: tables"
-    return TablePatterns(strings_of(where, patterns), where)
+    return TablePatterns.parse(strings_of(where, patterns), where)
 
 
 def sections_of(name: str, sections: Any) -> list[dict[str, Any]]:

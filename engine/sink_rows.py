@@ -40,7 +40,7 @@ def rows_of(where: str, sections: Any) -> tuple[RowFilter, ...]:
 
 def _rows(where: str, section: Mapping[str, Any]) -> Iterator[RowFilter]:
     found = build(RowsOptions, section, where)
-    tables = TablePatterns(found.tables, f"{where}.tables")
+    tables = TablePatterns.parse(found.tables, f"{where}.tables")
     for event in found.events:
         if event not in OPS:
             raise ConfigError(f"{where}.events: {event!r} is none of {', '.join(map(repr, OPS))}")
@@ -66,7 +66,7 @@ def shares_of(where: str, section: Mapping[str, Any]) -> list[tuple[str, RowFilt
         raise ConfigError(f"{where}: urls: at least two, each another one; a single target is `url`")
     if len({name.lower() for name in columns}) < len(columns):
         raise ConfigError(f"{where}: split_by: a column is named twice")
-    everything, count = TablePatterns(_ALL), len(urls)
+    everything, count = TablePatterns.parse(_ALL), len(urls)
     return [
         (url, RowFilter(everything, where=Share(number, count, tuple(columns))))
         for number, url in enumerate(urls)

@@ -1,60 +1,134 @@
-"""The choice of the tables that a feed follows."""
+"""The choice of tables by patterns, in every spelling."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...errors import ConfigError
 from .name_pattern import NamePattern
 
+Matches: TypeAlias = Callable[[str, str], bool]
+"""True for a schema and a table that are chosen."""
+
+
+class TablePattern(Struct, frozen=True):
+    """One pattern, which includes or excludes tables."""
+
+    text: str
+    matches: Matches
+    touches: Callable[[str], bool]
+    """True for a schema whose tables may match."""
+    is_wanted: bool = True
+    """False if tables that match are excluded."""
+
 
 class TablePatterns:
-    """Patterns over "schema.table": `*` and `?` are wildcards, `!` excludes, the last match wins.
+    """Patterns of which the last one that matches a table decides; a table that none matches isn't chosen."""
 
-    `["shop.*", "!shop.tmp_*", "shop.tmp_keep"]` follows everything in shop but the tables that begin
-    with tmp_, save one. After `~`, the schema or the table is a regular expression for the whole name, as in
-    `"shop.~orders_[0-9]+"`; that of a schema has no dot. A table that no pattern matches is not
-    followed. Names are compared as the source writes them, upper and lower case apart.
+    def __init__(
+        self,
+        patterns: Sequence[TablePattern],
+        *,
+        matches: Matches | None = None,
+        keys: tuple[bytes, bytes] = (b"", b""),
+        is_part: bool = False,
+    ) -> None:
+        """`matches` decides in place of the patterns."""
+        self.patterns = tuple(one.text for one in patterns)
+        self.keys = keys
+        """Range of row keys that is chosen, for a source whose rows have keys: from the first up to but not
+        including the second; empty: no bound."""
+        self._patterns = tuple(patterns)
+        self._is_part = is_part
+        self.matches = lru_cache(maxsize=4096)(matches or self._last)
 
-    Raises ConfigError for a pattern that isn't "schema.table".
-    """
+    @staticmethod
+    def parse(patterns: Sequence[str], where: str = "tables", *, ignores_case: bool = False) -> TablePatterns:
+        """Return the choice by patterns over "schema.table": `*` and `?` are wildcards, `!` excludes.
 
-    keys: tuple[bytes, bytes] = b"", b""
-    """Range of row keys that is followed, for a source whose rows have keys: from the first up to but not
-    including the second; empty: no bound."""
+        `["shop.*", "!shop.tmp_*", "shop.tmp_keep"]` chooses everything in shop but the tables that begin with
+        tmp_, save one. After `~`, the schema or the table is a regular expression for the whole name, as in
+        `"shop.~orders_[0-9]+"`; that of a schema has no dot. Upper and lower case are told apart, unless
+        `ignores_case`.
 
-    def __init__(self, patterns: Sequence[str], where: str = "tables") -> None:
-        """`where` is the option that errors name."""
+        Raises ConfigError, naming the option `where`, without patterns, or for one that isn't "schema.table".
+        """
         if not patterns:
             raise ConfigError(f'{where}: no pattern given; name at least one, for instance "shop.*"')
-        self.patterns = tuple(patterns)
-        self._rules = [_rule(pattern, where) for pattern in patterns]
-        self.matches = lru_cache(maxsize=4096)(self._matches)
+        return TablePatterns([_pattern(pattern, where, ignores_case) for pattern in patterns])
 
-    def _matches(self, schema: str, table: str) -> bool:
-        for wanted, schemas, names in reversed(self._rules):
-            if schemas.matches(schema) and names.matches(table):
-                return wanted
-        return False
+    @staticmethod
+    def canal(regex: str, black_regex: str = "") -> TablePatterns:
+        r"""Return the choice by Canal's expressions, separated by commas, such as `shop\..*,bank\.acc.*`, and
+        others that exclude.
+
+        Each must match all of "schema.table"; upper and lower case are the same. No expression at all matches
+        every table, and excludes none. Commas in (), [] and {} don't separate. Source: Canal's
+        AviaterRegexFilter.
+
+        Raises ConfigError for an expression that can't be compiled.
+        """
+        wanted = [_expression(one, "regex") for one in split(regex)]
+        black = [_expression(one, "black_regex") for one in split(black_regex)]
+        excluded = [replace(one, text=f"!{one.text}", is_wanted=False) for one in black]
+        return TablePatterns([*(wanted or [ANY]), *excluded])
+
+    @staticmethod
+    def of_several(members: Mapping[str, TablePatterns]) -> TablePatterns:
+        """Return the choice of the tables that some member chooses; only members name unmatched patterns."""
+        patterns = [
+            replace(one, text=f"{name}: {one.text}", matches=ANY.matches)
+            for name, each in members.items()
+            for one in each._patterns
+        ]
+        choices = [each.matches for each in members.values()]
+        return TablePatterns(patterns, matches=lambda *name: any(matches(*name) for matches in choices))
+
+    def within(
+        self, has: Matches, keys: tuple[bytes, bytes] = (b"", b""), *, is_part: bool = False
+    ) -> TablePatterns:
+        """Return the choice of the tables of this one for which `has`, which may raise, is true.
+
+        With `is_part`, it may have rows even if none of the present tables is in it.
+        """
+        mine = self.matches
+        return TablePatterns(
+            self._patterns, matches=lambda *name: mine(*name) and has(*name), keys=keys, is_part=is_part
+        )
+
+    def others(self) -> TablePatterns:
+        """Return the choice of all other tables."""
+        return TablePatterns([ANY], matches=lambda *name: not self.matches(*name))
+
+    def _last(self, schema: str, table: str) -> bool:
+        return next((one.is_wanted for one in reversed(self._patterns) if one.matches(schema, table)), False)
 
     def matches_full(self, name: str) -> bool:
-        """Return True if "schema.table" is followed."""
+        """Return True if "schema.table" is chosen."""
         schema, _, table = name.partition(".")
         return self.matches(schema, table)
 
     def touches(self, schema: str) -> bool:
-        """True if tables of this schema may match."""
-        return any(wanted and schemas.matches(schema) for wanted, schemas, _ in self._rules)
+        """Return True if tables of this schema may be chosen."""
+        return any(one.is_wanted and one.touches(schema) for one in self._patterns)
 
     def unmatched(self, tables: Sequence[tuple[str, str]]) -> list[str]:
         """Return the patterns, without exclusions, that match none of these (schema, table) names."""
+        wanted = [one for one in self._patterns if one.is_wanted]
         return [
-            pattern
-            for pattern, (wanted, schemas, names) in zip(self.patterns, self._rules, strict=True)
-            if wanted and not any(schemas.matches(s) and names.matches(t) for s, t in tables)
+            one.text for one in wanted if self._is_part or not any(one.matches(*table) for table in tables)
         ]
+
+
+ANY: Final = TablePattern("*.*", lambda *_: True, lambda _: True)
+"""The pattern of every table."""
+EVERY_TABLE: Final = TablePatterns([ANY])
 
 
 def named(unmatched: Sequence[str], tables: Sequence[tuple[str, str]]) -> str:
@@ -64,17 +138,16 @@ def named(unmatched: Sequence[str], tables: Sequence[tuple[str, str]]) -> str:
 
 def _in_another_case(pattern: str, tables: Sequence[tuple[str, str]]) -> str:
     try:
-        found = TablePatterns([pattern.casefold()])
+        found = TablePatterns.parse([pattern], ignores_case=True)
     except ConfigError:  # of Canal
         return ""
     for schema, table in tables:
-        if found.matches(schema.casefold(), table.casefold()):
+        if found.matches(schema, table):
             return f" (there is {schema}.{table}, but upper and lower case differ)"
     return ""
 
 
-def _rule(pattern: str, where: str) -> tuple[bool, NamePattern, NamePattern]:
-    wanted = not pattern.startswith("!")
+def _pattern(pattern: str, where: str, ignores_case: bool) -> TablePattern:
     schema, dot, table = pattern.removeprefix("!").strip().partition(".")
     if (schema.startswith("/") and pattern.count("/") > 1) or re.fullmatch("/.+/", table):
         raise ConfigError(
@@ -91,4 +164,37 @@ def _rule(pattern: str, where: str) -> tuple[bool, NamePattern, NamePattern]:
             f"{where}: {pattern!r}: the first dot ends the schema's regular expression: write it without a "
             'dot, for instance "~shop_[0-9]+.*", or name the schema with * and ?'
         )
-    return wanted, NamePattern(schema, where), NamePattern(table, where)
+    schemas, tables = (NamePattern(name, where, ignores_case=ignores_case) for name in (schema, table))
+    return TablePattern(
+        pattern,
+        lambda schema, table: schemas.matches(schema) and tables.matches(table),
+        schemas.matches,
+        not pattern.startswith("!"),
+    )
+
+
+def _expression(text: str, option: str) -> TablePattern:
+    matches = canal_expression(text, option).fullmatch
+    return TablePattern(text, lambda *name: matches(".".join(name)) is not None, lambda _: True)
+
+
+def canal_expression(text: str, option: str) -> re.Pattern[str]:
+    """Return one of Canal's expressions. Raises ConfigError, naming the option."""
+    try:
+        return re.compile(text, re.IGNORECASE | re.DOTALL)
+    except re.error as error:
+        raise ConfigError(f"{option}: {text!r} is not a regular expression: {error}") from None
+
+
+def split(text: str) -> list[str]:
+    """Return the parts between commas, without empty ones; commas in brackets don't separate."""
+    parts, depth, is_escaped = [""], 0, False
+    for letter in text:
+        if letter == "," and depth == 0 and not is_escaped:
+            parts.append("")
+            continue
+        parts[-1] += letter
+        if not is_escaped:
+            depth += (letter in "([{") - (letter in ")]}")
+        is_escaped = letter == "\\" and not is_escaped
+    return [part.strip() for part in parts if part.strip()]

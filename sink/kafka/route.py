@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.row_code import compile_rows
 from ...errors import SinkError
 from ...events import Row, RowChange, Table, key_order
@@ -43,7 +43,11 @@ class Rules:
 
     def __init__(self, topic: TopicTemplate, options: KafkaOptions) -> None:
         self._entries: Final = [
-            (entry.tables, TopicTemplate(entry.topic, "topic") if entry.topic else topic, entry)
+            (
+                TablePatterns.parse(entry.tables),
+                TopicTemplate(entry.topic, "topic") if entry.topic else topic,
+                entry,
+            )
             for entry in options.dispatch
         ]
         self._default: Final = topic
@@ -53,9 +57,8 @@ class Rules:
 
     def of(self, schema: str, table: str) -> Rule:
         """Return a table's rule. Raises SinkError if its topic can't have such a name."""
-        name = f"{schema}.{table}"
-        for patterns, topic, entry in self._entries:
-            if any(fnmatchcase(name, pattern) for pattern in patterns):
+        for tables, topic, entry in self._entries:
+            if tables.matches(schema, table):
                 return Rule(topic.topic(schema, table), entry.partition, entry.columns)
         options = self._options
         dynamic = self._dynamic.topic(schema, table) if self._dynamic is not None else ""

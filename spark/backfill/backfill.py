@@ -73,7 +73,7 @@ class _Backfill:
         self._directory = directory
         self._settings = settings
         self._report = report
-        self._wanted = TablePatterns(options.patterns)
+        self._wanted = TablePatterns.parse(options.patterns)
 
     def run(self) -> Manifest:
         source = source_options(self._options)

@@ -57,7 +57,7 @@ def collect(
     patience: RetryDeadline,
 ) -> Changes:
     """Read the binlog from before the first chunk up to `until`. Raises Retryable and Fatal."""
-    follows = TablePatterns(plan.patterns)
+    follows = TablePatterns.parse(plan.patterns)
     path = directory.new_changes_file()
     with pq.ParquetWriter(path, SCHEMA) as file:
         route = _Route(plan, records, file)

@@ -90,7 +90,7 @@ class Answers:
         same = ticket.tables == tuple(self._patterns)
         if same and part.is_whole and set(ticket.operations) == set(OPERATIONS):
             return None
-        named = TablePatterns(ticket.tables).matches
+        named = TablePatterns.parse(ticket.tables).matches
 
         def has(schema: str, table: str) -> bool:
             return named(schema, table) and part.has(schema, table)

@@ -22,7 +22,7 @@ def uncovered(followed: Sequence[str], wanted: Sequence[str]) -> str:
     has_all = len(included) == len(followed)
     if not followed:
         return wanted[0]
-    every = TablePatterns(followed)
+    every = TablePatterns.parse(followed)
     for pattern in wanted:
         schema, _, table = pattern.strip().partition(".")
         if pattern.startswith("!"):

@@ -40,7 +40,7 @@ class MysqlOffsets:
         found = cast("MysqlOptions", options.source_options)
         self._given = options
         self._options = replace(found, server_id=own_server_id())
-        self._filter = TablePatterns(options.patterns)
+        self._filter = TablePatterns.parse(options.patterns)
         self._session: Session | None = None
         self._look_ahead: LookAheadReader | None = None
         self._start = Offset(0, "", "")

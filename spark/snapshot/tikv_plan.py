@@ -37,7 +37,7 @@ def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[TikvPartition]
         at = offsets.at(options.ts) if options.ts else offsets.latest()
         client = offsets.client
         with held(client, options.name, at.ts):
-            wanted = TablePatterns(options.patterns)
+            wanted = TablePatterns.parse(options.patterns)
             found = RowTables(wanted)
             client.run(read_schema(client.kv, at.ts, found))
             if not options.ts and (unmatched := wanted.unmatched(found.names)):

@@ -161,7 +161,7 @@ class Reader:
         self._mounter = Mounter(
             self._layouts,
             "recorded",
-            TablePatterns([f"{DATABASE}.*"]),
+            TablePatterns.parse([f"{DATABASE}.*"]),
             # The keys of "ddl" aren't recorded.
             catalog=Catalog() if recorded.name == "ddl" else _Recorded(self._schema_of),
         )

@@ -28,7 +28,7 @@ def test_the_resume_filter_alone(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_table_filter(seed):
-    Life(seed, [TableStage(TablePatterns(["s.*", "!s.b"]))], wanted=lambda name: name != "s.b").run()
+    Life(seed, [TableStage(TablePatterns.parse(["s.*", "!s.b"]))], wanted=lambda name: name != "s.b").run()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -61,7 +61,7 @@ def test_a_stage_that_sets_barriers(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_of_them_together(seed):
     hold = HoldTable("s.a", MAX_HELD)
-    stages = [TableStage(TablePatterns(["s.*", "!s.c"])), hold, BarrierAfter("s.b")]
+    stages = [TableStage(TablePatterns.parse(["s.*", "!s.c"])), hold, BarrierAfter("s.b")]
     life = Life(
         seed,
         stages,

@@ -17,7 +17,7 @@ from tidemill.puller.mysql.query import LoggedStatement
 
 SIZE = 2 << 20
 WORDS = 20_000
-FOLLOWED = TablePatterns(["shop.*"])
+FOLLOWED = TablePatterns.parse(["shop.*"])
 
 
 def effect(statement: str, schema: str) -> tuple[list[Change], float]:

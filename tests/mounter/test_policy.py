@@ -20,7 +20,7 @@ BEFORE = ("CREATE TABLE t (a INT, b INT)", "CREATE TABLE u (a INT)")
 
 
 def rule(action: str, *kinds: str, tables: str = "shop.*") -> Rule:
-    return Rule(TablePatterns([tables]), action, frozenset(kinds or KINDS))
+    return Rule(TablePatterns.parse([tables]), action, frozenset(kinds or KINDS))
 
 
 def left(
@@ -32,7 +32,7 @@ def left(
     """The changes of a statement at log:9 that are left, a line each."""
     catalog = Catalog()
     catalog.learn([], {})
-    statements = Statements(TablePatterns(["shop.*"]), catalog)
+    statements = Statements(TablePatterns.parse(["shop.*"]), catalog)
     for one in BEFORE:
         statements.changes(Query("shop", one, 0.0))
     query = Query("shop", statement, 0.0, position="log:9")
@@ -125,7 +125,7 @@ def test_a_refused_statement_can_be_skipped_by_its_position() -> None:
 
 def drop(*kinds: str, sql: str = "", tables: str = "shop.*") -> StatementFilter:
     expression = re.compile(sql, re.IGNORECASE) if sql else None
-    return StatementFilter(TablePatterns([tables]), frozenset(kinds or KINDS), expression)
+    return StatementFilter(TablePatterns.parse([tables]), frozenset(kinds or KINDS), expression)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ class Pulling:
         self._held = False
         self._trap: Callable[[], object] | None = None
         self._copies = copies
-        self._filter = TablePatterns(list(patterns))
+        self._filter = TablePatterns.parse(list(patterns))
         self._layouts = Layouts()
         copies_generated = self.options.copies_generated
         self._mounter = Mounter(self._layouts, "test", self._filter, copies_generated=copies_generated)

@@ -70,7 +70,7 @@ class Bench:
 
     def begin(self, after: OrderedKey = ()) -> None:
         client: Any = self.client
-        wanted = TablePatterns(["shop.*"])
+        wanted = TablePatterns.parse(["shop.*"])
         self.loads = TikvLoads(client, self.history, wanted, {"shop.a": after}, self.ends.append, 50)
         self._steps = self.loads.steps()
 

@@ -20,7 +20,7 @@ from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, alter, delete, insert
 
 
 def stages(count: int, *columns: str) -> list[RowFilterStage]:
-    everything = TablePatterns(["*.*"])
+    everything = TablePatterns.parse(["*.*"])
     return [
         RowFilterStage([RowFilter(everything, where=Share(number, count, columns))], ROWS_KEY)
         for number in range(count)

@@ -31,7 +31,7 @@ def history(tmp_path):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_jobs(version, seed, history):
     random = Random(seed)
-    tables = TablePatterns(["*.*"])
+    tables = TablePatterns.parse(["*.*"])
     for ts, job in effects(version):
         for text in (damaged_json(encode_job(job), random), encode_job(job)):
             with suppress(SourceError):

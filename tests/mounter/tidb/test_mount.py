@@ -46,7 +46,11 @@ class Bench:
 
     def mounter(self, *patterns: str, **options) -> TidbMounter:
         return TidbMounter(
-            self.history, "tidb", TablePatterns(patterns or ["shop.*"]), decodes=self._decodes, **options
+            self.history,
+            "tidb",
+            TablePatterns.parse(patterns or ["shop.*"]),
+            decodes=self._decodes,
+            **options,
         )
 
     def id_of(self, name: str) -> int:
@@ -159,7 +163,7 @@ def test_the_commits_of_a_real_tidb(tmp_path, rewrite):
     infos = [decode_table_info(line["table_info_json"].encode()) for line in tables]
     store = Store(tmp_path / "store")
     history = SchemaHistory(store, 0, [(DbInfo(id=tables[0]["db_id"], name="feed"), infos)])
-    mounter = TidbMounter(history, "tidb", TablePatterns(["feed.*"]))
+    mounter = TidbMounter(history, "tidb", TablePatterns.parse(["feed.*"]))
     found = []
     for line in lines:
         if line["kind"] == "commit":
@@ -265,7 +269,7 @@ class Mounting:
         self.history = SchemaHistory(Store(VECTORS / "never written"), 0, databases)
 
     def mount(self, released: list[Sorted], *, decodes: bool = True) -> list[Item]:
-        mounter = TidbMounter(self.history, "tidb", TablePatterns(["shop.*"]), decodes=decodes)
+        mounter = TidbMounter(self.history, "tidb", TablePatterns.parse(["shop.*"]), decodes=decodes)
         return [item for message in released for item in mounter.mount(message)]
 
 

@@ -95,13 +95,14 @@ def test_a_column_that_the_table_does_not_have_is_an_error_with_those_that_it_ha
 def test_the_first_dispatch_that_matches_a_table_decides():
     options = KafkaOptions(
         dispatch=(
-            Dispatch(tables=("shop.o*",), partition="key"),
+            Dispatch(tables=("shop.o*", "!shop.~o[a-m].*"), partition="key"),
             Dispatch(tables=("shop.*", "crm.*"), topic="all_{schema}", partition="ts"),
         )
     )
     address, _ = parsed("kafka://b/rows", options)
     rules = Rules(address.topic, options)
     assert rules.of("shop", "orders") == Rule("rows", "key", ())
+    assert rules.of("shop", "offers") == Rule("all_shop", "ts", ())
     assert rules.of("crm", "people") == Rule("all_crm", "ts", ())
     assert rules.of("hr", "people") == Rule("rows", "table", ())
     assert rules.constant_topics() == {"rows"}

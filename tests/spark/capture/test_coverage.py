@@ -48,6 +48,6 @@ NAMES = ["a", "b", "ab", "ba", "c", "abc"]
 def test_what_it_takes_for_covered_is_covered(followed, wanted):
     if uncovered(followed, wanted):
         return
-    mine, theirs = TablePatterns(followed), TablePatterns(wanted)
+    mine, theirs = TablePatterns.parse(followed), TablePatterns.parse(wanted)
     for schema, table in product(NAMES, NAMES):
         assert mine.matches(schema, table) or not theirs.matches(schema, table), (schema, table)
