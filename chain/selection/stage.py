@@ -1,69 +1,55 @@
-"""The stage of filters of rows."""
+"""The stage that evaluates rules about what a sink gets."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from ...errors import SinkError
 from ...events import (
     Action,
-    AddColumn,
-    ChangeColumn,
-    Checkpoint,
-    Column,
     Ddl,
-    DropColumn,
+    DropTable,
+    Item,
     RenameTables,
     Rows,
     TableName,
     Transaction,
-    Wait,
+    Ts,
+    source_and_table,
 )
-from .. import Element, Keep, Mark, StageContext
-from .row_filter import RowFilter, RowFilters
-from .share import Share
-
-WHERE_KEY: Final = "where"
-"""Key in a checkpoint: the conditions of the feed's filters by which the target was loaded."""
-ROWS_KEY: Final = "rows"
-"""Key in a checkpoint: the conditions of the sink itself."""
-
-
-_INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
-_BY: Final = {WHERE_KEY: "where of [[filter]]", ROWS_KEY: "urls, split_by and rows"}
+from .. import Element, Keep, Stage, StageContext, emptied
+from .columns import changed_columns, lost_columns
+from .kinds import kind_of
+from .loaded_by import KEYS, SECTIONS, conditions, differences, sinks_with
+from .rule import Key, Rule, decided
+from .runs import RunRules
+from .tables import EVERY_TABLE
 
 
-def difference(filters: Sequence[RowFilter], sink: str, stages: Mapping[str, str], key: str) -> str:
-    """Return how the conditions of a sink's filters differ from those in its checkpoint's `stages`, by which
-    the target was loaded; empty if they don't."""
-    state, had = _state(filters), stages.get(key, "")
-    if state == had:
-        return ""
-    return (
-        f"its rows were loaded by {_BY[key]} = {had or 'nothing'}, and now these are {state or 'nothing'}: "
-        f"restore them, or give {_which(sink, key)} an empty target"
-    )
+class SelectionStage(Stage):
+    """Drops what rules are about: rows, changes of rows, schema changes, and parts of a snapshot.
 
-
-class RowFilterStage:
-    """Drops changes that a filter matches.
-
-    Rows of a snapshot are no changes, and pass, unless the filter is about the rows themselves. The target is
-    right only for the conditions that it was loaded by, so they are in its checkpoint. A schema change that
-    gives existing rows other values in a condition's columns makes the table be loaded again.
+    Rows are decoded only for a condition on them. The target is right only for the conditions that it was
+    loaded by, so they are in its checkpoint. A schema change that gives existing rows other values in a
+    condition's columns makes the table be loaded again.
     """
 
-    name = "row filter"
+    name = "selection"
 
-    def __init__(self, filters: Sequence[RowFilter], key: str = WHERE_KEY) -> None:
-        """`key` is that of the conditions in the checkpoint."""
-        self._key = key
-        self._partial = [one for one in filters if one.is_partial]
-        self._filters = RowFilters(filters)
+    def __init__(
+        self, rules: Sequence[Rule], source_names: Collection[str] = (), keys: Sequence[Key] = KEYS
+    ) -> None:
+        """`source_names` are those of several sources whose tables may have equal names. `keys` are those of
+        all conditions that the checkpoint may have; none if it is another stage that keeps conditions."""
+        self._rules = tuple(rules)
+        self._source_names = source_names
+        self._keys = keys
+        self._timestamps = frozenset[Ts]().union(*(rule.timestamps for rule in rules))
+        self._untimed = [rule for rule in rules if not rule.timestamps]
+        self._run_rules = RunRules(self._untimed)
+        self._partial = [rule for rule in rules if rule.is_partial]
         self._keeps: list[Keep] = []
         self._sink = ""
 
@@ -71,133 +57,143 @@ class RowFilterStage:
         """Raises SinkError if the target was loaded by other conditions."""
         at = context.checkpoint
         self._sink = context.sink
-        is_new = not at.position
-        if not is_new and (problem := difference(self._partial, self._sink, at.stages, self._key)):
+        self._keeps = []
+        if not self._keys:
+            return
+        if not at.position:
+            states = {key: conditions(self._rules, key) for key in self._keys}
+            self._keeps = [Keep(key, state) for key, state in states.items() if state]
+        elif problem := next(differences(self._rules, self._sink, at.stages), ""):
             raise SinkError(f"sink {self._sink}: {problem}")
-        state = _state(self._partial)
-        self._keeps = [Keep(self._key, state)] if is_new and state else []
 
     def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
         """Raises SinkError for a condition that can't be evaluated, or that a schema change breaks."""
-        marks, self._keeps = self._keeps, []
-        return [*marks, *map(self._passed, batch)]
+        passed: list[Element] = [*self._keeps]
+        self._keeps = []
+        for item in batch:
+            if isinstance(item, Transaction):
+                if (left := self._transaction(item)) is not None:
+                    passed.append(left)
+            elif isinstance(item, Ddl):
+                passed += self._ddl(item)
+            else:
+                passed.append(item)
+        return passed
 
-    def _passed(self, one: Element) -> Element:
-        if isinstance(one, Mark):
-            return one
-        return self._changed(one) if isinstance(one, Ddl) else self._of_transaction(one)
+    def _at(self, ts: Ts) -> Sequence[Rule]:
+        """Return the rules about events with a commit ts."""
+        if ts not in self._timestamps:
+            return self._untimed
+        return [rule for rule in self._rules if not rule.timestamps or ts in rule.timestamps]
 
-    def _of_transaction(self, item: Transaction) -> Transaction:
-        is_loaded = item.chunk is not None
-        if is_loaded and not self._partial:
-            return item
+    # --- rows
+
+    def _transaction(self, item: Transaction) -> Transaction | None:
+        chunk = item.chunk
+        if chunk is not None and chunk.table:
+            _, table = source_and_table(chunk.table, self._source_names)
+            if any(rule.is_whole and rule.tables.matches_full(table) for rule in self._untimed):
+                return None
+        rules = self._run_rules
+        if item.commit_ts in self._timestamps:
+            rules = RunRules(self._at(item.commit_ts))
         runs = item.runs
-        left = [part for run in runs for part in self._filters.apply(run, is_loaded=is_loaded)]
+        left = rules.apply(runs, is_loaded=chunk is not None)
         return item if left == runs else replace(item, rows=Rows(left))
 
-    def _changed(self, ddl: Ddl) -> Ddl:
+    # --- schema changes
+
+    def _ddl(self, ddl: Ddl) -> Iterator[Item]:
+        rules = self._at(ddl.commit_ts)
+        whole = [rule for rule in rules if rule.is_whole]
+        for part in self._of_tables(ddl, whole) if whole else [ddl]:
+            left = self._of_kinds(part, rules) if isinstance(part, Ddl) else part
+            yield self._of_rows(left) if isinstance(left, Ddl) else left
+
+    def _of_tables(self, ddl: Ddl, whole: Sequence[Rule]) -> Sequence[Item]:
+        """Return what of a schema change concerns tables that the sink has."""
+
+        def takes(schema: str, table: str) -> bool:
+            return not any(rule.tables.matches(schema, table) for rule in whole)
+
+        if ddl.actions and isinstance(ddl.actions[0], RenameTables):
+            wanted = [(takes(*old), takes(*new), old, new) for old, new in ddl.actions[0].pairs]
+            return _renames(ddl, wanted)
+        is_of_any = bool(ddl.refusal) and not ddl.table  # the statement's tables aren't known
+        is_dropped = any(rule.tables is EVERY_TABLE for rule in whole)
+        return [ddl if takes(ddl.schema, ddl.table) or (is_of_any and not is_dropped) else emptied(ddl)]
+
+    def _of_kinds(self, ddl: Ddl, rules: Sequence[Rule]) -> Item:
+        """Return a schema change without actions of dropped kinds; a snapshot's tables are created anyway."""
+        rules = [rule for rule in rules if rule.is_about_statements]
+        if not rules or not ddl.query:
+            return ddl
+
+        def drops(kind: str) -> bool:
+            return decided(rules, (ddl.schema, ddl.table), kind, ddl.query) == "drop"
+
+        left = tuple([action for action in ddl.actions if not drops(kind_of(action))])
+        if len(left) == len(ddl.actions):
+            return emptied(ddl) if not left and drops("other") else ddl
+        return replace(ddl, actions=left) if any(map(kind_of, left)) else emptied(ddl)
+
+    def _of_rows(self, ddl: Ddl) -> Ddl:
+        """Return a schema change after which the conditions on rows are true of the same rows."""
         if ddl.refusal or not ddl.actions or not self._partial:
             return ddl
         if isinstance(ddl.actions[0], RenameTables):
-            return self._renamed(ddl, ddl.actions[0])
+            if all(self._partial_of(old) == self._partial_of(new) for old, new in ddl.actions[0].pairs):
+                return ddl
+            return replace(ddl, reload=f"other filters concern the tables by their new names: {ddl.query}")
         table = f"table {ddl.schema}.{ddl.table}"
-        for one in self._partial:
-            if one.where is None or not one.tables.matches(ddl.schema, ddl.table):
+        for rule in self._partial:
+            if rule.condition is None or not rule.tables.matches(ddl.schema, ddl.table):
                 continue
-            if isinstance(one.where, Share) and one.where.is_by_key:
-                if one.where.changes(ddl, _fresh(ddl.actions)):
+            if rule.share is not None and rule.share.is_by_key:
+                if rule.share.changes(ddl, changed_columns(ddl.actions)):
                     return _loaded_again(ddl, f"{table}: the key by which its rows are divided was changed")
                 continue
-            columns = one.where.columns
-            if gone := columns & set(_lost(ddl.actions)):
+            columns = rule.condition.columns
+            if gone := columns & set(lost_columns(ddl.actions)):
                 raise SinkError(
-                    f"{table}: {one.where.label} needs column {min(gone)}, which is gone after {ddl.query}: "
-                    f"correct {_BY[self._key]}, and give {_which(self._sink, self._key)} an empty target"
+                    f"{table}: {rule.label} needs column {min(gone)}, which is gone after {ddl.query}: "
+                    f"correct {SECTIONS[rule.key]}, and give {sinks_with(rule.key, self._sink)} an "
+                    "empty target"
                 )
-            if changed := columns & set(_fresh(ddl.actions)):
-                return _loaded_again(ddl, f"{table}: column {min(changed)} of {one.where.label} was changed")
+            if changed := columns & set(changed_columns(ddl.actions)):
+                return _loaded_again(ddl, f"{table}: column {min(changed)} of {rule.label} was changed")
         return ddl
 
-    def _renamed(self, ddl: Ddl, action: RenameTables) -> Ddl:
-        if all(self._of(old) == self._of(new) for old, new in action.pairs):
-            return ddl
-        return replace(ddl, reload=f"other filters concern the tables by their new names: {ddl.query}")
-
-    def _of(self, name: TableName) -> list[int]:
-        """Return the numbers of the filters that concern a table's rows."""
+    def _partial_of(self, name: TableName) -> list[int]:
+        """Return the numbers of the rules that concern a table's rows."""
         return [number for number, one in enumerate(self._partial) if one.tables.matches(*name)]
 
-    def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:  # noqa: ARG002
-        return ()
 
-    def waits(self) -> Sequence[Wait]:
-        return ()
+def _renames(ddl: Ddl, wanted: Sequence[tuple[bool, bool, TableName, TableName]]) -> Sequence[Item]:
+    """Return what a RENAME does to the tables of the sink, which has each before it, and after it, or not.
 
-    def close(self) -> None:
-        """Do nothing: this stage holds no items."""
+    A table that leaves them is dropped first, as another may take its name; one that comes to them has to be
+    loaded.
+    """
+    gone = [old for was, stays, old, _ in wanted if was and not stays]
+    kept = tuple((old, new) for was, stays, old, new in wanted if was and stays)
+    come = [new for was, stays, _, new in wanted if stays and not was]
+    parts = [_part(ddl, old, (DropTable(),)) for old in gone]
+    if kept:
+        parts.append(_part(ddl, kept[0][0], (RenameTables(kept),)))
+    for new in come:
+        sentence = f"{'.'.join(new)} was renamed into the tables of this sink: {ddl.query}"
+        parts.append(_part(ddl, new, (), sentence))
+    if not parts:
+        return [emptied(ddl)]
+    return [*parts[:-1], replace(parts[-1], position=ddl.position, last=ddl.last)]
 
 
-def _state(filters: Iterable[RowFilter]) -> str:
-    """Return the conditions about the rows themselves, as they are in a checkpoint."""
-    found = [
-        [*one.tables.patterns, one.where.text] for one in filters if one.is_partial and one.where is not None
-    ]
-    return json.dumps(sorted(found)) if found else ""
-
-
-def _which(sink: str, key: str) -> str:
-    return (
-        "every sink of the feed" if key == WHERE_KEY else f"sink {sink}, and those that share rows with it,"
-    )
+def _part(ddl: Ddl, name: TableName, actions: tuple[Action, ...], reload: str = "") -> Ddl:
+    """Return a part of a schema change for one table, not the last one."""
+    schema, table = name
+    return replace(ddl, schema=schema, table=table, actions=actions, reload=reload, position="", last=False)
 
 
 def _loaded_again(ddl: Ddl, why: str) -> Ddl:
     return replace(ddl, actions=(), reload=f"{why}: {ddl.query}")
-
-
-def _lost(actions: Iterable[Action]) -> list[str]:
-    """Return the names, in lower case, that no column has after the changes."""
-    found: dict[str, None] = {}
-    for action in actions:
-        if isinstance(action, DropColumn):
-            found[action.name.lower()] = None
-        elif isinstance(action, ChangeColumn):
-            found[action.name.lower()] = None
-            found.pop(action.column.name.lower(), None)
-        elif isinstance(action, AddColumn):
-            found.pop(action.column.name.lower(), None)
-    return list(found)
-
-
-def _fresh(actions: Iterable[Action]) -> list[str]:
-    """Return the names, in lower case, of columns whose values in existing rows may be other ones now."""
-    found = []
-    for action in actions:
-        match action:
-            case AddColumn(column):
-                found.append(column.name.lower())
-            case ChangeColumn(_, column) if not _keeps_values(action):
-                found.append(column.name.lower())
-    return found
-
-
-def _keeps_values(action: ChangeColumn) -> bool:
-    before = action.before
-    if before is None or before.name.lower() != action.column.name.lower():
-        return False
-    is_narrower = before.nullable and not action.column.nullable
-    return not is_narrower and (_values(before) == _values(action.column) or _is_wider(before, action.column))
-
-
-def _is_wider(before: Column, after: Column) -> bool:
-    """Return True if the type is a larger VARCHAR, VARBINARY or integer, which has every value unchanged."""
-    if before.kind in _INTEGERS and after.kind in _INTEGERS:
-        fits = _INTEGERS.index(before.kind) <= _INTEGERS.index(after.kind)
-    else:
-        fits = before.kind == after.kind in ("varchar", "varbinary") and before.length <= after.length
-    return fits and _values(replace(before, kind=after.kind, length=after.length)) == _values(after)
-
-
-def _values(column: Column) -> Column:
-    """Return what of a column decides about its values."""
-    return replace(column, name="", default=None, on_update=None, nullable=True, width=0, zerofill=False)

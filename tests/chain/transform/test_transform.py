@@ -8,8 +8,8 @@ import hmac
 import pytest
 from msgspec.structs import replace
 
+from tidemill.chain.transform.options import transforms_of
 from tidemill.chain.transform.stage import TransformStage
-from tidemill.engine.transforms import transforms_of
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import (
     AddColumn,

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..chain.selection.tables import TablePatterns
-from ..chain.transform.transform import Transform
-from ..config import build
-from ..errors import ConfigError
+from ...config import build
+from ...errors import ConfigError
+from ..selection.tables import TablePatterns
+from .transform import Transform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
