@@ -21,7 +21,7 @@ Key: TypeAlias = Literal["where", "rows"]
 
 
 class Rule(Struct, frozen=True):
-    """What is done with the events for which every part of the rule holds."""
+    """Treatment of the events for which every part of the rule holds."""
 
     tables: TablePatterns = EVERY_TABLE
     kinds: frozenset[str] = frozenset()

@@ -26,6 +26,8 @@ class TablePattern(Struct, frozen=True):
     """True for a schema whose tables may match."""
     is_wanted: bool = True
     """False if tables that match are excluded."""
+    parts: Mapping[str, NamePattern] = {}
+    """Patterns of the "schema" and of the "table"; empty if the pattern is about both as one name."""
 
 
 class TablePatterns:
@@ -107,7 +109,21 @@ class TablePatterns:
         return TablePatterns([ANY], matches=lambda *name: not self.matches(*name))
 
     def _last(self, schema: str, table: str) -> bool:
-        return next((one.is_wanted for one in reversed(self._patterns) if one.matches(schema, table)), False)
+        return any(one.is_wanted for one in self._deciding(schema, table))
+
+    def _deciding(self, schema: str, table: str) -> Sequence[TablePattern]:
+        """Return the pattern that decides about a table; nothing if none matches."""
+        return [one for one in self._patterns if one.matches(schema, table)][-1:]
+
+    @property
+    def included(self) -> Sequence[TablePattern]:
+        """The patterns without exclusions."""
+        return [one for one in self._patterns if one.is_wanted]
+
+    def parts(self, schema: str, table: str) -> Mapping[str, NamePattern]:
+        """Return the parts of the pattern by which a table is chosen."""
+        (decides,) = self._deciding(schema, table)
+        return decides.parts
 
     def matches_full(self, name: str) -> bool:
         """Return True if "schema.table" is chosen."""
@@ -116,13 +132,14 @@ class TablePatterns:
 
     def touches(self, schema: str) -> bool:
         """Return True if tables of this schema may be chosen."""
-        return any(one.is_wanted and one.touches(schema) for one in self._patterns)
+        return any(one.touches(schema) for one in self.included)
 
     def unmatched(self, tables: Sequence[tuple[str, str]]) -> list[str]:
         """Return the patterns, without exclusions, that match none of these (schema, table) names."""
-        wanted = [one for one in self._patterns if one.is_wanted]
         return [
-            one.text for one in wanted if self._is_part or not any(one.matches(*table) for table in tables)
+            one.text
+            for one in self.included
+            if self._is_part or not any(one.matches(*table) for table in tables)
         ]
 
 
@@ -170,6 +187,7 @@ def _pattern(pattern: str, where: str, ignores_case: bool) -> TablePattern:
         lambda schema, table: schemas.matches(schema) and tables.matches(table),
         schemas.matches,
         not pattern.startswith("!"),
+        {"schema": schemas, "table": tables},
     )
 
 

@@ -101,7 +101,7 @@ def test_a_table_of_two_sources_is_refused():
 
 def test_a_table_of_two_sources_is_accepted_if_it_is_merged():
     owners: dict[tuple[str, str], str] = {}
-    _, rules = sharding_options({}, [{"schema": "shop", "table": "item_*", "target": "shop.item"}])
+    _, rules = sharding_options({}, [{"tables": ["shop.item_*"], "target": "shop.item"}])
     routes = Routes(rules)
     north, south = (own_tables(["*.*"], name, owners, routes) for name in ("north", "south"))
     assert north.matches("shop", "item_1")
