@@ -7,7 +7,7 @@ from typing import Final
 
 from ...chain.selection.tables import TablePatterns
 
-_WILD: Final = ("*", "?", "[")
+_WILD: Final = ("*", "?", "[", "~")
 
 
 def uncovered(followed: Sequence[str], wanted: Sequence[str]) -> str:

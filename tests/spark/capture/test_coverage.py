@@ -29,13 +29,15 @@ from tidemill.spark.capture.coverage import uncovered
         (["shop.*"], ["*.*"], "*.*"),
         (["shop.?"], ["shop.*"], "shop.*"),
         (["shop.a*"], ["shop.*a"], "shop.*a"),
+        (["shop.*", "!shop.tmp_1"], ["shop.~tmp_."], "shop.~tmp_."),
+        (["shop.*"], ["shop.~tmp_."], ""),
     ],
 )
 def test_what_a_query_may_ask_for(followed, wanted, lacking):
     assert uncovered(followed, wanted) == lacking
 
 
-PARTS = ["a", "b", "ab", "*", "a*", "*b", "?", "[ab]"]
+PARTS = ["a", "b", "ab", "*", "a*", "*b", "?", "[ab]", "~a|ab", "~ab*"]
 PATTERNS = st.builds(
     lambda no, schema, table: f"{no}{schema}.{table}",
     st.sampled_from(["", "", "!"]),
