@@ -62,11 +62,17 @@ class RunRules:
 
 
 def _left(rule: Rule, test: Test, run: Run) -> list[Run]:
-    changes = run.changes()
+    changes, keeps = run.changes(), rule.keeps
     if rule.kinds:
         left = [change for change in changes if not _is_true(test, change)]
-    else:
-        left = [found for change in changes if (found := _part(test, rule.keeps, change)) is not None]
+    elif run.op == "update":
+        left = [found for change in changes if (found := _part(test, keeps, change)) is not None]
+    else:  # half of the time that _part needs
+        left = [
+            change
+            for change in changes
+            if (row := change.after or change.before) is None or (test(row) is True) is keeps
+        ]
     return [run] if left == changes else _runs(run, left)
 
 
