@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from ..chain import Element, Keep, Mark, StageContext, emptied
+from ..chain import Element, Keep, Mark, StageContext, emptied, narrowed
 from ..codec.ddl_bytes import decode_ddl, encode_ddl
 from ..errors import SinkError
 from ..events import (
@@ -20,7 +20,6 @@ from ..events import (
     Ddl,
     DropTable,
     RenameTables,
-    Rows,
     TableName,
     Transaction,
     Ts,
@@ -77,11 +76,8 @@ class GhostStage:
         return passed
 
     def _rows(self, item: Transaction) -> Transaction:
-        runs = item.runs
-        left = [
-            run for run in runs if self._ghost(item.commit_ts, (run.table.schema, run.table.name)) is None
-        ]
-        return item if len(left) == len(runs) else replace(item, rows=Rows(left))
+        ts = item.commit_ts
+        return narrowed(item, lambda run: self._ghost(ts, (run.table.schema, run.table.name)) is None)
 
     def _ghost(self, ts: Ts, name: TableName) -> tuple[Shard, bool] | None:
         """Return the shard that a table belongs to, with True for its shadow; None for any other table."""

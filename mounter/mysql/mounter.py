@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.entry import (
     COMMIT,
     DDL,
@@ -39,7 +40,6 @@ from ...events import (
     Ts,
     runs_of,
 )
-from ..tables import Tables
 from .catalog import Catalog, CatalogChange
 from .change import Change
 from .chunk import ChunkOverlay
@@ -62,7 +62,7 @@ class Mounter:
         self,
         layouts: Layouts,
         source: str,
-        tables: Tables,
+        tables: TablePatterns,
         *,
         decodes: bool = False,
         catalog: Catalog | None = None,

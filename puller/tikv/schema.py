@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from typing import Final, Protocol, TypeVar
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb import meta
 from ...codec.tidb.table_info import DbInfo, TableInfo, decode_db_info, decode_table_info
 from ...errors import SourceError
@@ -32,12 +33,6 @@ class Reads(Protocol):
         ...
 
 
-class Wanted(Protocol):
-    """The filter of followed tables: a TablePatterns."""
-
-    def matches(self, schema: str, table: str) -> bool: ...
-
-
 class Schema(Protocol):
     """The receiver of the schema: a SchemaHistory, or TableNames."""
 
@@ -49,7 +44,7 @@ class Schema(Protocol):
 class TableNames(ABC):
     """The names of all tables of a schema; subclasses handle those that are followed."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: TablePatterns) -> None:
         self.names: list[tuple[str, str]] = []
         """(schema, table) of all tables."""
         self._wanted = wanted

@@ -8,12 +8,13 @@ from random import Random
 from typing import Final, TypeAlias
 
 from ...actors import SystemClock
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.table_info import TableInfo, holds_rows
 from ...events import Ts
 from ...puller.tikv.client import TikvClient
 from ...puller.tikv.options import TikvOptions
 from ...puller.tikv.pd.safe_point import SafePoint
-from ...puller.tikv.schema import TableNames, Wanted
+from ...puller.tikv.schema import TableNames
 from .key_ranges import RawRange
 
 _GROWTH: Final = 4
@@ -56,7 +57,7 @@ def held(client: TikvClient, name: str, ts: Ts) -> Iterator[None]:
 class RowTables(TableNames):
     """The followed tables that have rows in TiKV, with their schemas."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: TablePatterns) -> None:
         super().__init__(wanted)
         self.tables: list[tuple[str, TableInfo]] = []
 
