@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from ..chain import Element, Keep, Mark, StageContext, emptied, narrowed
+from ..chain import Element, Keep, Mark, Stage, StageContext, emptied, narrowed
 from ..codec.ddl_bytes import decode_ddl, encode_ddl
 from ..errors import SinkError
 from ..events import (
@@ -23,7 +23,6 @@ from ..events import (
     TableName,
     Transaction,
     Ts,
-    Wait,
 )
 from .route import Routes
 from .shard import Shard
@@ -45,7 +44,7 @@ class _State(Struct, frozen=True, omit_defaults=True):
     """The changes that were made by a rename at a ts, which the target may not have yet."""
 
 
-class GhostStage:
+class GhostStage(Stage):
     """Drops the tables of online schema changes of shards, and puts the change in the place of the rename.
 
     The tools copy a shard's rows into a shadow, which has the new columns. The shadow's schema changes are
@@ -170,12 +169,6 @@ class GhostStage:
             if len(left) < len(state.renamed):
                 kept.append(self._keep(replace(state, renamed=left)))
         return kept
-
-    def waits(self) -> Sequence[Wait]:
-        return ()
-
-    def close(self) -> None:
-        """Do nothing: this stage holds no items."""
 
 
 def encoded(ddl: Ddl) -> str:
