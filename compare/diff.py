@@ -12,7 +12,8 @@ from .. import config
 from ..actors import Clock, SystemClock
 from ..chain.selection.tables import EVERY_TABLE, TablePatterns
 from ..dialects.read import Key, Reader, Settled
-from ..engine.options import FeedOptions, feed_options, source_context
+from ..engine.opening import source_context
+from ..engine.options import FeedOptions, feed_options
 from ..engine.sink_options import SinkOptions
 from ..engine.status import StatusFile
 from ..errors import CheckpointError, ConfigError

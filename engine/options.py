@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .. import config
-from ..actors import Clock
 from ..chain.selection.rule import Rule
 from ..chain.selection.sections import OmissionOptions, ddl_rules, filter_rules, strings_of
 from ..chain.selection.tables import TablePatterns
@@ -17,21 +15,13 @@ from ..chain.transform.options import transforms_of
 from ..chain.transform.transform import Transform
 from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS
 from ..errors import ConfigError
-from ..mounter import Policy
 from ..sharding import Routes
 from ..sharding.options import RouteRule, ShardingOptions, sharding_options
-from ..sink import SinkFactory
-from ..sink.kind import SinkContext
-from ..sink.registry import open_given
 from ..sink.relay.options import RelayOptions
 from ..sorter import SorterOptions
-from ..sources.kind import SourceContext, SourceKind, SourceOptions
-from ..sources.registry import OF_ANY, missing_url, open_kind, source_options
+from ..sources.kind import SourceKind, SourceOptions
+from ..sources.registry import OF_ANY, missing_url, source_options
 from ..sources.several_options import SEVERAL, several_options
-from ..sources.source import Source
-from ..store import disk
-from .checkpoint import CheckpointFile
-from .requests import RequestFile
 from .sink_options import NAME, SinkOptions, sections_of, sinks_of
 
 DEFAULT_NAME = "tidemill"
@@ -212,54 +202,3 @@ def _source(section: Mapping[str, Any], form: config.Form) -> tuple[SourceKind, 
 
 def _patterns(section: Mapping[str, Any]) -> list[str]:
     return strings_of("source.tables", section.get("tables", []))
-
-
-def open_source(options: FeedOptions, clock: Clock) -> Source:
-    """Return the source that the options name, not connected yet. Raises ConfigError."""
-    return open_kind(options.source_kind, options.source, source_context(options, clock))
-
-
-def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
-    directory = options.data_dir / f"scratch-{options.source_kind.name}"
-    skipped = RequestFile(options.data_dir).load().skip
-    of_statements = [rule for rule in options.filters if rule.is_about_statements]
-    policy = Policy((*options.on_ddl, *of_statements), skipped)
-    details = not options.routes and any(
-        sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks
-    )
-    copies = any(sink.copies_definitions for sink in options.sinks)
-    return SourceContext(
-        tables=options.tables,
-        feed=options.name,
-        directory=directory,
-        clock=clock,
-        on_ddl=policy,
-        routes=options.merging,
-        details=details,
-        tells_details=details and not copies,
-    )
-
-
-def open_sinks(options: FeedOptions) -> list[SinkFactory]:
-    """Return factories of the sinks that the options name. Raises ConfigError."""
-    return [
-        SinkFactory(partial(open_given, sink.given, sink_context(options, sink.name)))
-        for sink in options.sinks
-    ]
-
-
-def sink_context(options: FeedOptions, sink: str) -> SinkContext:
-    return SinkContext(name=sink, feed=options.name, store=checkpoint_file(options, sink))
-
-
-def make_data_dir(options: FeedOptions) -> None:
-    """Create the data directory, for this user only. Raises ConfigError if it can't be created."""
-    try:
-        disk.make_private(options.data_dir)
-    except OSError as error:
-        raise ConfigError(f"data_dir: {options.data_dir}: {error.strerror}") from None
-
-
-def checkpoint_file(options: FeedOptions, sink: str) -> CheckpointFile:
-    """Return the checkpoint store of a sink whose target can't hold it."""
-    return CheckpointFile(options.data_dir / f"{options.name}.{sink}.checkpoint")
