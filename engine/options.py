@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .. import config
+from ..chain.selection.rule import Rule
+from ..chain.selection.sections import OmissionOptions, ddl_rules, filter_rules, strings_of
+from ..chain.selection.tables import TablePatterns
+from ..chain.transform.options import transforms_of
+from ..chain.transform.transform import Transform
 from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS
 from ..errors import ConfigError
-from ..mounter import Rule
-from ..mounter.mysql.change import KINDS as DDL_KINDS
-from ..mounter.mysql.policy import ACTIONS as DDL_ACTIONS
-from ..routing import RowFilter, TableFilter, Transform
 from ..sharding import Routes
 from ..sharding.options import RouteRule, ShardingOptions, sharding_options
-from ..sink.omissions import OmissionOptions
 from ..sink.relay.options import RelayOptions
 from ..sorter import SorterOptions
 from ..sources.kind import SourceKind, SourceOptions
 from ..sources.registry import OF_ANY, missing_url, source_options
 from ..sources.several_options import SEVERAL, several_options
-from .filters import NO_FILTERS, Filters, filters_of
-from .sink_options import NAME, SinkOptions, sections_of, sinks_of, strings_of, table_filter
-from .transforms import transforms_of
+from .sink_options import NAME, SinkOptions, sections_of, sinks_of
 
 DEFAULT_NAME = "tidemill"
 DATA_DIR = Path("tidemill-data")
@@ -46,13 +44,13 @@ class FeedOptions:
     source_kind: SourceKind
     source: SourceOptions
     """Options of that kind."""
-    tables: TableFilter
+    tables: TablePatterns
     sinks: tuple[SinkOptions, ...] = ()
     sorter: SorterOptions
     on_ddl: tuple[Rule, ...] = ()
     """Rules about schema changes of tables; the last one that matches wins. Without one they are applied."""
-    filters: Filters = NO_FILTERS
-    """Events that are dropped."""
+    filters: tuple[Rule, ...] = ()
+    """Rules about events that are dropped."""
     transforms: tuple[Transform, ...] = ()
     """Changes of columns and values, before any sink."""
     sharding: ShardingOptions = field(default_factory=ShardingOptions)
@@ -84,12 +82,12 @@ class FeedOptions:
                     "--engine local can"
                 )
 
-    def sink_tables(self, sink: str) -> TableFilter | None:
+    def sink_tables(self, sink: str) -> TablePatterns | None:
         """Return the tables of the sink with this name; None: all of the feed."""
         return next((one.tables for one in self.sinks if one.name == sink), None)
 
-    def sink_rows(self, sink: str) -> tuple[RowFilter, ...]:
-        """Return the filters of the rows of the sink with this name."""
+    def sink_rows(self, sink: str) -> tuple[Rule, ...]:
+        """Return the rules about the rows of the sink with this name."""
         return next((one.rows for one in self.sinks if one.name == sink), ())
 
     def sink_omissions(self, sink: str) -> OmissionOptions:
@@ -136,14 +134,14 @@ def feed_options(
             raise ConfigError(f"{key}: expected a {'table' if kind is dict else 'string'}")
     if not NAME.fullmatch(found.get("name", DEFAULT_NAME)):
         raise ConfigError("name: up to 64 letters, digits, - and _, for it is part of file names")
-    rules = tuple(_rules(found.get("on_ddl", [])))
+    rules = ddl_rules(sections_of("on_ddl", found.get("on_ddl", [])))
     directory = feed_directory(found)
     source = found.get("source", {})
     source_kind, options, tables = _sources(source, source_form, source_given)
     if rules and not source_kind.ddl_policies:
         raise ConfigError(f"on_ddl: a {source_kind.name} source has no such rules; leave the section out")
-    filters = filters_of(sections_of("filter", found.get("filter", [])))
-    if filters.statements and not source_kind.ddl_policies:
+    filters = filter_rules(sections_of("filter", found.get("filter", [])))
+    if any(rule.is_about_statements for rule in filters) and not source_kind.ddl_policies:
         raise ConfigError(f"filter: of a {source_kind.name} source only changes of rows can be dropped")
     sharding, routes = sharding_options(found.get("sharding", {}), found.get("route", []))
     sinks = tuple(sinks_of(found.get("sink", [])))
@@ -181,27 +179,13 @@ def _reject_unroutable(source: SourceKind, sinks: Sequence[SinkOptions]) -> None
             )
 
 
-def _rules(sections: Any) -> Iterator[Rule]:
-    """Yield the rules of the [[on_ddl]] sections. Raises ConfigError."""
-    for number, section in enumerate(sections_of("on_ddl", sections), 1):
-        where = f"on_ddl {number}"
-        config.reject_unknown(section, ("tables", "kinds", "action"), where)
-        kinds = section.get("kinds", list(DDL_KINDS))
-        tables = table_filter(where, section.get("tables"))
-        if not isinstance(kinds, list) or not set(map(str, kinds)) <= set(DDL_KINDS):
-            raise ConfigError(f"{where}: kinds = {kinds!r}: expected a list of: {', '.join(DDL_KINDS)}")
-        if (action := section.get("action")) not in DDL_ACTIONS:
-            raise ConfigError(f"{where}: action = {action!r}: one of {', '.join(DDL_ACTIONS)}")
-        yield Rule(tables, action, frozenset(kinds))
-
-
 def _sources(
     source: Any, form: config.Form, given: tuple[SourceKind, SourceOptions] | None
-) -> tuple[SourceKind, SourceOptions, TableFilter]:
+) -> tuple[SourceKind, SourceOptions, TablePatterns]:
     """Return the kind, options and tables of the one source, or of several."""
     if isinstance(source, dict):
         kind, options = given or _source(source, form)
-        return kind, options, TableFilter(_patterns(source))
+        return kind, options, TablePatterns.parse(_patterns(source))
     if not isinstance(source, list) or not all(isinstance(section, dict) for section in source):
         raise ConfigError("source: expected a table, or several [[source]] tables")
     several = several_options(source)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from ...chain import Element, Lag, Mark, StageContext
+from ...chain import Element, Lag, Mark, Stage, StageContext
 from ...errors import SinkError, StoreError
-from ...events import Checkpoint, Item, Wait
+from ...events import Checkpoint, Item
 from ...store.disk import replace
 from .options import RelayOptions
 from .writer import RelayWriter
@@ -20,7 +20,7 @@ _OWNER: Final = "owner"
 """File that names the sink and the feed."""
 
 
-class RelayStage:
+class RelayStage(Stage):
     """Writes all items to a relay before the sink gets them. The last stage of its chain.
 
     Whole transactions are durable there before they pass. The first parts of a large one are written, and
@@ -92,9 +92,6 @@ class RelayStage:
     def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:
         if self._writer is not None:
             self._writer.purge(checkpoint.ts)
-        return ()
-
-    def waits(self) -> Sequence[Wait]:
         return ()
 
     def close(self) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..config import build
-from ..errors import ConfigError
-from ..routing import TableFilter, Transform
+from ...config import build
+from ...errors import ConfigError
+from ..selection.tables import TablePatterns
+from .transform import Transform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ def _transform(where: str, section: Mapping[str, Any]) -> Transform:
     if not isinstance(mask, dict) or not all(isinstance(text, str) for text in mask.values()):
         raise ConfigError(f'{where}.mask: expected a table of columns and texts, such as {{ email = "***" }}')
     found = build(TransformOptions, section, where)
-    tables = TableFilter(found.tables, f"{where}.tables")
+    tables = TablePatterns.parse(found.tables, f"{where}.tables")
     if not (found.keep or found.drop or mask or found.hash):
         raise ConfigError(f"{where}: it changes nothing: give keep, drop, mask or hash")
     if found.keep and found.drop:

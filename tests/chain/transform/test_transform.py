@@ -8,7 +8,8 @@ import hmac
 import pytest
 from msgspec.structs import replace
 
-from tidemill.engine.transforms import transforms_of
+from tidemill.chain.transform.options import transforms_of
+from tidemill.chain.transform.stage import TransformStage
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import (
     AddColumn,
@@ -22,7 +23,6 @@ from tidemill.events import (
     RenameTables,
     Table,
 )
-from tidemill.routing import TransformStage
 from tidemill.testing.changes import alter, delete, insert, transaction, update
 
 USERS = Table(
