@@ -1,4 +1,4 @@
-"""What is left of an item: a transaction without rows, or with some of its runs."""
+"""Transactions in the place of an item of which nothing, or only some runs, are left."""
 
 from __future__ import annotations
 
