@@ -18,7 +18,6 @@ from ..engine.progress import explanation, open_progress, panel
 from ..engine.status import StatusFile
 from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
-from ..spark.run.options import SECTION, spark_options
 from .flags import (
     DataDir,
     DirectoryFile,
@@ -94,6 +93,8 @@ def run(
 
     Ctrl-C stops it and saves its checkpoint.
     """
+    from ..spark.sections import spark_options
+
     found = feed_tables(file, source, sink, table, name, data_dir)
     if until is not None:
         found["until"] = until
@@ -195,14 +196,13 @@ def check(
 
     Also lists the tables that match. Nothing is changed.
     """
-    from ..engine.options import feed_options
     from ..engine.preflight import check_feed
+    from ..spark.sections import SPARK, spark_feed
 
     found = feed_tables(file, source, sink, table, name, data_dir)
-    spark_options(found)
-    options = feed_options(found)
+    options = spark_feed(found)
     findings = check_feed(options)
-    if SECTION in found:
+    if SPARK in found:
         from ..spark.run.preflight import check_on_spark
 
         findings += check_on_spark(options)

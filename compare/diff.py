@@ -82,7 +82,7 @@ class Diff:
 
     def __enter__(self) -> Self:
         """Connect to both sides. Raises TidemillError."""
-        options, sink, kind = self._options, self._sink, self._options.source_kind
+        options, sink, followed = self._options, self._sink, self._options.source
         self.target: Reader = open_target(
             sink.given, options.name, f"sink {sink.name}: {sink.given.kind.name}"
         )
@@ -93,8 +93,8 @@ class Diff:
                     f"{self.target.identity}: there is no checkpoint of feed {self._options.name!r}: run it"
                 )
             context = source_context(options, SystemClock())
-            whom = f"source.url: a {kind.name} source"
-            self.source: Source = open_source(kind, options.source, context, whom)
+            whom = f"source.url: a {followed.kind.name} source"
+            self.source: Source = open_source(followed.kind, followed.options, context, whom)
             if self._options.routes:
                 self.source = MergedSources(self.source, self._options.merging, self._options.name)
         except BaseException:

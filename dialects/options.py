@@ -61,6 +61,11 @@ class RowOptions:
         """True if indexes and the like are copied, too."""
         return False
 
+    @property
+    def channel(self) -> int:
+        """Number of the loopback channel whose marks are written; 0: none are."""
+        return 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteOptions(RowOptions):
@@ -150,6 +155,8 @@ class MySqlOptions(ParallelOptions):
     so that a feed in the other direction leaves it out."""
 
     def __post_init__(self) -> None:
+        if self.loopback_channel < 0:
+            raise ConfigError(f"loopback_channel = {self.loopback_channel}: a number above 0, or 0 for none")
         if self.loopback_channel and ((self.workers or 1) > 1 or self.order == "by key"):
             raise ConfigError("loopback_channel: transactions change one row: leave out workers and order")
         if self.cluster_id < 0:
@@ -177,6 +184,10 @@ class MySqlOptions(ParallelOptions):
     @property
     def is_serial(self) -> bool:
         return self.loopback_channel > 0
+
+    @property
+    def channel(self) -> int:
+        return self.loopback_channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

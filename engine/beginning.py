@@ -53,7 +53,7 @@ def beginning(
 ) -> Beginning:
     """Return where the feed begins. Raises CheckpointError for checkpoints of different sources."""
     checkpoints = dict(found)
-    if not options.source.loads:
+    if not options.source.options.loads:
         checkpoints = {name: at or Checkpoint(0, "", None, identity) for name, at in found.items()}
     names = named_sources(options, present)
     wants = [partial(wants_origin, options, names, sink) for sink in checkpoints]

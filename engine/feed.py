@@ -80,7 +80,7 @@ class Feed:
         self._unsaved = False  # True if the last status couldn't be written
         first = first_status(
             options.name,
-            options.source.address,
+            options.source.options.address,
             [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in self._sinks],
             state="starting",
             now=self._clock.time(),

@@ -30,7 +30,7 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     of_targets = {sink.name: [*_about(f"sink {sink.name}", _target(options, sink))] for sink in options.sinks}
     begun, of_start = admission(options, of_targets, clock)
     context = replace(begun, note=tables.append)
-    found = [*_about("source", survey_kind(options.source_kind, options.source, context))]
+    found = [*_about("source", survey_kind(options.source.kind, options.source.options, context))]
     known = {finding.text for finding in found}
     found += _about("feed", (finding for finding in of_start if finding.text not in known))
     for sink in options.sinks:

@@ -22,7 +22,7 @@ class Renewed(TidemillError):
 
 def reject_unrenewable(options: FeedOptions) -> None:
     """Raise ConfigError if the feed can't load all tables again into its present targets."""
-    if not options.source_kind.renews or options.routes:
+    if not options.source.kind.renews or options.routes:
         raise ConfigError(
             "'*': only a feed of one MariaDB or MySQL server, without [[route]], loads all tables again into "
             "its present targets: give every sink an empty target, and a new snapshot is taken"

@@ -2,69 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated
 
-from ..config import build
+from ..config import Given
 from ..errors import ConfigError
+from ..events import Op
 from ..routing import Chosen, RowFilter, Share, TableFilter
+from ..routing.table_option import EVERY_TABLE, TABLES
 from .filters import OPS
 
-_ALL: Final = ("*.*",)
+
+def _condition(text: str, where: str) -> Chosen | None:
+    return Chosen(text, where) if text else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsOptions:
     """One `[[sink.rows]]`. Several that match a table all count."""
 
-    tables: tuple[str, ...] = _ALL
+    tables: Annotated[TableFilter, TABLES] = EVERY_TABLE
     """Patterns of tables, as in `source.tables`; without it, all tables of the sink."""
-    where: str = ""
+    where: Annotated[Chosen | None, Given(kind=str, parse=_condition)] = None
     """Condition on a row's columns: the target has the rows for which it is true. Empty: all rows."""
-    events: tuple[str, ...] = OPS
-    """Changes of the source that the sink gets: of OPS. Rows of a snapshot always come."""
+    events: tuple[Op, ...] = OPS
+    """Changes of the source that the sink gets. Rows of a snapshot always come."""
+
+    def __post_init__(self) -> None:
+        if not self.events:
+            raise ConfigError("events: no change would come: exclude the tables in the sink's tables")
+        if not (self.where or self.omitted):
+            raise ConfigError("it chooses no rows without where or events")
+
+    @property
+    def omitted(self) -> frozenset[Op]:
+        """Changes that don't come."""
+        return frozenset(OPS) - frozenset(self.events)
+
+    def filters(self) -> Iterator[RowFilter]:
+        """Yield filters of what the sink doesn't get."""
+        if self.where is not None:
+            yield RowFilter(self.tables, where=self.where)
+        if self.omitted:
+            yield RowFilter(self.tables, self.omitted)
 
 
-def rows_of(where: str, sections: Any) -> tuple[RowFilter, ...]:
-    """Return the filters of a sink's sections. Raises ConfigError that begins with `where`."""
-    if not isinstance(sections, list) or not all(isinstance(section, dict) for section in sections):
-        raise ConfigError(f"{where}: rows: expected [[sink.rows]] tables")
-    return tuple(
-        one for number, section in enumerate(sections, 1) for one in _rows(f"{where}: rows {number}", section)
-    )
-
-
-def _rows(where: str, section: Mapping[str, Any]) -> Iterator[RowFilter]:
-    found = build(RowsOptions, section, where)
-    tables = TableFilter(found.tables, f"{where}.tables")
-    for event in found.events:
-        if event not in OPS:
-            raise ConfigError(f"{where}.events: {event!r} is none of {', '.join(map(repr, OPS))}")
-    if not found.events:
-        raise ConfigError(f"{where}.events: no change would come: exclude the tables in the sink's tables")
-    if not found.where and set(found.events) == set(OPS):
-        raise ConfigError(f"{where}: where, events: missing; the section chooses no rows without one of them")
-    if found.where:
-        yield RowFilter(tables, where=Chosen(found.where, f"{where}.where"))
-    if ops := frozenset(OPS) - frozenset(found.events):
-        yield RowFilter(tables, ops)
-
-
-def shares_of(where: str, section: Mapping[str, Any]) -> list[tuple[str, RowFilter]]:
-    """Return the URLs of a sink with `urls`, each with the filter of its share. Raises ConfigError."""
-    urls, columns = section["urls"], section.get("split_by", [])
-    for key, value in (("urls", urls), ("split_by", columns)):
-        if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
-            raise ConfigError(f"{where}: {key}: expected a list of strings")
-    if "url" in section:
-        raise ConfigError(f"{where}: url and urls: give one of them")
-    if len(urls) < 2 or len(set(urls)) < len(urls):
-        raise ConfigError(f"{where}: urls: at least two, each another one; a single target is `url`")
-    if len({name.lower() for name in columns}) < len(columns):
-        raise ConfigError(f"{where}: split_by: a column is named twice")
-    everything, count = TableFilter(_ALL), len(urls)
-    return [
-        (url, RowFilter(everything, where=Share(number, count, tuple(columns))))
-        for number, url in enumerate(urls)
-    ]
+def share(number: int, count: int, columns: tuple[str, ...]) -> RowFilter:
+    """Return the filter of all but one of `count` shares of the rows, by these columns."""
+    return RowFilter(EVERY_TABLE, where=Share(number, count, columns))

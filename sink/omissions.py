@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..chain import Element, Mark, StageContext, emptied
 from ..dialects.options import MARKS
-from ..errors import ConfigError, SinkError
+from ..errors import SinkError
 from ..events import Checkpoint, Ddl, Rows, Run, Transaction, Ts, Wait
 
 _CHANNEL: Final = "channel_id"
@@ -16,7 +16,7 @@ _CHANNEL: Final = "channel_id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OmissionOptions:
-    """Raises ConfigError that names the accepted values."""
+    """Transactions and schema changes that a sink isn't to get."""
 
     sync_ddl: bool = True
     """With False, schema changes aren't applied to the target; tables are still created for a snapshot."""
@@ -25,10 +25,6 @@ class OmissionOptions:
     loopback_channel: int = 0
     """Number above 0, the same for both directions between two clusters: transactions with a mark of this
     channel came from the target, and are left out; those that are applied get the mark."""
-
-    def __post_init__(self) -> None:
-        if self.loopback_channel < 0:
-            raise ConfigError(f"loopback_channel = {self.loopback_channel}: a number above 0, or 0 for none")
 
     @property
     def omits(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -24,7 +24,14 @@ from ...events import (
 
 _QUOTED_CHARACTERS: Final = 1000
 """Maximum number of characters of a statement that an error quotes."""
-_KINDS: Final[dict[type[Action], str]] = {
+DdlKind: TypeAlias = Literal[
+    "create table", "drop table", "truncate", "rename table", "add column", "drop column", "change column",
+    "change key", "definition", "partition", "other",
+]  # fmt: skip
+"""Kinds of schema changes. Changes of indexes, checks and options are "definition", for sinks that copy them.
+Changes of partitions' rows are "partition"; statements whose effect isn't known exactly are "other"."""
+KINDS: Final[tuple[DdlKind, ...]] = get_args(DdlKind)
+_KINDS: Final[dict[type[Action], DdlKind]] = {
     CreateTable: "create table",
     DropTable: "drop table",
     TruncateTable: "truncate",
@@ -34,9 +41,6 @@ _KINDS: Final[dict[type[Action], str]] = {
     ChangeColumn: "change column",
     ChangeKey: "change key",
 }
-KINDS: Final = (*_KINDS.values(), "definition", "partition", "other")
-"""Kinds of schema changes. Changes of indexes, checks and options are "definition", for sinks that copy them.
-Changes of partitions' rows are "partition"; statements whose effect isn't known exactly are "other"."""
 
 
 class Change(Struct, frozen=True):

@@ -13,7 +13,7 @@ MIN_SEGMENT_BYTES: Final = 4 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayOptions:
-    """Raises ConfigError that names the accepted values."""
+    """Durable copy of what a sink is about to apply. Raises ConfigError that names the accepted values."""
 
     directory: Path
     """Directory of the relay, for this sink alone."""

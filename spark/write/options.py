@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from ... import config
-from ...config import Text
+from ...config import INTERNAL, text
 from ...engine.checkpoint import CheckpointFile
 from ...errors import ConfigError
 from ...sink.kind import ByFiles, ByRows, NotOnSpark, SinkContext
@@ -40,16 +40,16 @@ class _SinkForm(SinkForm):
 class WriteOptions:
     """Validated options of a writer, which isn't connected yet."""
 
-    url: Annotated[str, Text("sink", values_of.any_text)] = field(repr=False)
-    id: Annotated[str, Text("id", values_of.any_text)] = ""
+    url: Annotated[str, text("sink", values_of.any_text)] = field(repr=False)
+    id: Annotated[str, text("id", values_of.any_text)] = ""
     """Id under which the target keeps its checkpoints; empty: the query's id, or a new one for a batch."""
-    partitions: Annotated[int, Text("partitions", values_of.whole(1, 10_000))] = 0
+    partitions: Annotated[int, text("partitions", values_of.whole(1, 10_000))] = 0
     """Number of partitions, which becomes part of the id; 0: unknown."""
-    timeout: Annotated[float, Text("sinkTimeout", values_of.seconds)] = 120.0
+    timeout: Annotated[float, text("sinkTimeout", values_of.seconds)] = 120.0
     """Time without writing to the target after which a task fails."""
-    sink: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    sink: Annotated[Mapping[str, Any], INTERNAL] = field(default_factory=dict, repr=False)
     """More options of the sink, as in its section of a feed.toml."""
-    host: str = field(default_factory=socket.gethostname)
+    host: Annotated[str, INTERNAL] = field(default_factory=socket.gethostname)
     """Name of the driver's host."""
 
     @property

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from tidemill.chain import Keep, StageContext
-from tidemill.engine.filters import filters_of
+from tidemill.engine.filters import Filters
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import (
@@ -24,6 +25,12 @@ from tidemill.events import (
 )
 from tidemill.routing import RowFilterStage
 from tidemill.testing.changes import ORDERS, PAIRS, alter, delete, insert, transaction, update
+
+SOURCE = {"url": "mysql://root@127.0.0.1:1", "tables": ["shop.*"]}
+
+
+def filters_of(sections: Sequence[dict[str, Any]]) -> Filters:
+    return feed_options({"source": SOURCE, "filter": sections}).filters
 
 
 @pytest.mark.parametrize(

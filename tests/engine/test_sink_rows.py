@@ -45,7 +45,7 @@ def opened(at: Checkpoint, found: FeedOptions, sink: str = "copy") -> RowFilterS
             {"rows": [{"where": "id = 1"}, {"events": ["truncate"]}]},
             r"rows 2\.events: 'truncate' is none of 'insert', 'upd",
         ),
-        ({"rows": [{}]}, r"^sink copy: rows 1: where, events: missing"),
+        ({"rows": [{}]}, r"^sink copy: rows 1: it chooses no rows without where or events"),
         ({"rows": [{"events": []}]}, r"rows 1\.events: no change would come: exclude the tables"),
         ({"rows": [{"where": "id >"}]}, r"^sink copy: rows 1\.where = 'id >': lacks a column or constant"),
         ({"rows": {"where": "id = 1"}}, r"^sink copy: rows: expected \[\[sink\.rows\]\] tables"),
@@ -53,11 +53,11 @@ def opened(at: Checkpoint, found: FeedOptions, sink: str = "copy") -> RowFilterS
         ({"urls": URLS}, r"^sink copy: url and urls: give one of them"),
         ({"url": None, "urls": URLS[:1]}, r"^sink copy: urls: at least two, each another one"),
         ({"url": None, "urls": URLS[:1] * 2}, r"^sink copy: urls: at least two, each another one"),
-        ({"url": None, "urls": "a"}, r"^sink copy: urls: expected a list of strings"),
+        ({"url": None, "urls": "a"}, r"^sink copy: urls = 'a': expected a list, got `str`"),
         ({"url": None, "urls": URLS, "split_by": ["a", "A"]}, r"copy: split_by: a column is named twice"),
         ({"url": None, "urls": URLS, "relay": "r"}, r"^sink copy: relay: not with urls"),
         ({"url": None, "urls": ["ftp:x", "ftp:y"]}, r"^sink copy-0: no sink writes to 'ftp'; accepted: "),
-        ({"url": None, "uls": []}, r"^sink 1\.uls: no such key; did you mean 'urls'\?"),
+        ({"url": None, "uls": []}, r"^sink copy: uls: no such key; did you mean 'urls'\?"),
     ],
 )
 def test_a_wrong_section_is_refused(sink: dict[str, Any], error: str) -> None:

@@ -41,11 +41,11 @@ def test_a_ts_may_be_a_time() -> None:
 
 def test_options_of_the_source_go_to_it_as_what_they_are(tmp_path) -> None:
     found = read_options(MYSQL | {"source.ssl_verify_identity": "true", "source.heartbeat_seconds": "0.5"})
-    source = found.feed(tmp_path, WHOLE).source
+    source = found.feed(tmp_path, WHOLE).source.options
     assert isinstance(source, MysqlOptions)
     assert (source.ssl_verify_identity, source.heartbeat_seconds, source.port) == (True, 0.5, 3307)
     found = read_options(TIKV | {"source.ca_path": "/ca", "source.max_prewrite_bytes": "1MiB"})
-    source = found.feed(tmp_path, WHOLE).source
+    source = found.feed(tmp_path, WHOLE).source.options
     assert isinstance(source, TikvOptions)
     assert (str(source.ca_path), source.max_prewrite_bytes) == ("/ca", 1 << 20)
 

@@ -50,7 +50,7 @@ def test_characters_that_topics_can_not_have_become_underscores():
         ("kafka://b/a*b", {}, "a topic's name has letters, digits"),
         ("kafka://b:x/rows", {}, "'b:x' is no broker"),
         ("kafka://b/rows?partion=key", {}, "unknown option 'partion' in the URL; accepted: format, delivery"),
-        ("kafka://b/rows?partition=kee", {}, "partition = 'kee' in the URL is none of 'table', 'key'"),
+        ("kafka://b/rows?partition=kee", {}, "partition = 'kee' in the URL: 'kee' is none of 'table', 'key'"),
         ("kafka://b/rows?partitions=x", {}, "partitions = 'x' in the URL"),
         ("kafka://b/rows?partitions=3", {"partitions": 4}, "partitions is given twice"),
         ("kafka://b/rows", {"format": "thrift"}, "no encoding 'thrift'; accepted: canal-json"),
