@@ -55,7 +55,7 @@ FOREIGN = {
 
 WITHIN = {
     "codec": {
-        "mysql": {"native", "tidb"},
+        "mysql": {"native"},
         "native": set(),
         "proto": {"native"},
         "tidb": {"mysql", "native", "proto"},
@@ -66,14 +66,6 @@ WITHIN = {
     "sorter": {"db": set(), "unified": set()},
 }
 """Subfolders, and which of the same folder each may import; modules beside them put them together."""
-WITHIN_EXCEPTIONS = {
-    ("dialects/duckdb/changes.py", "sqlite"),
-    ("dialects/postgres/alteration.py", "sqlite"),
-    ("codec/native/mysql_result.py", "mysql"),
-    ("codec/native/mysql_rows.py", "mysql"),
-    ("codec/native/tidb_rows.py", "tidb"),
-}
-"""Imports that break the law of subfolders; each has to go, and none is added."""
 _NAMED = re.compile(r"\btidemill\.(\w+)\.\w")
 
 
@@ -152,7 +144,7 @@ def test_a_subfolder_imports_only_what_the_law_allows(folder):
         for name in imported_modules(path):
             if len(parts) > 2 and name[0] == folder and name[1] in set(WITHIN[folder]) - {parts[1]}:
                 broken |= {("/".join(parts), name[1])} if name[1] not in WITHIN[folder][parts[1]] else set()
-    assert broken == {(path, other) for path, other in WITHIN_EXCEPTIONS if path.startswith(f"{folder}/")}
+    assert broken == set()
 
 
 @pytest.mark.parametrize("folder", WITHIN)

@@ -25,8 +25,8 @@ from ...events import (
     not_a_member,
 )
 from ..native import library
-from ..native.mysql_result import ResultLayout, result_reader
 from .field import Type
+from .native_result import ResultLayout, result_reader
 from .row_code import RowsReader
 from .tokens import quoted
 from .values import UNREADABLE, sent_date, sent_datetime, sent_time, sent_timestamp

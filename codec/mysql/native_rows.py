@@ -8,17 +8,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from ...events import Op, RowChange, Table, not_a_member
-from ..mysql.charset import text_decoder
-from ..mysql.column_code import PRINTERS, value_reader
-from ..mysql.field import COMPRESSED, Field, Type, visible
-from ..mysql.row_code import Images, RowsReader, fixed_reader
-from ..mysql.values import set_printer
-from ..mysql.walk import Width
-from .column import Description, decimal
-from .library import native
+from ..native.column import Description, decimal
+from ..native.library import native
+from .charset import text_decoder
+from .column_code import PRINTERS, value_reader
+from .field import COMPRESSED, Field, Type, visible
+from .row_code import Images, RowsReader, fixed_reader
+from .values import set_printer
+from .walk import Width
 
 if TYPE_CHECKING:
-    from .arrow import Assembly
+    from ..native.arrow import Assembly
 
 _ASCII: Final = bytes(range(128))
 _UTF8: Final = ("utf8mb4", "utf8mb3")
@@ -52,7 +52,7 @@ class ImageLayout:
 
     @cached_property
     def _assembly(self) -> Assembly:
-        from .arrow import Assembly  # here, as it needs pyarrow
+        from ..native.arrow import Assembly  # here, as it needs pyarrow
 
         places = visible(self._fields)
         columns = [self._fields[i].column for i in places]

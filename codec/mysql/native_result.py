@@ -12,12 +12,12 @@ from ...events import (
     RowChange,
     Table,
 )
-from ..mysql.row_code import RowsReader
-from .column import Description, decimal
-from .library import native
+from ..native.column import Description, decimal
+from ..native.library import native
+from .row_code import RowsReader
 
 if TYPE_CHECKING:
-    from .arrow import Assembly
+    from ..native.arrow import Assembly
 
 _INT_BYTES: Final = {"tinyint": 1, "smallint": 2, "year": 2, "mediumint": 4, "int": 4, "bigint": 8}
 _FORMS: Final = {
@@ -59,7 +59,7 @@ class ResultLayout:
 
     @cached_property
     def _assembly(self) -> Assembly:
-        from .arrow import Assembly  # here, as it needs pyarrow
+        from ..native.arrow import Assembly  # here, as it needs pyarrow
 
         return Assembly(self._table.columns, self._descriptions)
 

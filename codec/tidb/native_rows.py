@@ -16,14 +16,14 @@ from ...events import (
     Table,
     not_a_member,
 )
-from ..tidb.column_type import is_unsigned
-from ..tidb.columns import Columns
-from ..tidb.field import UNREADABLE, Field
-from .column import Description, decimal
-from .library import native
+from ..native.column import Description, decimal
+from ..native.library import native
+from .column_type import is_unsigned
+from .columns import Columns
+from .field import UNREADABLE, Field
 
 if TYPE_CHECKING:
-    from .arrow import Assembly
+    from ..native.arrow import Assembly
 
 _WIDTHS: Final = {"tinyint": 1, "smallint": 2, "mediumint": 4, "int": 4, "bigint": 8, "bit": 8, "year": 2}
 """Bytes of an element of an Arrow array of integers."""
@@ -83,7 +83,7 @@ class TidbRows:
 
     @cached_property
     def _assembly(self) -> Assembly:
-        from .arrow import Assembly  # here, as it needs pyarrow
+        from ..native.arrow import Assembly  # here, as it needs pyarrow
 
         return Assembly(self._columns, self._descriptions)
 
