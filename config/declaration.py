@@ -1,4 +1,4 @@
-"""What an options dataclass declares: the key, the form and the default of each field.
+"""Declarations of options: the key, the form and the default of each field of a dataclass.
 
 A field is an option by its name and type. Annotations say more: `Given` if a value is written in another form
 or by another name, `Rest` for the keys of a kind that the section's URL names, `INTERNAL` if it is no option.
@@ -82,7 +82,7 @@ class Option:
     numbered: str = ""
     form: Form = FILE
     default: Any = MISSING
-    """MISSING if there is none, or if it is made anew each time."""
+    """MISSING if there is none, or if it is a new object each time."""
     is_required: bool = False
 
 
