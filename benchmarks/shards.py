@@ -21,7 +21,8 @@ from time import sleep as pause
 from typing import Any, Final
 
 from ..engine.feed import Feed
-from ..engine.options import feed_options, open_sinks
+from ..engine.opening import open_sinks
+from ..engine.options import feed_options
 from ..testing.mariadb import MariaDb
 from ..testing.progress import feed_ended
 

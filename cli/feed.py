@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -32,6 +33,9 @@ from .flags import (
 )
 from .say import say
 from .spark import Directory, Master, Settings, settings_of_spark
+
+if TYPE_CHECKING:
+    from ..engine.options import FeedOptions
 
 SHOW_SECONDS = 0.25
 """Pause between updates of a running feed's status."""
@@ -93,8 +97,6 @@ def run(
 
     Ctrl-C stops it and saves its checkpoint.
     """
-    from ..spark.sections import spark_options
-
     found = feed_tables(file, source, sink, table, name, data_dir)
     if until is not None:
         found["until"] = until
@@ -109,12 +111,11 @@ def run(
         "capture_ca_file": capture_ca_file,
         "config": settings_of_spark(settings),
     }
-    spark_options(found, how)  # checked for every engine
     match engine:
         case "local":
             if given := [key for key, value in how.items() if value]:
                 raise ConfigError(f"--{given[0].replace('_', '-')}: it is for --engine spark")
-            run_local(found, as_json)
+            run_local(checked_options(found), as_json)
         case "spark":
             try:
                 from ..spark.run.run import run as run_on_spark
@@ -126,12 +127,22 @@ def run(
             raise ConfigError(f"--engine: no engine {engine!r}; accepted: local, spark")
 
 
-def run_local(found: dict[str, Any], as_json: bool) -> None:
+def checked_options(found: Mapping[str, Any]) -> FeedOptions:
+    """Return a feed's options; the section of Spark, which a local run ignores, is checked too."""
+    if "spark" in found:
+        from ..spark.sections import spark_feed
+
+        return spark_feed(found)
+    from ..engine.options import feed_options
+
+    return feed_options(found)
+
+
+def run_local(options: FeedOptions, as_json: bool) -> None:
     """Run a feed in this process until it is stopped, fails or is finished."""
     from ..engine.feed import Feed
-    from ..engine.options import feed_options, open_sinks
+    from ..engine.opening import open_sinks
 
-    options = feed_options(found)
     feed = Feed(options, open_sinks(options))
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     try:
@@ -197,12 +208,11 @@ def check(
     Also lists the tables that match. Nothing is changed.
     """
     from ..engine.preflight import check_feed
-    from ..spark.sections import SPARK, spark_feed
 
     found = feed_tables(file, source, sink, table, name, data_dir)
-    options = spark_feed(found)
+    options = checked_options(found)
     findings = check_feed(options)
-    if SPARK in found:
+    if "spark" in found:
         from ..spark.run.preflight import check_on_spark
 
         findings += check_on_spark(options)

@@ -116,7 +116,8 @@ def _run(made: Replay, sink: Sink, feed: str, at: Ts | None, as_json: bool) -> N
 
 def _of_feed(file: Path, sink: str | None) -> tuple[str, Path, Sink]:
     """Return the feed's name, the relay's directory and the sink. Raises ConfigError."""
-    from ..engine.options import feed_options, sink_context
+    from ..engine.opening import sink_context
+    from ..engine.options import feed_options
     from ..sink.registry import open_given
     from ..sink.relay.owner import check_owner
 

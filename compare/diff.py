@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from .. import config
 from ..actors import Clock, SystemClock
 from ..dialects.read import Key, Reader, Settled
-from ..engine.options import FeedOptions, feed_options, source_context
+from ..engine.opening import source_context
+from ..engine.options import FeedOptions, feed_options
 from ..engine.sink_options import SinkOptions
 from ..engine.status import StatusFile
 from ..errors import CheckpointError, ConfigError

@@ -7,7 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from ..engine.options import FeedOptions, feed_options, open_sinks
+from ..engine.opening import open_sinks
+from ..engine.options import FeedOptions, feed_options
 from ..errors import ConfigError
 from ..routing.table_option import table_patterns
 from ..sink import Sink, SinkFactory

@@ -14,7 +14,8 @@ from ..actors import Stream, SystemClock
 from ..chain import Stage
 from ..engine.feed import Feed
 from ..engine.handover import WAITING_BATCHES, Handover, HandoverClosed
-from ..engine.options import FeedOptions, checkpoint_file
+from ..engine.opening import checkpoint_file
+from ..engine.options import FeedOptions
 from ..engine.status import FeedStatus
 from ..errors import ConfigError, UsageError
 from ..events import Checkpoint, Ddl, Item, Transaction, Wait

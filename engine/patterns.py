@@ -42,10 +42,8 @@ def check_patterns(options: FeedOptions) -> None:
             )
 
 
-def keep_patterns(options: FeedOptions, *, is_new: bool) -> None:
-    """Store the patterns next to the checkpoints. Raises ConfigError as check_patterns() unless `is_new`."""
-    if not is_new:
-        check_patterns(options)
+def keep_patterns(options: FeedOptions) -> None:
+    """Store the patterns next to the checkpoints."""
     for path, tables, _ in _stored(options):
         patterns = json.dumps(tables.patterns)
         if not path.exists() or path.read_text() != patterns:

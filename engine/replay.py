@@ -21,7 +21,7 @@ from ..sink import Delivery, ReplayRequired, Sink
 from ..sink.relay.reader import Relay
 from ..sink.relay.writer import LOCK
 from ..store.disk import lock
-from .retry import pause_seconds
+from .failures import pause_seconds
 from .teardown import Teardown
 
 BATCH_ROWS: Final = 10_000
@@ -105,8 +105,15 @@ class Replay:
             teardown.add(sink.close)
             found = self._start(sink, sink.open(), at)
             stages = [] if self._tables is None else [TableStage(self._tables)]
-            delivery = Delivery(sink, found, self.relay.source, stages=stages, feed=feed, now=self._clock.now)
-            delivery.acknowledged = self._note
+            delivery = Delivery(
+                sink,
+                found,
+                self.relay.source,
+                stages=stages,
+                feed=feed,
+                now=self._clock.now,
+                acknowledged=self._note,
+            )
             self.progress = replace(self.progress, ts=0 if found is None else found.ts)
             self._apply(delivery, 0 if found is None else found.ts, stop, show)
 

@@ -12,7 +12,8 @@ from functools import partial
 
 from msgspec import Struct
 
-from ...engine.options import FeedOptions, sink_context
+from ...engine.opening import sink_context
+from ...engine.options import FeedOptions
 from ...engine.sink_options import SinkOptions
 from ...errors import ConfigError
 from ...events import Batch, Checkpoint, SparkQuery

@@ -82,9 +82,9 @@ def test_the_held_stage_sought_in_some_of_these_histories():
 
 
 def delivery(script, *stages):
-    made = Delivery(script, at(0), "src", stages=stages)
-    made.told = []
-    made.acknowledged = made.told.append
+    told = []
+    made = Delivery(script, at(0), "src", stages=stages, acknowledged=told.append)
+    made.told = told
     return made
 
 

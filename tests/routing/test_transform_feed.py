@@ -7,7 +7,8 @@ from contextlib import closing
 
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 
 
 def test_a_sink_gets_the_tables_and_columns_of_its_feed_file(tmp_path):

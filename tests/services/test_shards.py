@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from tidemill.cli import app
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.errors import SinkError
 from tidemill.testing.child import CLI, Child
 from tidemill.testing.mariadb import MariaDb

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mysql import MySql
 from tidemill.testing.progress import feed_ended

@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.errors import TidemillError
 from tidemill.sink.files import parquet_directory
 from tidemill.testing.progress import feed_ended

@@ -18,7 +18,8 @@ import pytest
 
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.engine.status import StatusFile
 from tidemill.errors import CheckpointError, ConfigError, Retryable
 from tidemill.events import Batch, Checkpoint, compose_ts

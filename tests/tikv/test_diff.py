@@ -12,7 +12,8 @@ from tidemill.compare import Difference, open_diff
 from tidemill.compare.report import line_of
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.testing.progress import eventually, feed_ended, joined
 
 

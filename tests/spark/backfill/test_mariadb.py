@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pymysql.err import OperationalError
 
-from tidemill.engine.options import open_sinks
+from tidemill.engine.opening import open_sinks
 from tidemill.errors import CheckpointError, ConfigError, SourceError
 from tidemill.events import Ddl
 from tidemill.spark.backfill.backfill import backfill
