@@ -67,8 +67,8 @@ def replay(
 
     Starts at the target's checkpoint, and needs no source.
     """
+    from ..chain.selection.tables import TablePatterns
     from ..engine.replay import Replay
-    from ..routing import TableFilter
 
     directory, feed, target = what, name or DEFAULT_NAME, None
     if not what.is_dir():
@@ -84,7 +84,7 @@ def replay(
         target = _of_url(sink, feed, data_dir)
     elif not dry_run:
         raise ConfigError("replay: --sink is missing: the target's URL")
-    tables = TableFilter(table) if table else None
+    tables = TablePatterns.parse(table) if table else None
     made = Replay(directory, SystemClock(), until=_ts(until), tables=tables)
     if dry_run or target is None:
         _print(made.summary(at or 0), as_json)

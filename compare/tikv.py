@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from ..actors import SystemClock
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.column_type import ColumnFlag
 from ..codec.tidb.key import encode_int, record_key, record_prefix, record_span
 from ..codec.tidb.table import to_table
@@ -18,7 +19,6 @@ from ..puller.tikv.kv.page import Pair, take_page
 from ..puller.tikv.options import TikvOptions
 from ..puller.tikv.pd.safe_point import SafePoint
 from ..puller.tikv.schema import TableNames, read_schema
-from ..routing import TableFilter
 from ..sources.kind import SourceContext
 from .side import Source
 
@@ -36,7 +36,7 @@ class TikvSource:
     reads_at_checkpoint = True
     summing: Summing | None = None
 
-    def __init__(self, options: TikvOptions, tables: TableFilter, feed: str) -> None:
+    def __init__(self, options: TikvOptions, tables: TablePatterns, feed: str) -> None:
         self._filter = tables
         self._client = TikvClient(options, SystemClock(), Random())
         self._client.start()
@@ -131,7 +131,7 @@ def _is_unsigned(info: TableInfo) -> bool:
 
 
 class _Tables(TableNames):
-    def __init__(self, wanted: TableFilter) -> None:
+    def __init__(self, wanted: TablePatterns) -> None:
         super().__init__(wanted)
         self.found: list[TableAt] = []
 

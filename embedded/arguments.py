@@ -7,10 +7,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from ..chain.selection.table_option import table_patterns
 from ..engine.opening import open_sinks
 from ..engine.options import FeedOptions, feed_options
 from ..errors import ConfigError
-from ..routing.table_option import table_patterns
 from ..sink import Sink, SinkFactory
 from ..sorter import SorterOptions
 from ..sources.kind import SourceOptions

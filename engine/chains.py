@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..chain import Stage
+from ..chain.selection.loaded_by import KEYS
+from ..chain.selection.rule import only
+from ..chain.selection.stage import SelectionStage
+from ..chain.transform.stage import TransformStage
 from ..events import Checkpoint
-from ..routing import ROWS_KEY, WHERE_KEY, RowFilterStage, TableStage, TransformStage
 from ..sharding import GhostStage, LockStatus, ShardStage, Unlock
 from ..sink import SinkTraits
-from ..sink.omissions import OmissionStage
+from ..sink.loopback import LoopbackStage
 from ..sink.relay.stage import RelayStage
 from .coordination import Coordination
 from .options import FeedOptions
@@ -45,11 +48,11 @@ class Chains:
         if routes and options.sharding.online_ddl:
             chain.append(GhostStage(routes, self._names))
         tables = options.sink_tables(sink)
-        if tables is not None:
-            chain.append(TableStage(tables, self._names))
-        for rows, key in ((options.filters.rows, WHERE_KEY), (options.sink_rows(sink), ROWS_KEY)):
-            if rows or (at is not None and key in at.stages):
-                chain.append(RowFilterStage(rows, key))
+        rules = [] if tables is None else [only(tables)]
+        rules += [rule for rule in options.filters if not rule.is_about_statements]
+        rules += options.sink_rows(sink)
+        if rules or (at is not None and not at.stages.keys().isdisjoint(KEYS)):
+            chain.append(SelectionStage(rules, self._names))
         if options.transforms:
             transforms = TransformStage(
                 options.transforms,
@@ -61,8 +64,10 @@ class Chains:
             self._shards[sink] = self._shard_stage()
             chain.append(self._shards[sink])
         omissions = options.sink_omissions(sink)
-        if omissions.omits:
-            chain.append(OmissionStage(omissions))
+        if rules := [*omissions.rules()]:
+            chain.append(SelectionStage(rules, self._names, keys=()))
+        if omissions.loopback_channel:
+            chain.append(LoopbackStage(omissions.loopback_channel))
         chain += self._added.get(sink, ())
         if relay := options.sink_relay(sink):
             self._relays[sink] = RelayStage(relay)

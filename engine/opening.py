@@ -27,7 +27,8 @@ def open_source(options: FeedOptions, clock: Clock) -> Source:
 def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
     directory = options.data_dir / f"scratch-{options.source.kind.name}"
     skipped = RequestFile(options.data_dir).load().skip
-    policy = Policy(options.on_ddl, skipped, filters=options.filters.statements)
+    of_statements = [rule for rule in options.filters if rule.is_about_statements]
+    policy = Policy((*options.on_ddl, *of_statements), skipped)
     details = not options.routes and any(
         sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks
     )

@@ -2,50 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from .. import config
+from ..chain.selection.rule import Rule
+from ..chain.selection.sections import DdlOptions, FilterOptions, OmissionOptions, ddl_rules, rules_of
+from ..chain.selection.tables import TablePatterns
+from ..chain.transform.options import TransformOptions, transforms_of
+from ..chain.transform.transform import Transform
 from ..config import Given, NameText
 from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS
 from ..errors import ConfigError
-from ..mounter import Rule
-from ..mounter.mysql.change import KINDS, DdlKind
-from ..mounter.mysql.policy import Action
-from ..routing import RowFilter, TableFilter, Transform
-from ..routing.table_option import TABLES
 from ..sharding import MergeOptions, Routes
-from ..sink.omissions import OmissionOptions
 from ..sink.registry import SINK_FORM
 from ..sink.relay.options import RelayOptions
 from ..sorter import SorterOptions
 from ..sources.registry import OF_ANY
 from ..sources.sections import GivenSource, NamedSource, SourceSection
 from ..sources.several_options import given_source
-from .filters import NO_FILTERS, FilterOptions, Filters, filters_of
 from .sink_options import SinkOptions, SinkSection, sinks_of
-from .transforms import TransformOptions, transforms_of
 
 DEFAULT_NAME = "tidemill"
 DATA_DIR = Path("tidemill-data")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleOptions:
-    """One `[[on_ddl]]`: a rule about schema changes; the last one that matches wins."""
-
-    tables: Annotated[TableFilter, TABLES]
-    """Patterns of tables, as in `source.tables`."""
-    kinds: tuple[DdlKind, ...] = KINDS
-    """Kinds of schema changes; without it, all."""
-    action: Action
-    """Treatment: `resnapshot` loads the table again."""
-
-
-def _rules(sections: Sequence[RuleOptions], where: str) -> tuple[Rule, ...]:  # noqa: ARG001
-    return tuple(Rule(one.tables, one.action, frozenset(one.kinds)) for one in sections)
 
 
 def _directory(text: str, where: str) -> Path:  # noqa: ARG001
@@ -82,11 +63,11 @@ class FeedOptions(StoreOptions, MergeOptions):
         Given(name="sink", kind=tuple[SinkSection, ...], parse=sinks_of, form=SINK_FORM),
     ] = ()
     """Targets; without any, the feed is for `tidemill capture` or `tidemill backfill --keep`."""
-    on_ddl: Annotated[tuple[Rule, ...], Given(kind=tuple[RuleOptions, ...], parse=_rules)] = ()
+    on_ddl: Annotated[tuple[Rule, ...], Given(kind=tuple[DdlOptions, ...], parse=ddl_rules)] = ()
     """Rules about schema changes of tables; the last one that matches wins. Without one they are applied."""
-    filters: Annotated[Filters, Given(name="filter", kind=tuple[FilterOptions, ...], parse=filters_of)] = (
-        NO_FILTERS
-    )
+    filters: Annotated[
+        tuple[Rule, ...], Given(name="filter", kind=tuple[FilterOptions, ...], parse=rules_of)
+    ] = ()
     """Events that are dropped."""
     transforms: Annotated[
         tuple[Transform, ...], Given(name="transform", kind=tuple[TransformOptions, ...], parse=transforms_of)
@@ -103,7 +84,7 @@ class FeedOptions(StoreOptions, MergeOptions):
         kind = self.source.kind
         if self.on_ddl and not kind.ddl_policies:
             raise ConfigError(f"on_ddl: a {kind.name} source has no such rules; leave the section out")
-        if self.filters.statements and not kind.ddl_policies:
+        if any(rule.is_about_statements for rule in self.filters) and not kind.ddl_policies:
             raise ConfigError(f"filter: of a {kind.name} source only changes of rows can be dropped")
         if self.routes:
             self._check_routable()
@@ -123,7 +104,7 @@ class FeedOptions(StoreOptions, MergeOptions):
                 )
 
     @property
-    def tables(self) -> TableFilter:
+    def tables(self) -> TablePatterns:
         """Tables that the feed follows."""
         return self.source.tables
 
@@ -150,12 +131,12 @@ class FeedOptions(StoreOptions, MergeOptions):
                     "--engine local can"
                 )
 
-    def sink_tables(self, sink: str) -> TableFilter | None:
+    def sink_tables(self, sink: str) -> TablePatterns | None:
         """Return the tables of the sink with this name; None: all of the feed."""
         return next((one.tables for one in self.sinks if one.name == sink), None)
 
-    def sink_rows(self, sink: str) -> tuple[RowFilter, ...]:
-        """Return the filters of the rows of the sink with this name."""
+    def sink_rows(self, sink: str) -> tuple[Rule, ...]:
+        """Return the rules about the rows of the sink with this name."""
         return next((one.rows for one in self.sinks if one.name == sink), ())
 
     def sink_omissions(self, sink: str) -> OmissionOptions:

@@ -9,12 +9,12 @@ from itertools import chain
 from msgspec import structs
 
 from ..actors import Clock, SystemClock
+from ..chain.selection.loaded_by import differences
 from ..codec.native.library import description
 from ..config import Finding
 from ..config.survey import Begins
 from ..errors import SinkError, TidemillError
 from ..events import REST, Checkpoint, Table
-from ..routing import ROWS_KEY, WHERE_KEY, difference
 from ..sink.factory import reject_duplicates
 from ..sink.registry import misfits, survey_sink
 from ..sources.kind import SourceContext
@@ -52,18 +52,17 @@ def _target(options: FeedOptions, sink: SinkOptions) -> Iterator[Finding]:
     for finding in survey_sink(sink.given, sink_context(options, sink.name)):
         yield finding
         if isinstance(finding, Begins) and finding.at is not None and finding.at.position:
-            for rows, key in ((options.filters.rows, WHERE_KEY), (sink.rows, ROWS_KEY)):
-                if problem := difference(rows, sink.name, finding.at.stages, key):
-                    yield Finding("error", problem)
+            for problem in differences((*options.filters, *sink.rows), sink.name, finding.at.stages):
+                yield Finding("error", problem)
 
 
 def _rows_problems(options: FeedOptions, sink: SinkOptions, tables: Sequence[Table]) -> Iterator[Finding]:
     """Yield findings about tables that lack a column of a condition, or whose rows can't be divided."""
-    for one in (*options.filters.rows, *sink.rows):
+    for rule in (*options.filters, *sink.rows):
         for table in tables:
-            if one.where is not None and one.tables.matches(table.schema, table.name):
+            if rule.condition is not None and rule.tables.matches(table.schema, table.name):
                 try:
-                    one.where.test(table)
+                    rule.condition.test(table)
                 except SinkError as error:
                     yield Finding("error", str(error).removeprefix(f"sink {sink.name}: "))
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+from ..chain.selection.rule import Rule
+from ..chain.selection.sections import OmissionOptions, RowsOptions, rules_of, share_rule
+from ..chain.selection.table_option import TABLES
+from ..chain.selection.tables import TablePatterns
 from ..config import FILE, Given, NameText, Rest, Variant, declaration, name
 from ..dialects.options import RowOptions
 from ..errors import ConfigError
-from ..routing import CanalFilter, RowFilter, TableFilter
-from ..routing.table_option import TABLES
-from ..sink.omissions import OmissionOptions
 from ..sink.registry import SINKS, GivenSink, given_sink
 from ..sink.relay.options import RelayOptions
-from .sink_rows import RowsOptions, share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +24,10 @@ class SinkOptions:
 
     name: str
     url: str = field(repr=False)
-    tables: TableFilter | None = None
+    tables: TablePatterns | None = None
     """Patterns of the feed's tables for this sink; None: all."""
-    rows: tuple[RowFilter, ...] = ()
-    """Rows and changes that aren't for this sink."""
+    rows: tuple[Rule, ...] = ()
+    """Rules about rows and changes that aren't for this sink."""
     relay: RelayOptions | None = None
     """Durable copy of what the sink is about to apply; None: none."""
     omissions: OmissionOptions = field(default_factory=OmissionOptions)
@@ -64,7 +64,7 @@ class SinkSection:
     """URLs of several targets, in place of `url`: the rows are divided among them."""
     split_by: tuple[str, ...] = ()
     """Columns by which rows are divided; without it, by their primary key."""
-    tables: Annotated[TableFilter | None, TABLES] = None
+    tables: Annotated[TablePatterns | None, TABLES] = None
     """Patterns of the feed's tables that the sink gets, as in `source.tables`; without it, all."""
     regex: str = ""
     """Tables in Canal's notation, in place of `tables`: expressions in one string, separated by commas."""
@@ -104,14 +104,14 @@ class SinkSection:
 
     def sinks(self) -> Iterator[SinkOptions]:
         """Yield the sink, or one for each of the `urls`. Raises ConfigError."""
-        rows = tuple(one for section in self.rows for one in section.filters())
+        rows = rules_of(self.rows)
         if not self.urls:
             yield self._sink(self.name, self.url, rows)
         for number, url in enumerate(self.urls):
-            own = share(number, len(self.urls), self.split_by)
+            own = share_rule(number, len(self.urls), self.split_by)
             yield self._sink(f"{self.name}-{number}", url, (own, *rows))
 
-    def _sink(self, name: str, url: str, rows: tuple[RowFilter, ...]) -> SinkOptions:
+    def _sink(self, name: str, url: str, rows: tuple[Rule, ...]) -> SinkOptions:
         given = given_sink(name, url, self.rest)
         options = given.options
         return SinkOptions(
@@ -129,11 +129,11 @@ class SinkSection:
             given=given,
         )
 
-    def _tables(self) -> TableFilter | None:
+    def _tables(self) -> TablePatterns | None:
         if not (self.regex or self.black_regex):
             return self.tables
         try:
-            return CanalFilter(self.regex, self.black_regex)
+            return TablePatterns.canal(self.regex, self.black_regex)
         except ConfigError as error:
             raise ConfigError(f"sink {self.name}: {error}") from None
 

@@ -10,10 +10,11 @@ from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Meta
 
+from ..chain.selection.name_pattern import NamePattern
+from ..chain.selection.tables import TablePatterns
 from ..config import Given
-from ..config.name_pattern import NamePattern
 from ..errors import ConfigError
-from .extractor import PARTS, Extractor, Part
+from .extractor import Extractor, Part
 from .target import Target
 
 Mode: TypeAlias = Literal["pessimistic", "optimistic", "off"]
@@ -45,15 +46,13 @@ class ExtractorOptions:
 class RouteOptions:
     """One `[[route]]`."""
 
-    schema: str
-    """Pattern of schemas: with `*` and `?` as wildcards, or a regular expression after `~`."""
+    tables: tuple[str, ...]
+    """Patterns of the shards, as in `source.tables`."""
     target: str
     """The merged table, as "schema.table": `{source}`, `{schema}` and `{table}` in it are those of the shard,
-    and `{table.1}` is the first group of the regular expression in `table`."""
-    table: str = "*"
-    """Pattern of tables, likewise; without it, all tables of the schemas."""
+    and `{table.1}` is the first group of the table's regular expression in the pattern that matches it."""
     source: str = "*"
-    """Pattern of the names of sources."""
+    """Pattern of the names of sources: with `*` and `?` as wildcards, or a regular expression after `~`."""
     case_sensitive: bool = True
     """Tell upper and lower case apart in the patterns."""
     extract: tuple[ExtractorOptions, ...] = ()
@@ -126,13 +125,12 @@ class RouteRule:
 
     number: int
     source: NamePattern
-    schema: NamePattern
-    table: NamePattern
+    tables: TablePatterns
     target: Target
     extractors: tuple[Extractor, ...] = ()
 
     def matches(self, source: str, schema: str, table: str) -> bool:
-        return self.source.matches(source) and self.schema.matches(schema) and self.table.matches(table)
+        return self.source.matches(source) and self.tables.matches(schema, table)
 
     @property
     def columns(self) -> list[tuple[str, bool]]:
@@ -148,10 +146,9 @@ def _rules(sections: Sequence[RouteOptions], where: str) -> tuple[RouteRule, ...
 
 
 def _rule(number: int, section: RouteOptions, where: str) -> RouteRule:
-    patterns: dict[str, NamePattern] = {
-        part: NamePattern(getattr(section, part), f"{where}.{part}", ignores_case=not section.case_sensitive)
-        for part in PARTS
-    }
+    ignores_case = not section.case_sensitive
+    source = NamePattern(section.source, f"{where}.source", ignores_case=ignores_case)
+    tables = TablePatterns.parse(section.tables, f"{where}.tables", ignores_case=ignores_case)
     extractors = tuple(
         Extractor(one.column, one.part, one.regex, in_key=one.in_key, where=f"{where}.extract {index}")
         for index, one in enumerate(section.extract, 1)
@@ -162,10 +159,9 @@ def _rule(number: int, section: RouteOptions, where: str) -> RouteRule:
             raise ConfigError(f"{where}.extract: two of them fill column {name!r}: give each its own")
     return RouteRule(
         number=number,
-        source=patterns["source"],
-        schema=patterns["schema"],
-        table=patterns["table"],
-        target=Target(section.target, patterns, f"{where}.target"),
+        source=source,
+        tables=tables,
+        target=Target(section.target, source, tables, f"{where}.target"),
         extractors=extractors,
     )
 
@@ -203,6 +199,6 @@ class MergeOptions:
     def __post_init__(self) -> None:
         if self.sharding is not _UNSAID and not self.routes:
             raise ConfigError(
-                'sharding: no [[route]] names a merged table: add one, such as schema = "shop_*", '
-                'table = "orders_*", target = "shop.orders"'
+                "sharding: no [[route]] names a merged table: add one, such as "
+                'tables = ["shop_*.orders_*"], target = "shop.orders"'
             )

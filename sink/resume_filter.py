@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from ..chain import Element, Lag, Mark, StageContext, emptied
+from ..chain import Element, Lag, Mark, Stage, StageContext, emptied
 from ..errors import InvariantViolated
 from ..events import (
     CREATED,
@@ -25,7 +25,6 @@ from ..events import (
     SnapshotProgress,
     Table,
     Transaction,
-    Wait,
     computed_columns,
     key_order,
     progress_of,
@@ -37,7 +36,7 @@ START = Checkpoint(ts=0, position="", loading={})
 """Checkpoint of an empty target, before the snapshot."""
 
 
-class ResumeFilter:
+class ResumeFilter(Stage):
     """Passes only the items and rows that one sink's target lacks. The first stage of every chain.
 
     Its invariant: the target contains the rows of the tables in `checkpoint.loading` (up to the key given
@@ -107,15 +106,6 @@ class ResumeFilter:
         """Note that no table lags behind the sink's checkpoint any more."""
         behind, self._behind = self._behind, []
         return [Lag(name, None) for name in behind]
-
-    def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:  # noqa: ARG002
-        return ()
-
-    def waits(self) -> Sequence[Wait]:
-        return ()
-
-    def close(self) -> None:
-        """Do nothing: this stage holds no items."""
 
     def _admit(self, item: Item) -> Item:
         """Return the item with the remaining rows; without rows it still advances the checkpoint."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
+from ..chain.selection.table_option import TABLES
+from ..chain.selection.tables import TablePatterns
 from ..config import Given, NameText, Rest, Variant, name
 from ..errors import ConfigError
-from ..routing import TableFilter
-from ..routing.table_option import TABLES
 from .kind import SourceKind, SourceOptions
 from .registry import SOURCES, missing_url, source_options
 
@@ -23,7 +23,7 @@ class GivenSource:
     kind: SourceKind
     options: SourceOptions
     """Options of that kind."""
-    tables: TableFilter
+    tables: TablePatterns
     section: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """URL and options as they were written."""
 
@@ -38,7 +38,7 @@ class SourceSection:
 
     url: str = field(default="", repr=False)
     """URL of the source."""
-    tables: Annotated[TableFilter | None, TABLES] = None
+    tables: Annotated[TablePatterns | None, TABLES] = None
     """Patterns such as "shop.*" and "!shop.tmp_*"; the last one that matches decides."""
     rest: Annotated[Mapping[str, Any], Rest(_variants)] = field(repr=False)
 
@@ -47,7 +47,7 @@ class SourceSection:
         if not self.url:
             raise missing_url(self.rest)
         kind, options = source_options(self.url, self.rest)
-        tables = self.tables or TableFilter((), "source.tables")
+        tables = self.tables or TablePatterns.parse((), "source.tables")
         section = {"url": self.url, **self.rest}
         return GivenSource(kind=kind, options=options, tables=tables, section=section)
 

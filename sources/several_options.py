@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ..chain.selection.tables import TablePatterns
 from ..config import Finding
 from ..errors import ConfigError
 from ..events import Checkpoint
 from ..puller.lane import Lane
 from .kind import SourceContext, SourceKind
-from .own_tables import OwnTables, TablesOfAll
+from .own_tables import own_tables
 from .registry import open_kind, survey_kind
 from .sections import GivenSource, NamedSource, SourceSection
 from .source import Source
@@ -32,8 +33,8 @@ class SeveralOptions:
         return ", ".join(one.options.address for one in self.sources)
 
     @property
-    def tables(self) -> TablesOfAll:
-        return TablesOfAll({one.name: one.tables.patterns for one in self.sources})
+    def tables(self) -> TablePatterns:
+        return TablePatterns.of_several({one.name: one.tables for one in self.sources})
 
 
 def given_source(written: SourceSection | Sequence[NamedSource], where: str) -> GivenSource:
@@ -62,7 +63,7 @@ def _open(options: SeveralOptions, context: SourceContext) -> Source:
     owners: dict[tuple[str, str], str] = {}
     members = []
     for index, one in enumerate(options.sources):
-        tables = OwnTables(one.tables.patterns, one.name, owners, context.routes)
+        tables = own_tables(one.tables.patterns, one.name, owners, context.routes)
         lane = Lane(index, count, f"source {one.name}")
         own = replace(
             context, tables=tables, lane=lane, directory=context.directory.with_name(f"scratch-{one.name}")
@@ -90,7 +91,7 @@ def _survey(options: SeveralOptions, context: SourceContext) -> Iterator[Finding
 
         own = replace(
             context,
-            tables=OwnTables(one.tables.patterns, one.name, owners, context.routes),
+            tables=own_tables(one.tables.patterns, one.name, owners, context.routes),
             lane=Lane(index, count, f"source {one.name}"),
             start=context.start and part(context.start),
             sink_checkpoints=[part(at) for at in context.sink_checkpoints],

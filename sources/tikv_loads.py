@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from ..actors import PooledActor, Target
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.key import decode_record_key, encode_int, record_prefix, record_span
 from ..codec.tidb.load_entry import GoneTable, LoadedRows, NewTable, load_change
 from ..codec.tidb.table_info import partition_ids
@@ -32,7 +33,6 @@ from ..mounter import SchemaHistory, TableAt
 from ..puller.puller import SnapshotReport
 from ..puller.tikv.client import TikvClient
 from ..puller.tikv.kv.page import Pair, take_page
-from ..routing import TableFilter
 from .tikv_snapshot import CHUNK_BYTES, CHUNK_ROWS, has_integer_order
 
 MAX_READ: Final = 8
@@ -78,7 +78,7 @@ class TikvLoads:
         self,
         client: TikvClient,
         history: SchemaHistory,
-        tables: TableFilter,
+        tables: TablePatterns,
         names: Mapping[str, OrderedKey],
         ended: Callable[[Ts], object],
         known_ts: Ts,

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..actors import PooledActor, Target
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.column_type import ColumnFlag
 from ..codec.tidb.key import decode_record_key, encode_int, record_prefix, record_span
 from ..codec.tidb.run import KvBlock, KvRun
@@ -37,7 +38,6 @@ from ..mounter import RowReader, SchemaHistory, TableAt
 from ..puller.puller import SnapshotReport
 from ..puller.tikv.client import TikvClient
 from ..puller.tikv.kv.page import Pair, take_page
-from ..routing import TableFilter
 from ..sink import Deliver
 
 CHUNK_ROWS: Final = 5_000
@@ -67,7 +67,7 @@ class TikvSnapshot:
         self,
         client: TikvClient,
         history: SchemaHistory,
-        tables: TableFilter,
+        tables: TablePatterns,
         source: str,
         at: Ts,
         *,

@@ -17,12 +17,12 @@ LEAVES = {
     "codec": {"events", "errors"},
     "config": {"errors", "events"},
     "dialects": {"codec", "config", "events", "errors", "failpoint"},
-    "chain": {"events"},
+    "chain": {"config", "errors", "events"},
     "timeline": {"errors"},
 }
-"""Folders that know no stage: actors and stores know no change data, and a chain is what `sink`, `routing`
-and `sharding` share, which don't know each other."""
-STAGES = {"puller", "sorter", "mounter", "routing", "sharding", "sink"}
+"""Folders that know no stage: actors and stores know no change data, and a chain is what `sink` and
+`sharding` share, which don't know each other."""
+STAGES = {"puller", "sorter", "mounter", "sharding", "sink"}
 ABOVE = {
     "sources": {"engine"},
     "engine": {"sources"},
@@ -46,7 +46,6 @@ FOREIGN = {
     "timeline": {"msgspec"},
     "sorter": {"msgspec"},
     "mounter": {"msgspec"},
-    "routing": {"msgspec"},
     "sharding": {"msgspec"},
     "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc", "zstandard", "etcd3", "prometheus_client"},
     "emulator": {"msgspec", "grpc"},
@@ -54,6 +53,7 @@ FOREIGN = {
 }
 
 WITHIN = {
+    "chain": {"selection": set(), "transform": {"selection"}},
     "codec": {
         "mysql": {"native"},
         "native": set(),

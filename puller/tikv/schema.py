@@ -33,7 +33,7 @@ class Reads(Protocol):
 
 
 class Wanted(Protocol):
-    """The filter of followed tables: a TableFilter."""
+    """The filter of followed tables: a TablePatterns."""
 
     def matches(self, schema: str, table: str) -> bool: ...
 

@@ -15,7 +15,7 @@ from ...events.per_table import PerTable
 from ..encoding.encoder import Encoder, Message
 from .options import BATCHING, KEYED
 from .outbox import Outgoing, Partition
-from .route import Route, Rules
+from .route import Destinations, Route
 from .template import HEADER_NAMES, Template
 from .topics import Topics
 
@@ -32,14 +32,14 @@ class Messages:
     def __init__(
         self,
         make: Callable[[], Encoder],
-        rules: Rules,
+        destinations: Destinations,
         topics: Topics,
         *,
         ddl_to_all: bool,
         headers: Mapping[str, str],
     ) -> None:
         self._make: Final = make
-        self._rules: Final = rules
+        self._rules: Final = destinations
         self._topics: Final = topics
         self._ddl_to_all: Final = ddl_to_all
         self._headers: Final = [(name, Template(text, HEADER_NAMES, name)) for name, text in headers.items()]
@@ -85,9 +85,9 @@ class Messages:
         return {(topic, place): messages for topic, count in topics for place in range(count)}
 
     def _route(self, table: Table) -> Route:
-        rule = self._rules.of(table.schema, table.name)
-        count = self._topics.partitions(rule.topic)
-        return Route(table, rule, count, is_keyed=self._encoder.name in KEYED)
+        destination = self._rules.of(table.schema, table.name)
+        count = self._topics.partitions(destination.topic)
+        return Route(table, destination, count, is_keyed=self._encoder.name in KEYED)
 
     def _ddl(self, ddl: Ddl, found: _Found) -> None:
         if messages := self._encoder.ddl(ddl):

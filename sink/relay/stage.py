@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from ...chain import Element, Lag, Mark, StageContext
+from ...chain import Element, Lag, Mark, Stage, StageContext
 from ...errors import SinkError
-from ...events import Checkpoint, Item, Wait
+from ...events import Checkpoint, Item
 from .options import RelayOptions
 from .owner import claim
 from .writer import RelayWriter
@@ -15,7 +15,7 @@ from .writer import RelayWriter
 log = logging.getLogger("tidemill.sink")
 
 
-class RelayStage:
+class RelayStage(Stage):
     """Writes all items to a relay before the sink gets them. The last stage of its chain.
 
     Whole transactions are durable there before they pass. The first parts of a large one are written, and
@@ -87,9 +87,6 @@ class RelayStage:
     def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:
         if self._writer is not None:
             self._writer.purge(checkpoint.ts)
-        return ()
-
-    def waits(self) -> Sequence[Wait]:
         return ()
 
     def close(self) -> None:

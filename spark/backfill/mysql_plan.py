@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.schema import is_user_schema
 from ...dialects.mysql.client import Session, connect, disconnect, query, translated
 from ...dialects.mysql.key_range import has_integer_key
@@ -18,7 +19,6 @@ from ...puller.mysql.probe import probe
 from ...puller.mysql.requirements import survey
 from ...puller.mysql.snapshot import begin
 from ...puller.mysql.tables import SourceTable
-from ...routing import TableFilter
 from ...sources.source import no_table_matches
 from ..snapshot.cuts import cuts
 from .errors import NotLoadable
@@ -28,7 +28,7 @@ from .plan import ChunkPlan, Plan, TablePlan, new_uid
 _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 
 
-def plan_mysql(options: MysqlOptions, wanted: TableFilter, settings: BackfillOptions) -> Plan:
+def plan_mysql(options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions) -> Plan:
     """Plan the chunks. Raises ConfigError for patterns, Retryable and SourceError."""
     found = probe(options)
     names = [(table.schema, table.name) for table in found.tables]
@@ -48,7 +48,7 @@ def plan_mysql(options: MysqlOptions, wanted: TableFilter, settings: BackfillOpt
     return with_tables(empty, options, wanted, settings)
 
 
-def with_tables(plan: Plan, options: MysqlOptions, wanted: TableFilter, settings: BackfillOptions) -> Plan:
+def with_tables(plan: Plan, options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions) -> Plan:
     """Return the plan with the tables that it lacks, as they are now."""
     have = {table.table.full_name for table in plan.tables}
 

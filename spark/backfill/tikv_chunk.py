@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count, pairwise
 from typing import Final, TypeAlias
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.column_type import ColumnFlag
 from ...codec.tidb.key import record_span
 from ...codec.tidb.table import to_table
@@ -17,7 +18,6 @@ from ...puller.tikv.kv.region_bounds import region_bounds
 from ...puller.tikv.options import TikvOptions
 from ...puller.tikv.schema import read_schema
 from ...puller.tikv.span import table_span
-from ...routing import TableFilter
 from ...sources.source import no_table_matches
 from ..snapshot.tikv_reads import RowTables, connected, read_pairs
 from .chunk_file import PIECE_BYTES, ChunkWriter
@@ -29,7 +29,7 @@ _PIECE_ROWS: Final = 1000
 _Pair: TypeAlias = tuple[bytes, bytes]
 
 
-def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions, ts: Ts) -> Plan:
+def plan_tikv(client: TikvClient, wanted: TablePatterns, settings: BackfillOptions, ts: Ts) -> Plan:
     """Plan the chunks at `ts`; 0: now.
 
     Raises ConfigError for patterns and a future ts, Retryable and SourceError.

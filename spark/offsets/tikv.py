@@ -6,6 +6,7 @@ from random import Random
 from typing import Any, Final, cast
 
 from ...actors import SystemClock
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.table import to_table
 from ...codec.tidb.table_info import TableInfo
 from ...errors import CheckpointError, ConfigError, SourceError
@@ -13,10 +14,9 @@ from ...events import Table, Ts, physical_ms
 from ...puller.tikv.client import TikvClient
 from ...puller.tikv.options import TikvOptions
 from ...puller.tikv.schema import TableNames, read_schema
-from ...routing import TableFilter
 from ...sources.source import no_table_matches
 from ..read.options import ReadOptions
-from ..read.parts import WHOLE, Part, PartFilter
+from ..read.parts import WHOLE, Part
 from ..read.ranges import Ranges
 from .offset import Limit, Offset, ts_offset
 
@@ -33,7 +33,7 @@ class TikvOffsets:
         self._ranges: dict[Part, Ranges] = {}
 
     def tables(self) -> list[Table]:
-        wanted = TableFilter(self._options.patterns)
+        wanted = TablePatterns.parse(self._options.patterns)
         found = _Tables(wanted)
         self.client.run(read_schema(self.client.kv, self._now(), found))
         if unmatched := wanted.unmatched(found.names):
@@ -73,7 +73,7 @@ class TikvOffsets:
         if options.partitions == 1 or not options.split_tables:
             return None
         if part not in self._ranges:
-            wanted = PartFilter(options.patterns, part)
+            wanted = part.chosen(options.patterns)
             self._ranges[part] = Ranges(self.client, wanted, options.partitions)
         return self.client.run(self._ranges[part].bounds(start.ts, end.ts))
 
@@ -107,7 +107,7 @@ class TikvOffsets:
 
 
 class _Tables(TableNames):
-    def __init__(self, wanted: TableFilter) -> None:
+    def __init__(self, wanted: TablePatterns) -> None:
         super().__init__(wanted)
         self.tables: list[Table] = []
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from ... import config
+from ...chain.selection.tables import TablePatterns
 from ...config import INTERNAL, text
 from ...errors import ConfigError
 from ...events import Ts
-from ...routing import TableFilter
 from ...sources.kind import SourceOptions
 from ...sources.registry import source_options
 from ...sources.sections import GivenSource
@@ -19,7 +19,7 @@ from .. import option_values as values_of
 from ..offsets.offset import Limit
 from ..option_form import OptionForm, divided
 from ..reading import SparkReading, reading_of
-from .parts import Part, PartFilter
+from .parts import Part
 
 if TYPE_CHECKING:
     from ...engine.options import FeedOptions
@@ -122,7 +122,9 @@ class ReadOptions:
         kind, options = source_options(self.url, {**source, **self.source}, _FORM)
         # A log is always read whole: rows of other parts are dropped from its transactions later, so
         # that the rest keeps its numbers.
-        tables = PartFilter(self.patterns, part) if self.reading.by_ts else TableFilter(self.patterns)
+        tables = TablePatterns.parse(self.patterns)
+        if self.reading.by_ts:
+            tables = part.chosen(self.patterns)
         return feed_options(
             {
                 "name": self.name,
@@ -175,7 +177,7 @@ def _check(options: ReadOptions) -> None:
         raise ConfigError(f"option toTs = {options.to_ts}: at least fromTs, which is {options.from_ts}")
     if options.from_ts and options.from_position:
         raise ConfigError("option fromPosition: fromTs says where to begin, too; give one of them")
-    _ = options.source_options, PartFilter(options.patterns, Part())  # checks them
+    _ = options.source_options, Part().chosen(options.patterns)  # checks them
 
 
 _OF_BATCHES: Final = {

@@ -11,16 +11,16 @@ from tidemill.events import Column, Table
 from tidemill.sink.kafka.address import parsed
 from tidemill.sink.kafka.canal_hash import java_hash
 from tidemill.sink.kafka.options import KafkaOptions
-from tidemill.sink.kafka.route import Route, Rule, Rules
+from tidemill.sink.kafka.route import Destination, Destinations, Route
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, delete, insert, update
 
 ROUTES = [line.split("\t") for line in (Path(__file__).parent / "canal/routes.tsv").read_text().splitlines()]
 """Written by CanalRoutes.java with Canal 1.1.7: an option, a row or table, and Canal's choice."""
 
 
-def rules(**options) -> Rules:
+def rules(**options) -> Destinations:
     address, found = parsed("kafka://b/rest", KafkaOptions(**options))
-    return Rules(address.topic, found)
+    return Destinations(address.topic, found)
 
 
 def partition(table, changes, count, **options) -> list[int]:
@@ -103,4 +103,4 @@ def test_a_column_that_the_table_does_not_have_is_an_error_with_those_that_it_ha
 
 
 def test_without_either_option_today_s_choice_stays():
-    assert rules().of("shop", "orders") == Rule("rest", "table", ())
+    assert rules().of("shop", "orders") == Destination("rest", "table", ())

@@ -8,7 +8,7 @@ from tidemill.errors import SinkError
 from tidemill.events import Column, RowChange, Table
 from tidemill.sink.kafka.address import parsed
 from tidemill.sink.kafka.options import Dispatch, KafkaOptions
-from tidemill.sink.kafka.route import Route, Rule, Rules
+from tidemill.sink.kafka.route import Destination, Destinations, Route
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, delete, insert, update
 
 WORDS = Table(
@@ -25,7 +25,7 @@ WORDS = Table(
 
 
 def route(table, partition, *columns, count=8):
-    return Route(table, Rule("rows", partition, columns), count)
+    return Route(table, Destination("rows", partition, columns), count)
 
 
 def spread(partition, *columns):
@@ -95,19 +95,20 @@ def test_a_column_that_the_table_does_not_have_is_an_error_with_those_that_it_ha
 def test_the_first_dispatch_that_matches_a_table_decides():
     options = KafkaOptions(
         dispatch=(
-            Dispatch(tables=("shop.o*",), partition="key"),
+            Dispatch(tables=("shop.o*", "!shop.~o[a-m].*"), partition="key"),
             Dispatch(tables=("shop.*", "crm.*"), topic="all_{schema}", partition="ts"),
         )
     )
     address, _ = parsed("kafka://b/rows", options)
-    rules = Rules(address.topic, options)
-    assert rules.of("shop", "orders") == Rule("rows", "key", ())
-    assert rules.of("crm", "people") == Rule("all_crm", "ts", ())
-    assert rules.of("hr", "people") == Rule("rows", "table", ())
+    rules = Destinations(address.topic, options)
+    assert rules.of("shop", "orders") == Destination("rows", "key", ())
+    assert rules.of("shop", "offers") == Destination("all_shop", "ts", ())
+    assert rules.of("crm", "people") == Destination("all_crm", "ts", ())
+    assert rules.of("hr", "people") == Destination("rows", "table", ())
     assert rules.constant_topics() == {"rows"}
 
 
 def test_a_topic_longer_than_names_may_be_is_an_error():
     address, options = parsed("kafka://b/{schema}_{table}", KafkaOptions())
     with pytest.raises(SinkError, match=r"can't have the topic .* up to 249 characters"):
-        Rules(address.topic, options).of("s" * 200, "t" * 60)
+        Destinations(address.topic, options).of("s" * 200, "t" * 60)

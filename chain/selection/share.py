@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
-from ..errors import SinkError
-from ..events import (
+from ...errors import SinkError
+from ...events import (
     Action,
     AddColumn,
     ChangeColumn,
@@ -18,11 +18,11 @@ from ..events import (
     Table,
     exact_form,
 )
-from .where import Test, Truth
+from .where import Test
 
 
 class Share:
-    """A condition that is true for the rows of the other sinks' shares.
+    """A condition that is true for the rows of one sink's share.
 
     The choice is a BLAKE2b of the values of the table's primary key, or of other columns: independent of the
     CRC-32 by which a Kafka sink chooses partitions. Values are taken exactly, not as a collation compares
@@ -32,8 +32,7 @@ class Share:
     def __init__(self, number: int, count: int, columns: tuple[str, ...] = ()) -> None:
         """Choose share `number` of `count`, from 0; by the primary key if there are no `columns`."""
         by = ", ".join(columns).lower() or "the primary key"
-        self.text = f"share {number} of {count} by {by}"
-        self.label = self.text
+        self.text: Final = f"share {number} of {count} by {by}"
         self.columns = frozenset(name.lower() for name in columns)
         self._number: Final = number
         self._count: Final = count
@@ -83,10 +82,10 @@ class Share:
         parts = [(place, _form(table, place)) for place in wanted]
         number, count = self._number, self._count
 
-        def test(row: Row) -> Truth:
+        def test(row: Row) -> bool:
             text = "\0".join(["" if (one := row[place]) is None else str(form(one)) for place, form in parts])
             digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-            return int.from_bytes(digest) % count != number
+            return int.from_bytes(digest) % count == number
 
         return test
 

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, NamedTuple, assert_never
 
-from ..errors import SinkError
-from ..events import (
+from ...errors import SinkError
+from ...events import (
     TEXTS,
     WITH_DATE,
     Column,

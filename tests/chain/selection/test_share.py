@@ -10,17 +10,17 @@ from zlib import crc32
 import pytest
 from msgspec.structs import replace
 
+from tidemill.chain.selection.rule import Rule
+from tidemill.chain.selection.share import Share
+from tidemill.chain.selection.stage import SelectionStage
 from tidemill.errors import SinkError
 from tidemill.events import AddColumn, ChangeColumn, ChangeKey, Column, DropColumn, Table
-from tidemill.routing import ROWS_KEY, RowFilter, RowFilterStage, Share, TableFilter
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, alter, delete, insert, transaction, update
 
 
-def stages(count: int, *columns: str) -> list[RowFilterStage]:
-    everything = TableFilter(["*.*"])
+def stages(count: int, *columns: str) -> list[SelectionStage]:
     return [
-        RowFilterStage([RowFilter(everything, where=Share(number, count, columns))], ROWS_KEY)
-        for number in range(count)
+        SelectionStage([Rule(share=Share(number, count, columns), keeps=True)]) for number in range(count)
     ]
 
 
@@ -30,7 +30,7 @@ def shares(count, changes, *columns):
 
 
 def share_of(table: Table, row, count: int, *columns: str) -> int:
-    (number,) = [n for n in range(count) if Share(n, count, columns).test(table)(row) is False]
+    (number,) = [n for n in range(count) if Share(n, count, columns).test(table)(row)]
     return number
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fnmatch import translate
 
-from ..errors import ConfigError
+from ...errors import ConfigError
 
 
 class NamePattern:

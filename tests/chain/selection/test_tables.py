@@ -1,7 +1,7 @@
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns, named
 from tidemill.errors import ConfigError
-from tidemill.routing import TableFilter, named
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from tidemill.routing import TableFilter, named
     ],
 )
 def test_the_last_pattern_that_matches_decides(patterns, followed, left_out):
-    matches = TableFilter(patterns).matches
+    matches = TablePatterns.parse(patterns).matches
     assert [name for name in followed if not matches(*name.split(".", 1))] == []
     assert [name for name in left_out if matches(*name.split(".", 1))] == []
 
@@ -25,7 +25,7 @@ def test_the_last_pattern_that_matches_decides(patterns, followed, left_out):
 @pytest.mark.parametrize("pattern", ["shop", "shop.", ".orders", "!", "!shop"])
 def test_a_pattern_without_both_names_is_refused_with_an_example(pattern):
     with pytest.raises(ConfigError, match=r"shop\.\*"):
-        TableFilter([pattern])
+        TablePatterns.parse([pattern])
 
 
 @pytest.mark.parametrize("pattern", ["/^tmp/.*", "!/^tmp/.*", "/^tmp.*/.*", "shop./^t.*/", "!shop./^t/"])
@@ -33,11 +33,11 @@ def test_a_regular_expression_is_refused(pattern):
     with pytest.raises(
         ConfigError, match=r"has a regular expression between slashes, which isn't accepted: write"
     ):
-        TableFilter([pattern])
+        TablePatterns.parse([pattern])
 
 
 def test_a_slash_may_be_in_a_name():
-    assert TableFilter(["a/b.c/d", "/x.y"]).matches("/x", "y")
+    assert TablePatterns.parse(["a/b.c/d", "/x.y"]).matches("/x", "y")
 
 
 def test_a_pattern_in_another_case_is_named_with_the_table():
@@ -49,27 +49,27 @@ def test_a_pattern_in_another_case_is_named_with_the_table():
 
 def test_no_pattern_at_all_is_refused():
     with pytest.raises(ConfigError, match="no pattern"):
-        TableFilter([])
+        TablePatterns.parse([])
 
 
 def test_patterns_that_match_nothing_are_named_exclusions_apart():
-    table_filter = TableFilter(["shop.*", "bank.*", "!shop.tmp_*"])
+    table_filter = TablePatterns.parse(["shop.*", "bank.*", "!shop.tmp_*"])
     assert table_filter.unmatched([("shop", "a")]) == ["bank.*"]
 
 
 def test_a_schema_is_touched_only_by_patterns_that_include():
-    table_filter = TableFilter(["shop.a*", "!bank.*"])
+    table_filter = TablePatterns.parse(["shop.a*", "!bank.*"])
     assert table_filter.touches("shop")
     assert not table_filter.touches("bank")
 
 
 def test_names_after_a_tilde_are_regular_expressions():
-    tables = TableFilter(["~shop_[0-9]+.~orders_.{2}", "bank.~a|b"])
+    tables = TablePatterns.parse(["~shop_[0-9]+.~orders_.{2}", "bank.~a|b"])
     assert tables.matches("shop_12", "orders_xy")
     assert not tables.matches("shop_x", "orders_xy")
     assert not tables.matches("shop_12", "orders_xyz")
     assert [name for name in ("a", "b", "ab") if tables.matches("bank", name)] == ["a", "b"]
     with pytest.raises(ConfigError, match=r"^tables = '~\(': not a regular expression"):
-        TableFilter(["shop.~("])
+        TablePatterns.parse(["shop.~("])
     with pytest.raises(ConfigError, match=r"^tables: '~shop\.\*\.orders': the first dot ends the schema's"):
-        TableFilter(["~shop.*.orders"])
+        TablePatterns.parse(["~shop.*.orders"])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from tidemill.chain.selection.rule import only
+from tidemill.chain.selection.stage import SelectionStage
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.events import Chunk, Ddl, DropTable, RenameTables, Rows, Run, Table, Transaction
-from tidemill.routing import TableFilter, TableStage
 from tidemill.sink.table_load import tables_of
 from tidemill.testing.changes import ORDERS, alter, create, transaction
 
@@ -20,7 +22,7 @@ def rename(*names: str) -> Ddl:
 
 def cut(ddl: Ddl, *tables: str) -> list[str]:
     """Describe the items that a sink of these tables gets."""
-    parts = TableStage(TableFilter(tables)).apply([ddl])
+    parts = SelectionStage([only(TablePatterns.parse(tables))]).apply([ddl])
     assert [part.last for part in parts] == [False] * (len(parts) - 1) + [ddl.last]
     assert [part.position for part in parts] == [""] * (len(parts) - 1) + [ddl.position]
     assert {(part.commit_ts, part.start_ts, part.source) for part in parts} == {(7, 0, "src")}
@@ -62,17 +64,17 @@ def test_a_rename_is_cut_to_the_tables_of_the_sink(ddl, tables, found):
 
 
 def test_other_changes_go_to_the_sinks_of_their_table():
-    stage = TableStage(TableFilter(["shop.orders"]))
+    stage = SelectionStage([only(TablePatterns.parse(["shop.orders"]))])
     other = create(8, replace(ORDERS, name="other"))
     assert stage.apply([create(7, ORDERS), other]) == [create(7, ORDERS), transaction(8)]
 
 
 def test_a_table_of_one_of_several_sources_is_chosen_by_its_name_in_the_source():
-    stage = TableStage(TableFilter(["shop.orders"]), ["north", "south"])
+    stage = SelectionStage([only(TablePatterns.parse(["shop.orders"]))], ["north", "south"])
     loaded = [transaction(7, chunk=Chunk(name)) for name in ("north: shop.orders", "south: shop.other")]
     assert stage.apply(loaded) == loaded[:1]
     moved = replace(rename("a>b"), source_name="north")
-    (dropped,) = TableStage(TableFilter(["s.a"])).apply([moved])
+    (dropped,) = SelectionStage([only(TablePatterns.parse(["s.a"]))]).apply([moved])
     assert dropped.origin_name == "north: s.a"
     assert tables_of(moved) == ["north: s.a", "north: s.b"]
 
@@ -89,7 +91,7 @@ def undecoded(*tables: Table) -> Transaction:
 
 def test_the_choice_of_tables_decodes_no_row():
     pairs = replace(ORDERS, name="pairs")
-    stage = TableStage(TableFilter(["shop.orders"]))
+    stage = SelectionStage([only(TablePatterns.parse(["shop.orders"]))])
     item = undecoded(ORDERS)
     (same,) = stage.apply([item])
     assert same is item
@@ -101,4 +103,4 @@ def test_the_choice_of_tables_decodes_no_row():
 @pytest.mark.parametrize("schema", ["s", "other", ""])
 def test_a_statement_whose_tables_are_not_known_stops_every_sink(schema):
     refused = replace(alter(7, ORDERS, "FROBNICATE"), schema=schema, table="", actions=(), refusal="unknown")
-    assert TableStage(TableFilter(["s.a"])).apply([refused]) == [refused]
+    assert SelectionStage([only(TablePatterns.parse(["s.a"]))]).apply([refused]) == [refused]

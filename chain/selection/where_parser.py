@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Final, NamedTuple, cast
 
-from ..errors import ConfigError
+from ...errors import ConfigError
 from .where_tree import (
     And,
     Comparator,

@@ -6,16 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from ..errors import ConfigError
-from ..routing import TableFilter, Transform
-from ..routing.table_option import TABLES
+from ...errors import ConfigError
+from ..selection.table_option import TABLES
+from ..selection.tables import TablePatterns
+from .transform import Transform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformOptions:
     """One `[[transform]]`. Of several that match a table, the first one counts."""
 
-    tables: Annotated[TableFilter, TABLES]
+    tables: Annotated[TablePatterns, TABLES]
     """Patterns of tables, as in `source.tables`."""
     keep: tuple[str, ...] = ()
     """Columns that sinks get; empty: all that `drop` doesn't name."""

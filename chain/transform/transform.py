@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import SinkError
-from ..events import Column, Row, Table
-from .filter import TableFilter
+from ...errors import SinkError
+from ...events import Column, Row, Table
+from ..selection.tables import TablePatterns
 
 Change: TypeAlias = Callable[[Any], Any]
 
@@ -27,7 +27,7 @@ _HASHABLE: Final = (
 class Transform(Struct, frozen=True):
     """The columns of some tables that are kept, and those whose values are replaced; NULL stays NULL."""
 
-    tables: TableFilter
+    tables: TablePatterns
     keep: frozenset[str] = frozenset()
     """Columns that are kept, in lower case; empty: all that `drop` doesn't name."""
     drop: frozenset[str] = frozenset()

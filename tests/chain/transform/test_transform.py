@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 from msgspec.structs import replace
 
+from tidemill.chain.transform.stage import TransformStage
+from tidemill.chain.transform.transform import Transform
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import (
@@ -23,7 +25,6 @@ from tidemill.events import (
     RenameTables,
     Table,
 )
-from tidemill.routing import Transform, TransformStage
 from tidemill.testing.changes import alter, delete, insert, transaction, update
 
 USERS = Table(

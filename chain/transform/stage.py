@@ -6,15 +6,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ..chain import Element, StageContext, emptied
-from ..errors import SinkError
-from ..events import (
+from ...errors import SinkError
+from ...events import (
     Action,
     AddColumn,
     ChangeColumn,
     ChangeDetails,
     ChangeKey,
-    Checkpoint,
     CreateTable,
     Ddl,
     DropColumn,
@@ -24,12 +22,12 @@ from ..events import (
     Run,
     Table,
     Transaction,
-    Wait,
 )
+from .. import Element, Stage, emptied
 from .transform import TableTransform, Transform, same_forms
 
 
-class TransformStage:
+class TransformStage(Stage):
     """Applies to each table the first transform that matches it."""
 
     name = "transform"
@@ -43,9 +41,6 @@ class TransformStage:
         self._copies_definitions = copies_definitions
         self._needs_key = needs_key
         self._known: dict[Table, TableTransform | None] = {}
-
-    def open(self, context: StageContext) -> None:
-        """Do nothing: this stage has no state."""
 
     def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
         return [self._transformed(one) for one in batch]
@@ -141,15 +136,6 @@ class TransformStage:
     def _refused(self, ddl: Ddl, column: str, what: str) -> SinkError:
         which = f"column {column} is" if column else "the table can't be"
         return SinkError(f"transform: table {ddl.full_name}: {which} {what}: {ddl.query}")
-
-    def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:  # noqa: ARG002
-        return ()
-
-    def waits(self) -> Sequence[Wait]:
-        return ()
-
-    def close(self) -> None:
-        """Do nothing: this stage holds no items."""
 
 
 def _kept(rule: Transform, after: str | None) -> str | None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from tidemill.chain.selection.where import Where
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import Column, Table
-from tidemill.routing import Where
 from tidemill.testing.cases import Case, load, title
 
 CASES = load(Path(__file__).parent / "where.txt")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns, split
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError
-from tidemill.routing import CanalFilter
-from tidemill.routing.canal_filter import split
 
 
 @pytest.mark.parametrize(
@@ -25,7 +24,7 @@ from tidemill.routing.canal_filter import split
     ],
 )
 def test_expressions_match_whole_names_in_any_case(regex, black, given, left_out):
-    matches = CanalFilter(regex, black).matches_full
+    matches = TablePatterns.canal(regex, black).matches_full
     assert [name for name in given if not matches(name)] == []
     assert [name for name in left_out if matches(name)] == []
 
@@ -35,7 +34,7 @@ def test_only_commas_outside_brackets_separate():
 
 
 def test_expressions_without_a_table_are_named():
-    assert CanalFilter(r"shop\..*,bank\..*").unmatched([("shop", "a")]) == [r"bank\..*"]
+    assert TablePatterns.canal(r"shop\..*,bank\..*").unmatched([("shop", "a")]) == [r"bank\..*"]
 
 
 @pytest.mark.parametrize(

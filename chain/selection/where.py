@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from ..errors import SinkError
-from ..events import Column, Row, Table, letters_of
+from ...errors import SinkError
+from ...events import Column, Row, Table, letters_of
 from .where_parser import parse
 from .where_tree import And, Compare, Condition, Constant, In, IsNull, Like, Name, Not, Operand, Or, names_in
 from .where_values import Family, can_be_zero, converted, family_of
@@ -32,12 +32,11 @@ class Where:
 
     def __init__(self, text: str, where: str) -> None:
         self.text = text
+        """Stored in the checkpoint: the rows of a target are chosen by it."""
         self._where = where
         self._condition = parse(text, where)
         self.columns = names_in(self._condition)
-        """In lower case."""
-        self.label = f"the filter where = {text!r}"
-        """Its name in an error."""
+        """Names, in lower case, of the columns whose values decide."""
 
     def test(self, table: Table) -> Test:
         """Return the function from a row of the table to its truth.
