@@ -70,7 +70,7 @@ class Diff:
         self._options = options
         self._tables = EVERY_TABLE if tables is None else tables
         self._sink = _chosen(options, sink)
-        of_sink = EVERY_TABLE if self._sink.tables is None else self._sink.tables
+        of_sink = self._sink.rules.tables or EVERY_TABLE
         self._followed = options.tables.within(of_sink.matches)
         self._pace = pace
         self.table = ""

@@ -48,7 +48,7 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
 def open_sinks(options: FeedOptions) -> list[SinkFactory]:
     """Return factories of the sinks that the options name. Raises ConfigError."""
     return [
-        SinkFactory(partial(open_given, sink.given, sink_context(options, sink.name)))
+        SinkFactory(partial(open_given, sink.given, sink_context(options, sink.name)), sink.rules)
         for sink in options.sinks
     ]
 

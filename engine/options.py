@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from .. import config
 from ..chain.selection.rule import Rule
-from ..chain.selection.sections import DdlOptions, FilterOptions, OmissionOptions, ddl_rules, rules_of
+from ..chain.selection.sections import DdlOptions, FilterOptions, ddl_rules, rules_of
 from ..chain.selection.tables import TablePatterns
 from ..chain.transform.options import TransformOptions, transforms_of
 from ..chain.transform.transform import Transform
@@ -18,7 +18,7 @@ from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS
 from ..errors import ConfigError
 from ..sharding import MergeOptions, Routes
 from ..sink.registry import SINK_FORM
-from ..sink.relay.options import RelayOptions
+from ..sink.rules import SinkRules
 from ..sorter import SorterOptions
 from ..sources.registry import OF_ANY
 from ..sources.sections import GivenSource, NamedSource, SourceSection
@@ -88,7 +88,7 @@ class FeedOptions(StoreOptions, MergeOptions):
             raise ConfigError(f"filter: of a {kind.name} source only changes of rows can be dropped")
         if self.routes:
             self._check_routable()
-        has_marks = any(sink.omissions.loopback_channel for sink in self.sinks)
+        has_marks = any(sink.rules.omissions.loopback_channel for sink in self.sinks)
         if has_marks and not self.source.tables.matches(MARK_SCHEMA, MARK_TABLE):
             raise ConfigError(f'loopback_channel: add "{MARKS}" to source.tables: the marks must be followed')
 
@@ -125,32 +125,15 @@ class FeedOptions(StoreOptions, MergeOptions):
         if self.transforms:
             raise ConfigError(f"transform: {who} can't do that: only tidemill run with --engine local can")
         for sink in self.sinks:
-            if sink.rows:
+            if sink.rules.rows:
                 raise ConfigError(
                     f"sink {sink.name}: rows and urls: {who} can't choose among rows: only tidemill run with "
                     "--engine local can"
                 )
 
-    def sink_tables(self, sink: str) -> TablePatterns | None:
-        """Return the tables of the sink with this name; None: all of the feed."""
-        return next((one.tables for one in self.sinks if one.name == sink), None)
-
-    def sink_rows(self, sink: str) -> tuple[Rule, ...]:
-        """Return the rules about the rows of the sink with this name."""
-        return next((one.rows for one in self.sinks if one.name == sink), ())
-
-    def sink_omissions(self, sink: str) -> OmissionOptions:
-        """Return the omissions of the sink with this name."""
-        return next((one.omissions for one in self.sinks if one.name == sink), OmissionOptions())
-
-    def sink_relay(self, sink: str) -> RelayOptions | None:
-        """Return the relay of the sink with this name; None if it has none."""
-        return next((one.relay for one in self.sinks if one.name == sink), None)
-
-    def wants(self, sink: str, table: str) -> bool:
-        """Return True if the sink is given the table of this full name."""
-        tables = self.sink_tables(sink)
-        return (self.tables if tables is None else tables).matches_full(table)
+    def wants(self, sink: SinkRules, table: str) -> bool:
+        """Return True if the sink with these rules is given the table of this full name."""
+        return (sink.tables or self.tables).matches_full(table)
 
 
 F = TypeVar("F", bound=FeedOptions)

@@ -16,6 +16,7 @@ from ..dialects.options import RowOptions
 from ..errors import ConfigError
 from ..sink.registry import SINKS, GivenSink, given_sink
 from ..sink.relay.options import RelayOptions
+from ..sink.rules import SinkRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,14 +25,8 @@ class SinkOptions:
 
     name: str
     url: str = field(repr=False)
-    tables: TablePatterns | None = None
-    """Patterns of the feed's tables for this sink; None: all."""
-    rows: tuple[Rule, ...] = ()
-    """Rules about rows and changes that aren't for this sink."""
-    relay: RelayOptions | None = None
-    """Durable copy of what the sink is about to apply; None: none."""
-    omissions: OmissionOptions = field(default_factory=OmissionOptions)
-    """Transactions and schema changes that the sink isn't to get."""
+    rules: SinkRules
+    """The events of the feed that it gets."""
     section: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Options of its kind, as they were written."""
     given: GivenSink
@@ -114,17 +109,15 @@ class SinkSection:
     def _sink(self, name: str, url: str, rows: tuple[Rule, ...]) -> SinkOptions:
         given = given_sink(name, url, self.rest)
         options = given.options
+        omissions = OmissionOptions(
+            sync_ddl=self.sync_ddl,
+            ignore_txn_commit_ts=self.ignore_txn_commit_ts,
+            loopback_channel=options.channel if isinstance(options, RowOptions) else 0,
+        )
         return SinkOptions(
             name=name,
             url=url,
-            tables=self._tables(),
-            rows=rows,
-            relay=self.relay,
-            omissions=OmissionOptions(
-                sync_ddl=self.sync_ddl,
-                ignore_txn_commit_ts=self.ignore_txn_commit_ts,
-                loopback_channel=options.channel if isinstance(options, RowOptions) else 0,
-            ),
+            rules=SinkRules(tables=self._tables(), rows=rows, omissions=omissions, relay=self.relay),
             section=self.rest,
             given=given,
         )

@@ -10,7 +10,6 @@ import pykka
 
 from ..actors import Clock, MailboxFull, PooledFuture, PooledRef
 from ..sink import Delivery, Flush, LoadAgain, Review, ToSink
-from .options import FeedOptions
 
 log = logging.getLogger("tidemill")
 
@@ -47,18 +46,19 @@ class SinkActors:
 
     def __init__(
         self,
-        options: FeedOptions,
+        wants: Sequence[Callable[[str], bool]],
         clock: Clock,
         actors: Sequence[tuple[Delivery, PooledRef[ToSink]]],
         loads_again: Callable[[], object],
         *,
         can_reload: bool,
     ) -> None:
-        """`loads_again` is called before a sink is asked to load a table again. `can_reload` is True if the
-        source can load single tables again."""
+        """`wants` return True for the full names of tables that each sink gets. `loads_again` is called before
+        a sink is asked to load a table again. `can_reload` is True if the source can load single tables again.
+        """
         self.deliveries = [delivery for delivery, _ in actors]
         self._refs = [ref for _, ref in actors]
-        self._options = options
+        self._wants = wants
         self._clock = clock
         self._loads_again = loads_again
         self._can_reload = can_reload
@@ -76,12 +76,12 @@ class SinkActors:
         """
         self._ask(load_again)
         self._asked.update(*load_again.values())
-        names = [delivery.sink.name for delivery in self.deliveries]
+        asked = [load_again.get(delivery.sink.name, ()) for delivery in self.deliveries]
+        sinks = [*zip(asked, self._wants, strict=True)]
         return frozenset(
             table
             for table in self._asked
-            if self._can_reload
-            and all(table in load_again.get(name, ()) for name in names if self._options.wants(name, table))
+            if self._can_reload and all(table in tables for tables, wants in sinks if wants(table))
         )
 
     def load_again(self, tables: Collection[str]) -> None:
@@ -93,9 +93,8 @@ class SinkActors:
                 self._asked.update(new)
 
     def _ask(self, load_again: Mapping[str, Collection[str]]) -> None:
-        for delivery, ref in zip(self.deliveries, self._refs, strict=True):
-            name = delivery.sink.name
-            wanted = tuple([table for table in load_again.get(name, ()) if self._options.wants(name, table)])
+        for delivery, ref, wants in zip(self.deliveries, self._refs, self._wants, strict=True):
+            wanted = tuple(filter(wants, load_again.get(delivery.sink.name, ())))
             if wanted and self._can_reload:
                 self._loads_again()
                 ref.try_tell(LoadAgain(wanted))

@@ -24,11 +24,11 @@ def options(**sink: Any) -> FeedOptions:
 
 
 def stage(*rows: dict[str, Any]) -> SelectionStage:
-    return SelectionStage(options(url=URLS[0], rows=list(rows)).sink_rows("copy"))
+    return SelectionStage(options(url=URLS[0], rows=list(rows)).sinks[0].rules.rows)
 
 
 def opened(at: Checkpoint, found: FeedOptions, sink: str = "copy") -> SelectionStage:
-    made = SelectionStage(found.sink_rows(sink))
+    made = SelectionStage(next(one.rules.rows for one in found.sinks if one.name == sink))
     made.open(StageContext(feed="f", sink=sink, checkpoint=at, now=float, seek=print))
     return made
 
@@ -70,9 +70,9 @@ def test_each_of_several_urls_is_a_sink_with_the_other_options():
     found = options(urls=URLS, tables=["shop.o*"], rows=[{"where": "id > 7"}], split_by=["id"])
     assert [(one.name, one.url) for one in found.sinks] == [("copy-0", URLS[0]), ("copy-1", URLS[1])]
     for number, one in enumerate(found.sinks):
-        assert one.tables is not None
-        assert one.tables.patterns == ("shop.o*",)
-        texts = [row.condition.text for row in one.rows if row.condition is not None]
+        assert one.rules.tables is not None
+        assert one.rules.tables.patterns == ("shop.o*",)
+        texts = [row.condition.text for row in one.rules.rows if row.condition is not None]
         assert texts == [f"share {number} of 2 by id", "id > 7"]
 
 

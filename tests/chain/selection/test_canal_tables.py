@@ -52,4 +52,5 @@ def test_wrong_expressions_of_a_sink_are_refused(section, message):
         feed_options({"source": source, "sink": [sink]})
     sink = {"name": "copy", "url": "sqlite:///x.db", "regex": r"shop\.a"}
     options = feed_options({"source": source, "sink": [sink]})
-    assert [options.wants("copy", name) for name in ("shop.a", "shop.ab")] == [True, False]
+    rules = options.sinks[0].rules
+    assert [options.wants(rules, name) for name in ("shop.a", "shop.ab")] == [True, False]
