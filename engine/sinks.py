@@ -53,8 +53,8 @@ class SinkActors:
         *,
         can_reload: bool,
     ) -> None:
-        """`wants` return True for the full names of tables that each sink gets. `loads_again` is called before
-        a sink is asked to load a table again. `can_reload` is True if the source can load single tables again.
+        """`wants` return True for full names of tables that each sink gets. `loads_again` is called before a
+        sink is asked to load a table again. `can_reload` is True if the source can load single tables again.
         """
         self.deliveries = [delivery for delivery, _ in actors]
         self._refs = [ref for _, ref in actors]
