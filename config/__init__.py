@@ -1,6 +1,6 @@
 """Options, from a feed.toml or from text, as frozen dataclasses; preflight findings; registries of kinds."""
 
-from .build import build, checked, parse_bytes, reject_unknown
+from .build import build, checked, keys, parse_bytes, reject_unknown
 from .declaration import INTERNAL, Given, Rest, Variant, declaration, text
 from .file import read
 from .finding import Finding
@@ -22,6 +22,7 @@ __all__ = [
     "build",
     "checked",
     "declaration",
+    "keys",
     "name",
     "parse_bytes",
     "read",
