@@ -27,13 +27,16 @@ class _Section:
 def reference(cls: type, title: str) -> str:
     """Return the page in Markdown: a table for each section, and for each kind of a section."""
     lines = [f"# {title}", ""]
+    known: set[object] = set()
     for section in _sections(_Section("", cls, "")):
         if section.path:
             lines += [f"## `{section.header}`", "", *_paragraph(section.described)]
         lines += _table(section.options)
-        for variant in declaration(section.options).variants():
+        variants = declaration(section.options).variants
+        for variant in () if variants in known else variants():
             lines += [f"### {_urls(variant)}", "", *_paragraph(_first_sentence(variant.options))]
             lines += _table(variant.options, variant)
+        known.add(variants)
     return "\n".join(lines).rstrip() + "\n"
 
 
