@@ -8,6 +8,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from ..chain.selection.tables import TablePatterns
+from ..codec.mysql.position import Position
 from ..codec.mysql.tokens import qualified as quoted
 from ..dialects.mysql.client import Session, Unavailable, connect, disconnect, identify, query, translated
 from ..dialects.mysql.key_range import has_ranges
@@ -17,9 +18,8 @@ from ..dialects.read import Key, Range
 from ..events import Checkpoint, Row, Table
 from ..puller.mysql.failover import gtids_at
 from ..puller.mysql.options import MysqlOptions
-from ..puller.mysql.position import Position
-from ..puller.mysql.snapshot import current_end
-from ..puller.mysql.tables import SourceTable, find_tables, read_table
+from ..snapshot.mysql.tables import SourceTable, find_tables, read_table
+from ..snapshot.mysql.view import current_end
 from ..sources.kind import SourceContext
 from .side import Source
 

@@ -35,8 +35,8 @@ def build(
     """Build an options dataclass from options found at `where` (for instance "sorter").
 
     `known` contains values of fields that needn't be given. Fields whose name ends in `_bytes` accept a
-    number or a string such as "64MiB"; the text of a list has commas between its items. Raises ConfigError,
-    worded by `form`.
+    number or a string such as "64MiB". The text of a list has commas between its items, that of a table is
+    JSON. Raises ConfigError, worded by `form`.
     """
     declared = declaration(cls)
     names = declared.options
@@ -117,8 +117,12 @@ def _written(option: Option, value: Any, where: str, form: Form) -> Any:
         return _plain(option, value, sections, form.path(where, option.name))
     if option.field.endswith("_bytes"):
         value = _bytes(value)
-    if form.is_text and isinstance(value, str) and get_origin(option.kind) is tuple:
-        value = value.split(",")
+    if form.is_text and isinstance(value, str):
+        match get_origin(option.kind):
+            case origin if origin is tuple:
+                value = value.split(",")
+            case origin if origin is dict:
+                value = _json(value)
     _check_choice(option.kind, value)
     return msgspec.convert(value, option.kind, strict=not form.is_text, dec_hook=_converted)
 
@@ -185,9 +189,14 @@ def _bytes(value: object) -> int:
     )
 
 
+def _json(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        raise ValueError("give a JSON object") from None
+
+
 def _converted(kind: type, value: object) -> object:
-    if isinstance(value, kind):
-        return value
     if kind is Path and isinstance(value, str):
         return Path(value)
     raise NotImplementedError

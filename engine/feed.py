@@ -20,11 +20,11 @@ from .failures import Retry, Unavailable, accounted, pause_seconds
 from .live_status import LiveStatus
 from .opening import make_data_dir
 from .options import FeedOptions
+from .parts import FeedParts
 from .pipeline import Pipeline, start
 from .plan_inbox import PlanInbox
 from .renewal import Renewed
 from .requests import RequestedLoads, RequestFile
-from .setup import Setup
 from .sinks import AbandonedSink
 from .status import FeedStatus, SinkStatus, State, StatusFile, first_status
 from .waits import Startup
@@ -65,7 +65,7 @@ class Feed:
         self.error: TidemillError | None = None
         self._clock: Clock = clock if clock is not None else SystemClock()
         self._startup = Startup(self._clock)
-        self._setup = Setup(
+        self._parts = FeedParts(
             options=options,
             sinks=tuple(sinks),
             clock=self._clock,
@@ -148,7 +148,7 @@ class Feed:
                     self._await_abandoned()
                     if self._stop.is_set():
                         break
-                    pipeline = start(self._setup, self._loads.next(self._seek), course)
+                    pipeline = start(self._parts, self._loads.next(self._seek), course)
                     self._seek = None
                     if self._attend(pipeline):
                         self._say("finished")

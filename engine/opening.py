@@ -30,7 +30,7 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
     of_statements = [rule for rule in options.filters if rule.is_about_statements]
     policy = Policy((*options.on_ddl, *of_statements), skipped)
     details = not options.routes and any(
-        sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks
+        sink.given.kind.has_definitions(sink.given.target, sink.given.options) for sink in options.sinks
     )
     copies = any(sink.copies_definitions for sink in options.sinks)
     return SourceContext(

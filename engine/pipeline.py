@@ -12,35 +12,35 @@ from ..sources.source import Source, SourceInfo, StartContext
 from .beginning import Beginning, beginning, continued_identity, start_checks, with_shards
 from .coordination import Coordination
 from .coordinator import Course, Started
+from .parts import FeedParts
 from .patterns import keep_patterns
 from .renewal import Renewed, renew
 from .requests import PipelineRequests, Requests
-from .setup import Setup
 from .stages import Stages, spawn_stages
 from .teardown import Teardown
 from .waits import waits_of
 
 
-def start(setup: Setup, requests: PipelineRequests, course: Course) -> Pipeline:
+def start(parts: FeedParts, requests: PipelineRequests, course: Course) -> Pipeline:
     """Open the sinks, look at the source, choose where to begin, and start the stages there.
 
     Raises Retryable and Fatal, and Renewed once the sinks' checkpoints have all tables to be loaded again;
     then only sinks in `course.abandoned` are left running.
     """
-    source = setup.open_source(setup.options, setup.clock)
-    sinks = [factory.new() for factory in setup.sinks]
+    source = parts.open_source(parts.options, parts.clock)
+    sinks = [factory.new() for factory in parts.sinks]
     with Teardown() as undo:
-        found = _open_sinks(setup, sinks, course, undo)
+        found = _open_sinks(parts, sinks, course, undo)
         undo.add(source.close)
-        with setup.startup.step("source", source.address):
+        with parts.startup.step("source", source.address):
             present = source.look()
-        begins = _choose(setup, requests, source, present, sinks, found)
+        begins = _choose(parts, requests, source, present, sinks, found)
         course.checkpoints = {name: at for name, at in begins.checkpoints.items() if at is not None}
-        coordination = _coordinate(setup, present.names, course, undo)
-        stages = spawn_stages(setup, course, source, sinks, begins, coordination, undo)
+        coordination = _coordinate(parts, present.names, course, undo)
+        stages = spawn_stages(parts, course, source, sinks, begins, coordination, undo)
         stages.chains.unlock(requests.unlock)
         requested = stages.sinks.begin(requests.load_again)
-        with setup.startup.step("source", source.address):
+        with parts.startup.step("source", source.address):
             source.start(
                 StartContext(
                     stages.compute,
@@ -51,23 +51,23 @@ def start(setup: Setup, requests: PipelineRequests, course: Course) -> Pipeline:
                     begins.start,
                     begins.placed,
                     decodes=all(sink.traits.reads_rows for sink in sinks),
-                    state_dir=setup.options.data_dir if setup.keeps_state else None,
+                    state_dir=parts.options.data_dir if parts.keeps_state else None,
                     requested=requested,
                 )
             )
         undo.add(source.stop)
         stages.coordinator.tell(Started(stages.sorter, stages.end))
-        return Pipeline(setup, course, source, begins.source, stages, undo.keep())
+        return Pipeline(parts, course, source, begins.source, stages, undo.keep())
 
 
 def _open_sinks(
-    setup: Setup, sinks: Sequence[Sink], course: Course, undo: Teardown
+    parts: FeedParts, sinks: Sequence[Sink], course: Course, undo: Teardown
 ) -> dict[str, Checkpoint | None]:
     """Open the sinks; return the checkpoint of each, by its name."""
     found = {}
     for sink in sinks:
         undo.add(partial(_close_sink, sink, course))
-        with setup.startup.step(f"sink {sink.name}", sink.target):
+        with parts.startup.step(f"sink {sink.name}", sink.target):
             found[sink.name] = sink.open()
     return found
 
@@ -78,7 +78,7 @@ def _close_sink(sink: Sink, course: Course) -> None:
 
 
 def _choose(
-    setup: Setup,
+    parts: FeedParts,
     requests: PipelineRequests,
     source: Source,
     present: SourceInfo,
@@ -86,27 +86,29 @@ def _choose(
     found: Mapping[str, Checkpoint | None],
 ) -> Beginning:
     """Return where the pipeline begins, with the sinks at the checkpoints `found`. Raises Renewed."""
-    options, rules = setup.options, [factory.rules for factory in setup.sinks]
+    options, rules = parts.options, [factory.rules for factory in parts.sinks]
     identity = continued_identity(source, present, found, renews=requests.renews)
     if requests.renews:
-        renew(options, source, [*zip(sinks, rules, strict=True)], found, present.source, setup.clock.time())
+        renew(options, source, [*zip(sinks, rules, strict=True)], found, present.source, parts.clock.time())
         raise Renewed
     placed = with_shards(options, source, sinks, found)
     begins = beginning(options, source, present, identity, placed, rules, requests.seek)
     is_new = not begins.placed
-    for check in start_checks(options, source, present, is_new=is_new, checks_tables=setup.checks_tables):
+    for check in start_checks(options, source, present, is_new=is_new, checks_tables=parts.checks_tables):
         check()
     keep_patterns(options)
     return begins
 
 
-def _coordinate(setup: Setup, names: Sequence[str], course: Course, undo: Teardown) -> Coordination | None:
+def _coordinate(
+    parts: FeedParts, names: Sequence[str], course: Course, undo: Teardown
+) -> Coordination | None:
     """Claim the feed among those that share its merged tables; return None if there are none."""
-    if not setup.options.sharding.is_shared:
+    if not parts.options.sharding.is_shared:
         return None
-    made = Coordination(setup.options, names, setup.clock)
+    made = Coordination(parts.options, names, parts.clock)
     undo.add(lambda: made.close(releases=not course.abandoned))
-    with setup.startup.step("coordination", made.address):
+    with parts.startup.step("coordination", made.address):
         made.open()
     return made
 
@@ -118,14 +120,14 @@ class Pipeline:
     """
 
     def __init__(
-        self, setup: Setup, course: Course, source: Source, identity: str, stages: Stages, undo: Teardown
+        self, parts: FeedParts, course: Course, source: Source, identity: str, stages: Stages, undo: Teardown
     ) -> None:
         self.course = course
         self.identity = identity
         """Identity of the source."""
         self.stages = stages
         self.puller_statistics: PullerStatistics | None = None
-        self._clock = setup.clock
+        self._clock = parts.clock
         self._source = source
         self._undo = undo
 

@@ -77,7 +77,7 @@ class Replay:
 
     def summary(self, after: Ts = 0) -> Summary:
         """Return what there is to apply above a ts."""
-        stage = None if self._tables is None else SelectionStage([only(self._tables)])
+        stage = None if self._tables is None else SelectionStage([only(self._tables)], keys=())
         changes: dict[str, Counter[str]] = {}
         ddls, transactions = [], 0
         for item, _ in self._items(after):
@@ -106,7 +106,7 @@ class Replay:
             teardown.add(lambda: os.close(held))
             teardown.add(sink.close)
             found = self._start(sink, sink.open(), at)
-            stages = [] if self._tables is None else [SelectionStage([only(self._tables)])]
+            stages = [] if self._tables is None else [SelectionStage([only(self._tables)], keys=())]
             delivery = Delivery(
                 sink,
                 found,

@@ -21,7 +21,7 @@ from .coordination import Coordination
 from .coordinator import Coordinator, Course, End, Report
 from .decode import Counts, DecodeActor
 from .failures import blamed
-from .setup import Setup
+from .parts import FeedParts
 from .sinks import SinkActors
 from .teardown import Teardown
 
@@ -50,7 +50,7 @@ class Stages:
 
 
 def spawn_stages(
-    setup: Setup,
+    parts: FeedParts,
     course: Course,
     source: Source,
     sinks: Sequence[Sink],
@@ -62,7 +62,7 @@ def spawn_stages(
 
     `coordination` is that with other feeds that write into the same merged tables; None if there are none.
     """
-    options, clock = setup.options, setup.clock
+    options, clock = parts.options, parts.clock
     compute = ActorSystem("compute", workers=2, clock=clock)
     blocking = ActorSystem("blocking", workers=len(sinks) + 1, clock=clock)
     undo.add(partial(_stop, blocking, LEAVE_SECONDS))
@@ -70,7 +70,7 @@ def spawn_stages(
     coordinator: PooledRef[Report] = compute.spawn(
         Coordinator, course, source, len(sinks), name="coordinator", capacity=1024
     )
-    chains = Chains(options, begins.names, setup.stages, coordination, partial(coordinator.offer, Review()))
+    chains = Chains(options, begins.names, parts.stages, coordination, partial(coordinator.offer, Review()))
     undo.add(lambda: chains.close([sink.name for sink in course.abandoned]))
     end = End(begins.until, source.rank, chains.waiting_shards)
     # A shard is a part of a table, and can't be loaded again by itself.
@@ -95,7 +95,7 @@ def spawn_stages(
             )
         return delivery, reports
 
-    gets = [factory.rules for factory in setup.sinks]
+    gets = [factory.rules for factory in parts.sinks]
     made = [deliver(sink, rules) for sink, rules in zip(sinks, gets, strict=True)]
     reads_rows = [sink.traits.reads_rows for sink in sinks]
     counts = Counts()

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from .mysql.mounter import Mounter as Mounter
     from .mysql.policy import APPLY_ALL as APPLY_ALL
     from .mysql.policy import Policy as Policy
-    from .tables import Tables as Tables
     from .tidb.binlog_mounter import BinlogMounter as BinlogMounter
     from .tidb.history import SchemaHistory as SchemaHistory
     from .tidb.history import TableAt as TableAt
@@ -31,7 +30,6 @@ _NAMES = Names(
         "RowReader": ".tidb.rows",
         "SchemaHistory": ".tidb.history",
         "TableAt": ".tidb.history",
-        "Tables": ".tables",
         "TidbMounter": ".tidb.mounter",
     },
 )

@@ -175,7 +175,7 @@ class Delivery:
         or Fatal it can't.
         """
         with self._undone_by_retryable():
-            if self._flushed:
+            if self._flushed or self.sink.wakes() == 0:
                 self._look()
             while self._step(now):
                 pass
@@ -186,10 +186,12 @@ class Delivery:
                 raise BehindBarrier(len(self._cutter.waiting))
             return self._options.poll_seconds if self._flushed else self._options.rowless_seconds
         self._barrier_since = None
-        pause = max(0.0, self._next_rowless - now) if self._rests() else None
+        pauses = [self.sink.wakes()]
+        if self._rests():
+            pauses.append(max(0.0, self._next_rowless - now))
         if self._flushed and not self._is_durable():
-            return min(self._options.poll_seconds, pause or self._options.poll_seconds)
-        return pause
+            pauses.append(self._options.poll_seconds)
+        return min([pause for pause in pauses if pause is not None], default=None)
 
     def _step(self, now: float) -> bool:
         """Write a batch, flush, or pass a barrier; return False if there is nothing to do now."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ..chain import Element, Mark, Stage, StageContext, emptied
+from ..chain import Element, Mark, Stage, StageContext, emptied, narrowed
 from ..dialects.options import MARKS
 from ..errors import SinkError
-from ..events import Ddl, Rows, Run, Transaction, Ts
+from ..events import Ddl, Run, Transaction, Ts
 
 _CHANNEL: Final = "channel_id"
 
@@ -44,8 +44,7 @@ class LoopbackStage(Stage):
         stamp = item.commit_ts, item.start_ts
         began = self._open != stamp
         omits = not began and self._omits
-        runs = item.runs
-        marks = [run for run in runs if _is_mark(run.table.full_name)]
+        marks = [run for run in item.runs if _is_mark(run.table.full_name)]
         if not omits and any(self._is_ours(run) for run in marks):
             if not began:
                 raise SinkError(
@@ -56,10 +55,7 @@ class LoopbackStage(Stage):
         self._open, self._omits = (None, False) if item.last else (stamp, omits)
         if omits:
             return emptied(item)
-        if not marks:
-            return item
-        rows = Rows([run for run in runs if not _is_mark(run.table.full_name)])
-        return Transaction(item.commit_ts, item.start_ts, item.source, rows, item.position, item.last)
+        return item if not marks else narrowed(item, lambda run: not _is_mark(run.table.full_name))
 
     def _is_ours(self, run: Run) -> bool:
         at = next((i for i, column in enumerate(run.table.columns) if column.name.lower() == _CHANNEL), None)

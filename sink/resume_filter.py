@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from ..chain import Element, Lag, Mark, Stage, StageContext, emptied
+from ..chain import Element, Lag, Mark, Stage, StageContext, emptied, narrowed
 from ..errors import InvariantViolated
 from ..events import (
     CREATED,
@@ -226,9 +226,7 @@ def uncovered(checkpoint: Checkpoint, item: Item) -> Item:
     covers, ts = checkpoint.covers, item.commit_ts
     if isinstance(item, Ddl):
         return emptied(item) if covers(item.origin_name, ts) else item
-    runs = item.runs
-    left = [run for run in runs if not covers(run.origin_name, ts)]
-    return item if len(left) == len(runs) else _with_rows(item, Rows(left))
+    return narrowed(item, lambda run: not covers(run.origin_name, ts))
 
 
 def lacking(checkpoint: Checkpoint, items: Sequence[Item]) -> Sequence[Item]:
@@ -243,9 +241,7 @@ def without_tables(item: Transaction, names: Container[str]) -> Transaction:
     """Return the transaction without rows of these tables, and without their snapshots' progress."""
     if item.chunk is not None and item.chunk.table in names:
         item = replace(item, chunk=None)
-    if all(run.table.full_name not in names for run in item.runs):
-        return item
-    return _with_rows(item, Rows([run for run in item.runs if run.table.full_name not in names]))
+    return narrowed(item, lambda run: run.table.full_name not in names)
 
 
 def _loads(item: Item) -> str | None:

@@ -17,11 +17,12 @@ LEAVES = {
     "codec": {"events", "errors"},
     "config": {"errors", "events"},
     "dialects": {"codec", "config", "events", "errors", "failpoint"},
+    "snapshot": {"codec", "dialects", "events", "errors"},
     "chain": {"config", "errors", "events"},
     "timeline": {"errors"},
 }
 """Folders that know no stage: actors and stores know no change data, and a chain is what `sink` and
-`sharding` share, which don't know each other."""
+`sharding` share, which don't know each other. A snapshot is what loads, Spark and a comparison read."""
 STAGES = {"puller", "sorter", "mounter", "sharding", "sink"}
 ABOVE = {
     "sources": {"engine"},
@@ -43,6 +44,7 @@ FOREIGN = {
     "config": {"msgspec"},
     "chain": {"msgspec"},
     "dialects": {"msgspec", "pymysql", "psycopg", "duckdb", "pyarrow"},
+    "snapshot": {"msgspec", "pymysql"},
     "timeline": {"msgspec"},
     "sorter": {"msgspec"},
     "mounter": {"msgspec"},
@@ -61,6 +63,7 @@ WITHIN = {
         "tidb": {"mysql", "native", "proto"},
     },
     "dialects": {"mysql": set(), "postgres": set(), "sqlite": set(), "duckdb": set()},
+    "snapshot": {"mysql": set(), "tikv": set()},
     "puller": {"grpc": set(), "mysql": set(), "tikv": {"grpc"}, "pump": {"grpc", "tikv"}},
     "mounter": {"mysql": set(), "tidb": set()},
     "sorter": {"db": set(), "unified": set()},

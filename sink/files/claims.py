@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,7 +15,7 @@ from ...failpoint import reach
 from ..encoding.options import EncodingOptions
 from .address import BUCKET_EXAMPLE, DIRECTORY_EXAMPLE, BucketAddress, bucket_of, directory_of
 from .options import BucketAccess
-from .store import Store
+from .store import Store, in_parallel
 
 _URI: Final = "claim-check-storage-uri"
 _OPTIONS: Final = "claim-check-storage-options"
@@ -45,13 +44,13 @@ class Claims:
         """Write objects durably; see `encoding.claims.ClaimStore`."""
         self._waiting_since = self._now()
         try:
-            with ThreadPoolExecutor(min(_PARALLEL, len(objects)), "claims") as pool:
-                calls = [pool.submit(self._store.write, *found) for found in objects.items()]
-            for call in calls:
-                call.result()
+            in_parallel(_PARALLEL, self._write, list(objects.items()))
         finally:
             self._waiting_since = None
         reach("claims.kept")
+
+    def _write(self, found: tuple[str, bytes]) -> None:
+        self._store.write(*found)
 
     def waits(self, stage: str) -> list[Wait]:
         """Return the wait for the store, of a part of this name."""

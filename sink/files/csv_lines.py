@@ -10,7 +10,7 @@ from ...errors import ConfigError
 from ...events import Item, Table, Transaction, Ts
 from ..encoding.csv import CsvEncoder, quoting
 from ..encoding.options import CsvOptions
-from .row_numbers import RowNumbers
+from .lines import RowNumbers
 
 _KEY: Final = ("source", "ts", "n")
 

@@ -126,5 +126,5 @@ KAFKA: Final = SinkKind(
     survey=_survey,
     on_spark=NotOnSpark(reason="its tasks would need a transaction over all of them"),
     extra="kafka",
-    has_definitions=lambda _: True,
+    has_definitions=lambda *_: True,
 )

@@ -10,16 +10,16 @@ from math import inf
 from typing import Any, Final, cast
 
 from ...chain.selection.tables import TablePatterns
+from ...codec.mysql.position import Position
 from ...codec.mysql.schema import is_user_schema
 from ...dialects.mysql.client import Session, connect, disconnect, query, source_of, translated
 from ...errors import CheckpointError, ConfigError, SourceError, TidemillError
 from ...events import Table, Ts, compose_ts, physical_ms
 from ...puller.mysql.options import MysqlOptions
-from ...puller.mysql.position import Position
 from ...puller.mysql.requirements import survey_session
-from ...puller.mysql.snapshot import begin, current_end
 from ...puller.mysql.stream import own_server_id
-from ...puller.mysql.tables import FoundTable, find_tables
+from ...snapshot.mysql.tables import FoundTable, find_tables
+from ...snapshot.mysql.view import begin, current_end
 from ...sources.source import no_table_matches
 from ..read.options import ReadOptions
 from ..read.parts import WHOLE, Part

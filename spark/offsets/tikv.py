@@ -8,7 +8,6 @@ from typing import Any, Final, cast
 from ...actors import SystemClock
 from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.table import to_table
-from ...codec.tidb.table_info import TableInfo
 from ...errors import CheckpointError, ConfigError, SourceError
 from ...events import Table, Ts, physical_ms
 from ...puller.tikv.client import TikvClient
@@ -34,11 +33,11 @@ class TikvOffsets:
 
     def tables(self) -> list[Table]:
         wanted = TablePatterns.parse(self._options.patterns)
-        found = _Tables(wanted)
+        found = TableNames(wanted)
         self.client.run(read_schema(self.client.kv, self._now(), found))
         if unmatched := wanted.unmatched(found.names):
             raise ConfigError(no_table_matches(unmatched, found.names))
-        return found.tables
+        return [to_table(schema, info) for schema, info in found.tables]
 
     def latest(self) -> Offset:
         return self._offset(self._now())
@@ -104,12 +103,3 @@ class TikvOffsets:
                 f"what follows ts {ts} may be gone: the GC safe point of {self.source} is {collected}; start "
                 "again with a snapshot (a longer tidb_gc_life_time keeps more)"
             )
-
-
-class _Tables(TableNames):
-    def __init__(self, wanted: TablePatterns) -> None:
-        super().__init__(wanted)
-        self.tables: list[Table] = []
-
-    def follow(self, schema: str, info: TableInfo) -> None:
-        self.tables.append(to_table(schema, info))

@@ -14,10 +14,10 @@ from ...engine.failures import Unavailable
 from ...engine.handover import Handover, HandoverClosed
 from ...engine.opening import open_source
 from ...engine.options import FeedOptions
+from ...engine.parts import FeedParts
 from ...engine.pipeline import Pipeline
 from ...engine.pipeline import start as start_pipeline
 from ...engine.requests import PipelineRequests
-from ...engine.setup import Setup
 from ...engine.waits import Startup
 from ...errors import Retryable
 from ...events import Checkpoint, Ddl, Item, Sorted
@@ -62,10 +62,10 @@ def _begin(
     options.data_dir.mkdir(parents=True, exist_ok=True)
     while True:
         source = _Unrefused(open_source(options, clock))
-        setup = _setup(options, start, handover, clock, cast("Source", source))
+        parts = _parts(options, start, handover, clock, cast("Source", source))
         try:
             course = _TaskCourse(clock, handover, patience_seconds)
-            return _Task(start_pipeline(setup, PipelineRequests(), course), source)
+            return _Task(start_pipeline(parts, PipelineRequests(), course), source)
         except Unavailable as error:
             pause = max(AGAIN_SECONDS, error.wait or 0.0)
             if clock.now() + pause > until:
@@ -73,10 +73,10 @@ def _begin(
             Event().wait(pause)
 
 
-def _setup(
+def _parts(
     options: FeedOptions, start: Checkpoint | None, handover: Handover, clock: Clock, source: Source
-) -> Setup:
-    return Setup(
+) -> FeedParts:
+    return FeedParts(
         options=options,
         sinks=[python_sink("spark", handover.put, _Start(start), reads_rows=False)],
         clock=clock,

@@ -16,10 +16,11 @@ from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.mysql.definition import parse_column
 from tidemill.codec.mysql.known_table import KnownTable
 from tidemill.codec.mysql.layout import Layouts
+from tidemill.codec.mysql.position import Position
 from tidemill.events import Column, Item, RowChange, Sorted, Table, TableName, Transaction
 from tidemill.mounter import Catalog, Mounter
 from tidemill.puller.mysql.binlog import BinlogDecoder
-from tidemill.puller.mysql.position import CommitClock, Position
+from tidemill.puller.mysql.commit_clock import CommitClock
 from tidemill.puller.mysql.transactions import Transactions
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "binlog"

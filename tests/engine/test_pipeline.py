@@ -13,9 +13,9 @@ from tidemill.actors import PooledActor, SystemClock
 from tidemill.engine.coordinator import Course
 from tidemill.engine.failures import Unavailable
 from tidemill.engine.options import feed_options
+from tidemill.engine.parts import FeedParts
 from tidemill.engine.pipeline import start
 from tidemill.engine.requests import PipelineRequests
-from tidemill.engine.setup import Setup
 from tidemill.engine.waits import Startup
 from tidemill.errors import CheckpointError, ConfigError, Retryable, SourceError, StoreError, TidemillError
 from tidemill.events import Batch, Checkpoint, Item, Sorted, TablePosition, Ts, Wait
@@ -115,9 +115,9 @@ def at(position: str) -> Checkpoint:
     return Checkpoint(int(position), position, None, "src")
 
 
-def setup_of(
+def parts_of(
     directory: Path, noted: Noted, *found: Checkpoint | None, **more: Any
-) -> tuple[Setup, NotedSource]:
+) -> tuple[FeedParts, NotedSource]:
     options = feed_options(
         {
             "source": {"url": "tikv://127.0.0.1:1", "tables": ["shop.*"]},
@@ -128,10 +128,10 @@ def setup_of(
     )
     source, clock = NotedSource(noted), SystemClock()
     sinks = [SinkFactory(lambda n=n, c=c: NotedSink(f"s{n}", noted, c)) for n, c in enumerate(found)]
-    setup = Setup(
+    parts = FeedParts(
         options=options, sinks=sinks, clock=clock, startup=Startup(clock), open_source=lambda *_: source
     )
-    return setup, source
+    return parts, source
 
 
 def threads() -> Collection[str]:
@@ -157,9 +157,9 @@ STOPPED = ["close s0", "close s1"]
 )
 def test_a_start_that_fails_closes_what_it_has_opened(tmp_path, failures, more, error, calls):
     noted, course = Noted(**failures), Course(SystemClock())
-    setup, _ = setup_of(tmp_path, noted, None, None, **more)
+    parts, _ = parts_of(tmp_path, noted, None, None, **more)
     with pytest.raises(error):
-        start(setup, PipelineRequests(), course)
+        start(parts, PipelineRequests(), course)
     if calls[-5:-3] == STOPPED:
         noted.calls[-5:-3] = sorted(noted.calls[-5:-3])
     assert noted.calls == calls
@@ -169,26 +169,26 @@ def test_a_start_that_fails_closes_what_it_has_opened(tmp_path, failures, more, 
 
 def test_an_error_of_the_undoing_is_logged_beside_the_one_of_the_start(tmp_path, caplog):
     noted = Noted(look=SourceError("not readable"), close_s0=TidemillError("not closed"))
-    setup, _ = setup_of(tmp_path, noted, None)
+    parts, _ = parts_of(tmp_path, noted, None)
     with pytest.raises(SourceError, match="not readable"):
-        start(setup, PipelineRequests(), Course(setup.clock))
+        start(parts, PipelineRequests(), Course(parts.clock))
     assert "not closed" in caplog.text
 
 
 def test_a_checkpoint_after_the_end_of_the_source_is_refused_before_anything_starts(tmp_path):
     noted = Noted()
-    setup, _ = setup_of(tmp_path, noted, at("10"))
+    parts, _ = parts_of(tmp_path, noted, at("10"))
     with pytest.raises(CheckpointError, match="sink s0 is at 10, after 9"):
-        start(setup, PipelineRequests(), Course(setup.clock))
+        start(parts, PipelineRequests(), Course(parts.clock))
     assert noted.calls == ["open s0", "look", "close source", "close s0"]
 
 
 @pytest.mark.parametrize(("seek", "begins"), [(None, "5"), ("7", "5"), ("3", "3")])
 def test_the_source_begins_at_the_lowest_checkpoint_or_where_a_stage_needs_it(tmp_path, seek, begins):
     noted = Noted()
-    setup, source = setup_of(tmp_path, noted, at("8"), at("5"))
+    parts, source = parts_of(tmp_path, noted, at("8"), at("5"))
     position = None if seek is None else TablePosition(int(seek), seek)
-    pipeline = start(setup, PipelineRequests(seek=position), Course(setup.clock))
+    pipeline = start(parts, PipelineRequests(seek=position), Course(parts.clock))
     pipeline.close()
     assert pipeline.course.error is None
     assert source.context is not None
@@ -201,17 +201,17 @@ def test_the_source_begins_at_the_lowest_checkpoint_or_where_a_stage_needs_it(tm
 
 
 def test_a_feed_at_its_end_is_over_once_its_source_has_started(tmp_path):
-    setup, _ = setup_of(tmp_path, Noted(), at("9"), until="now")
-    pipeline = start(setup, PipelineRequests(), Course(setup.clock))
+    parts, _ = parts_of(tmp_path, Noted(), at("9"), until="now")
+    pipeline = start(parts, PipelineRequests(), Course(parts.clock))
     assert pipeline.course.over.wait(20)
     pipeline.close()
     assert pipeline.course.error is None
 
 
 def test_a_table_to_be_loaded_again_keeps_a_feed_from_its_end(tmp_path):
-    setup, source = setup_of(tmp_path, Noted(), at("9"), at("9"), until="now")
+    parts, source = parts_of(tmp_path, Noted(), at("9"), at("9"), until="now")
     both = {"s0": ["shop.item", "shop.one"], "s1": ["shop.item"]}
-    pipeline = start(setup, PipelineRequests(load_again=both), Course(setup.clock))
+    pipeline = start(parts, PipelineRequests(load_again=both), Course(parts.clock))
     pipeline.close()
     assert not pipeline.course.over.is_set() or pipeline.course.error is not None
     assert source.context is not None

@@ -13,6 +13,7 @@ from tidemill.actors import ActorSystem, Failed, PooledActor
 from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.mysql.entry import COMMIT
 from tidemill.codec.mysql.layout import Layouts
+from tidemill.codec.mysql.position import Position
 from tidemill.engine.checkpoint import lowest
 from tidemill.events import (
     AddColumn,
@@ -30,7 +31,6 @@ from tidemill.events import (
 )
 from tidemill.mounter import Mounter
 from tidemill.puller.mysql.options import MysqlOptions
-from tidemill.puller.mysql.position import Position
 from tidemill.puller.mysql.puller import MysqlPuller
 from tidemill.puller.mysql.stop_signal import StopSignal
 from tidemill.puller.puller import Retrying

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import eventually
 
 
-class Purged(Place):
+class Purged(CopiedTable):
     """A feed with two targets, one of which leaves a table out."""
 
     def configure(self, **options: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
 from itertools import count
 from typing import Any
 
@@ -41,12 +42,19 @@ class Client:
         self.now = next(self._clock)
         return self.now
 
-    async def scan(self, start: bytes, end: bytes, ts: int) -> AsyncIterator[tuple[bytes, bytes]]:
+    def begin(self, work: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(self.run(work))
+        return done
+
+    async def pages(
+        self, start: bytes, end: bytes, ts: int, _growth: int
+    ) -> AsyncIterator[tuple[list[bytes], list[bytes]]]:
         assert ts == self.now
         for table_id, handles in self.keys.items():
             for handle in handles:
                 if start <= (key := record_key(table_id, handle)) < end:
-                    yield key, b""
+                    yield [key], [b""]
 
 
 class Bench:

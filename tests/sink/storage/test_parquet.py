@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from tidemill.actors import ManualClock
 from tidemill.codec.text import datetime_text, time_text
-from tidemill.errors import ConfigError, SinkError
+from tidemill.errors import CheckpointError, ConfigError, SinkError
 from tidemill.events import (
     ChangeColumn,
     ChangeKey,
@@ -30,8 +30,13 @@ from tidemill.events import (
     compose_ts,
 )
 from tidemill.sink import Delivery, DeliveryOptions, open_sink
-from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
-from tidemill.sink.files.parquet_journal import Segment
+from tidemill.sink.files import storage
+from tidemill.sink.files.directory import Directory
+from tidemill.sink.files.ledger import Ledger
+from tidemill.sink.files.options import ArchiveOptions
+from tidemill.sink.files.storage import StorageSink
+from tidemill.sink.files.target import files_target
+from tidemill.store import disk
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     ORDERS,
@@ -48,16 +53,16 @@ from tidemill.testing.changes import (
 )
 from tidemill.testing.child import Child
 
-from .conformance import HISTORY, ORDERS_2, Conformance, expected, feed
-from .test_conformance import altered
+from ..conformance import HISTORY, ORDERS_2, Conformance, expected, feed
+from ..test_conformance import altered
 
-EAGER = ParquetOptions(flush_seconds=0)
+EAGER = ArchiveOptions(flush_seconds=0)
 OPTIONS = {
     "every flush": EAGER,
-    "every few rows": ParquetOptions(file_bytes=3000, journal_seconds=0),
-    "without a journal": ParquetOptions(file_bytes=3000),
-    "pieces of transactions": ParquetOptions(file_bytes=1),
-    "in the end": ParquetOptions(journal_seconds=0),
+    "every few rows": ArchiveOptions(file_bytes=3000, journal_seconds=0),
+    "without a journal": ArchiveOptions(file_bytes=3000),
+    "pieces of transactions": ArchiveOptions(file_bytes=1),
+    "in the end": ArchiveOptions(journal_seconds=0),
 }
 
 
@@ -66,9 +71,10 @@ def directory(tmp_path):
     return tmp_path / "archive"
 
 
-@pytest.fixture
-def store():
-    return MemoryStore()
+def archive(directory: Path, options: ArchiveOptions | None = None, clock: ManualClock | None = None):
+    """Return a sink of a directory."""
+    target = files_target(Directory(directory), options or ArchiveOptions())
+    return StorageSink(target, Ledger(target.store, "test", "copy"), (clock or ManualClock()).now)
 
 
 def read(directory: Path, table: Table | str) -> list[dict]:
@@ -87,14 +93,12 @@ class ParquetPlace:
 
     at_least_once = False
 
-    def __init__(self, directory: Path, options: ParquetOptions):
+    def __init__(self, directory: Path, options: ArchiveOptions):
         self.directory = directory
         self.options = options
-        self.store = MemoryStore()
-        self.opened: list[ParquetSink] = []
 
     def sink(self):
-        return ParquetSink("copy", self.directory, self.store, self.options, ManualClock())
+        return archive(self.directory, self.options)
 
     def rows(self, table: Table):
         changes = read(self.directory, table)
@@ -120,10 +124,10 @@ class TestParquet(Conformance):
         return ParquetPlace(directory, OPTIONS[request.param])
 
 
-def test_a_file_has_a_table_and_a_day_and_says_which_changes(directory, store):
+def test_a_file_has_a_table_and_a_day_and_says_which_changes(directory):
     noon, midnight = compose_ts(1_700_000_000_000), compose_ts(1_700_006_400_000)
     feed(
-        ParquetSink("copy", directory, store),
+        archive(directory),
         [
             create(noon - 2, ORDERS),
             create(noon - 1, PAIRS),
@@ -132,17 +136,17 @@ def test_a_file_has_a_table_and_a_day_and_says_which_changes(directory, store):
         ],
     )
     assert [name for name in names(directory) if not name.startswith("_")] == [
-        f"table=ddl/date=2023-11-14/{noon - 2:020}-{noon - 1:020}-{0:020}-0.parquet",
-        f"table=shop.orders/date=2023-11-14/{noon:020}-{noon:020}-{0:020}-1.parquet",
-        f"table=shop.orders/date=2023-11-15/{midnight:020}-{midnight:020}-{0:020}-2.parquet",
-        f"table=shop.pairs/date=2023-11-15/{midnight:020}-{midnight:020}-{0:020}-3.parquet",
+        f"table=ddl/date=2023-11-14/{noon - 2:020}-{noon - 1:020}-{3:010}-0.parquet",
+        f"table=shop.orders/date=2023-11-14/{noon:020}-{noon:020}-{3:010}-1.parquet",
+        f"table=shop.orders/date=2023-11-15/{midnight:020}-{midnight:020}-{3:010}-2.parquet",
+        f"table=shop.pairs/date=2023-11-15/{midnight:020}-{midnight:020}-{3:010}-3.parquet",
     ]
-    head = {"commit_ts": noon, "start_ts": 0, "snapshot": True}
+    head = {"source": "src", "commit_ts": noon, "start_ts": 0, "snapshot": True}
     assert read(directory, ORDERS) == [
         {**head, "sequence": 0, "op": "insert", "before": None, "after": {"id": 1, "note": "a"}},
         {**head, "sequence": 1, "op": "update",
          "before": {"id": 1, "note": "a"}, "after": {"id": 1, "note": None}},
-        {"commit_ts": midnight, "start_ts": 0, "sequence": 0, "op": "delete", "snapshot": False,
+        {**head, "commit_ts": midnight, "sequence": 0, "op": "delete", "snapshot": False,
          "before": {"id": 1, "note": None}, "after": None},
     ]  # fmt: skip
 
@@ -163,11 +167,11 @@ def shown(column: Column, value):
     return value
 
 
-def test_every_value_of_every_type_is_read_back_exactly(directory, store):
+def test_every_value_of_every_type_is_read_back_exactly(directory):
     rows = [*kinds.ROWS, kinds.NULLS]
     changes = [insert(kinds.KEYED, *row) for row in rows] + [delete(kinds.KEYED, *row) for row in rows]
     feed(
-        ParquetSink("copy", directory, store),
+        archive(directory),
         [create(1, kinds.KEYED), transaction(2, *changes, chunk=Chunk(""))],
     )
     found = read(directory, kinds.KEYED)
@@ -179,9 +183,9 @@ def test_every_value_of_every_type_is_read_back_exactly(directory, store):
     assert [row["before"] for row in found[len(rows) :]] == wanted
 
 
-def test_types_are_those_of_the_documentation(directory, store):
+def test_types_are_those_of_the_documentation(directory):
     feed(
-        ParquetSink("copy", directory, store),
+        archive(directory),
         [create(1, kinds.KEYED), transaction(2, insert(kinds.KEYED, *kinds.NULLS), chunk=Chunk(""))],
     )
     [path] = directory.glob("table=shop.everything/*/*.parquet")
@@ -197,8 +201,8 @@ def test_types_are_those_of_the_documentation(directory, store):
     assert types["fixed"] == pa.large_binary()
 
 
-def test_a_schema_change_begins_new_files_and_is_recorded(directory, store):
-    feed(ParquetSink("copy", directory, store), HISTORY, max_rows=1000)
+def test_a_schema_change_begins_new_files_and_is_recorded(directory):
+    feed(archive(directory), HISTORY, max_rows=1000)
     columns = [
         [field.name for field in pq.read_schema(path).field("after").type]
         for path in sorted(directory.glob("table=shop.orders/*/*.parquet"))
@@ -218,7 +222,7 @@ def test_a_schema_change_begins_new_files_and_is_recorded(directory, store):
     ]
 
 
-def test_changes_of_whole_tables_are_recorded(directory, store):
+def test_changes_of_whole_tables_are_recorded(directory):
     pairs = ((("shop", "orders"), ("shop", "old")),)
     wider = replace(ORDERS.columns[1], length=80)
     changes = [
@@ -229,7 +233,7 @@ def test_changes_of_whole_tables_are_recorded(directory, store):
         [DropTable()],
     ]
     items = [alter(ts, ORDERS, f"statement {ts}", *change) for ts, change in enumerate(changes, 2)]
-    feed(ParquetSink("copy", directory, store), [transaction(1, chunk=Chunk("")), *items])
+    feed(archive(directory), [transaction(1, chunk=Chunk("")), *items])
     found = [(row["op"], json.loads(row["actions"])) for row in read(directory, "ddl")]
     assert [op for op, _ in found] == ["create", "truncate", "alter", "rename", "drop"]
     assert found[0][1][0]["replaces"] is True
@@ -240,19 +244,19 @@ def test_changes_of_whole_tables_are_recorded(directory, store):
     assert found[4][1] == [{"drop_table": True}]
 
 
-def test_names_that_are_no_file_names_are_escaped(directory, store):
+def test_names_that_are_no_file_names_are_escaped(directory):
     table = Table("a/b", "..c d.é", (Column("id", "int"),))
     feed(
-        ParquetSink("copy", directory, store),
+        archive(directory),
         [create(1, table), transaction(2, insert(table, 1), chunk=Chunk(""))],
     )
     assert [path.name for path in directory.glob("table=a*")] == ["table=a%2Fb.%2E%2Ec%20d%2E%C3%A9"]
 
 
-def test_a_name_that_is_too_long_for_a_folder_ends_in_a_digest(directory, store):
+def test_a_name_that_is_too_long_for_a_folder_ends_in_a_digest(directory):
     tables = [Table("目" * 60, "録" * 50 + end, (Column("id", "int"),)) for end in "ab"]
     feed(
-        ParquetSink("copy", directory, store),
+        archive(directory),
         [transaction(1, *[insert(table, number) for number, table in enumerate(tables)], chunk=Chunk(""))],
     )
     folders = sorted(directory.glob("table=%E7%9B%AE*~*"))
@@ -265,33 +269,40 @@ def test_a_name_that_is_too_long_for_a_folder_ends_in_a_digest(directory, store)
     assert found == {"録" * 50 + "a": 0, "録" * 50 + "b": 1}
 
 
-def follow(sink: ParquetSink, *timestamps: int) -> None:
+def follow(sink: StorageSink, *timestamps: int) -> None:
     for ts in timestamps:
         sink.write(batch(transaction(ts, insert(ORDERS, ts, "x"))))
         sink.flush()
 
 
-def test_what_is_acknowledged_is_seen_after_flush_seconds_though_nothing_comes(directory, store):
+def test_what_is_acknowledged_is_seen_after_flush_seconds_though_nothing_comes(directory):
     clock = ManualClock()
-    sink = ParquetSink("copy", directory, store, ParquetOptions(flush_seconds=60), clock)
-    sink.open()
-    follow(sink, 1, 2)
+    sink = archive(directory, ArchiveOptions(flush_seconds=60, journal_seconds=0), clock)
+    work = Delivery(sink, sink.open() or at(0), "src")
+
+    def next_call(*timestamps):
+        work.accept([transaction(ts, insert(ORDERS, ts, "x")) for ts in timestamps])
+        return work.run(clock.now())
+
+    assert next_call(1, 2) == 60
+    assert work.statistics().checkpoint == at(2)
     clock.advance(59)
+    assert next_call() == 1
     assert read(directory, ORDERS) == []
     clock.advance(1)
+    assert next_call() is None
     assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1, 2]
-    follow(sink, 3)
+    assert next_call(3) == 60
     clock.advance(60)
+    assert next_call() is None
     assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1, 2, 3]
-    assert len(list(directory.glob("table=*/*/*"))) == 2
-    clock.advance(60)
     sink.close()
     assert len(list(directory.glob("table=*/*/*"))) == 2
 
 
-def test_time_that_is_up_inside_a_transaction_waits_for_its_end(directory, store):
+def test_time_that_is_up_inside_a_transaction_waits_for_its_end(directory):
     clock = ManualClock()
-    sink = ParquetSink("copy", directory, store, ParquetOptions(flush_seconds=60), clock)
+    sink = archive(directory, ArchiveOptions(flush_seconds=60), clock=clock)
     sink.open()
     follow(sink, 1)
     sink.write(batch(transaction(2, insert(ORDERS, 2, "x"), last=False)))
@@ -308,8 +319,8 @@ def test_time_that_is_up_inside_a_transaction_waits_for_its_end(directory, store
     sink.close()
 
 
-def test_files_are_made_at_a_size_and_a_large_transaction_makes_several(directory, store):
-    sink = ParquetSink("copy", directory, store, ParquetOptions(file_bytes=50_000), ManualClock())
+def test_files_are_made_at_a_size_and_a_large_transaction_makes_several(directory):
+    sink = archive(directory, ArchiveOptions(file_bytes=50_000))
     sink.open()
     for piece in range(10):
         rows = [insert(ORDERS, number, "x" * 30) for number in range(piece * 1000, piece * 1000 + 1000)]
@@ -322,11 +333,11 @@ def test_files_are_made_at_a_size_and_a_large_transaction_makes_several(director
     sink.close()
 
 
-def test_rows_that_are_enough_for_files_never_go_to_the_journal(directory, store, monkeypatch):
-    sink = ParquetSink("copy", directory, store, ParquetOptions(file_bytes=1000), ManualClock())
+def test_rows_that_are_enough_for_files_never_go_to_the_journal(directory, monkeypatch):
+    sink = archive(directory, ArchiveOptions(file_bytes=1000))
     sink.open()
     follow(sink, 1)
-    monkeypatch.setattr(Segment, "append", None)
+    monkeypatch.setattr(storage, "write_entry", None)
     for ts in range(2, 201):
         sink.write(batch(transaction(ts, insert(ORDERS, ts, "x"))))
         reached = sink.progress()
@@ -335,9 +346,9 @@ def test_rows_that_are_enough_for_files_never_go_to_the_journal(directory, store
     sink.close()
 
 
-def test_rows_that_wait_for_more_are_acknowledged_after_journal_seconds(directory, store):
+def test_rows_that_wait_for_more_are_acknowledged_after_journal_seconds(directory):
     clock = ManualClock()
-    sink = ParquetSink("copy", directory, store, ParquetOptions(journal_seconds=2), clock)
+    sink = archive(directory, ArchiveOptions(journal_seconds=2), clock=clock)
     sink.open()
     acknowledged = []
     for ts in range(1, 6):
@@ -357,10 +368,7 @@ class DeathError(BaseException):
     pass
 
 
-STEPS = [
-    (os, "fsync"), (Path, "replace"), (Path, "unlink"), (Path, "mkdir"), (shutil, "rmtree"),
-    (MemoryStore, "save"),
-]  # fmt: skip
+STEPS = [(os, "fsync"), (Path, "replace"), (Path, "unlink"), (Path, "mkdir"), (shutil, "rmtree")]
 
 
 class Mortality:
@@ -375,7 +383,7 @@ class Mortality:
     def stepping(self, step):
         def stepped(*args, **kwargs):
             self.left -= 1
-            if self.left == 0 and not self.after:
+            if self.left < 0 or (self.left == 0 and not self.after):
                 raise DeathError
             result = step(*args, **kwargs)
             if self.left == 0:
@@ -383,15 +391,6 @@ class Mortality:
             return result
 
         return stepped
-
-
-def abandon(sink: ParquetSink) -> None:
-    """Let go of the journal as a dying process does: what is still in the buffer never reaches the file."""
-    segment = sink._segment
-    if segment is not None:
-        with open(os.devnull, "ab") as nowhere:  # noqa: PTH123
-            os.dup2(nowhere.fileno(), segment._file.fileno())
-        segment.close()
 
 
 SHORT = [
@@ -407,20 +406,16 @@ SHORT = [
 def deliver(place: ParquetPlace) -> None:
     """As `feed` does, but leaves everything lying when it dies."""
     sink = place.sink()
-    try:
-        work = Delivery(sink, sink.open(), "src", DeliveryOptions(max_rows=1, rowless_seconds=0))
-        for item in SHORT:
-            work.accept([item])
-            work.run(0)
-        work.flush(0)
-        sink.close()
-    except DeathError:
-        abandon(sink)
-        raise
+    work = Delivery(sink, sink.open(), "src", DeliveryOptions(max_rows=1, rowless_seconds=0))
+    for item in SHORT:
+        work.accept([item])
+        work.run(0)
+    work.flush(0)
+    sink.close()
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("chosen", ["every flush", "every few rows", "pieces of transactions"])
+@pytest.mark.parametrize("chosen", ["every flush", "every few rows", "pieces of transactions", "in the end"])
 def test_a_death_at_any_step_on_the_disk_loses_and_repeats_nothing(tmp_path, chosen, after):
     for step in count(1):
         place = ParquetPlace(tmp_path / str(step), OPTIONS[chosen])
@@ -432,7 +427,8 @@ def test_a_death_at_any_step_on_the_disk_loses_and_repeats_nothing(tmp_path, cho
             pq.read_metadata(path)  # what is visible is whole
         deliver(place)
         assert Counter(place.rows(ORDERS_2)) == expected(SHORT)["shop.orders"]
-        assert len(list((place.directory / "_tidemill").iterdir())) == 1
+        left = [name for name in names(place.directory / "_tidemill") if not name.endswith(".new")]
+        assert [name.partition("/")[0] for name in left] == ["metadata", "states"]
         if mortality.left > 0:
             break
     assert step > 20
@@ -443,13 +439,13 @@ def test_a_death_at_any_step_on_the_disk_loses_and_repeats_nothing(tmp_path, cho
 def test_a_process_that_is_killed_goes_on_where_it_was(tmp_path, point, nth):
     program = """
 import sys
-from pathlib import Path
-from tidemill.engine.checkpoint import CheckpointFile
 from tidemill.events import Table, Column, Transaction, RowChange, Batch, Checkpoint
-from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
+from tidemill.sink import open_sink
+from tidemill.testing.changes import MemoryStore
 table = Table("shop", "orders", (Column("id", "int"),), key=(0,))
-path = Path(sys.argv[1])
-sink = ParquetSink("copy", path / "archive", CheckpointFile(path / "ckpt"), ParquetOptions(file_bytes=3000))
+url = f"parquet://{sys.argv[1]}/archive"
+options = {"file_bytes": 3000, "journal_seconds": 0}
+sink = open_sink("copy", url, feed="test", store=MemoryStore(), options=options)
 at = sink.open()
 for ts in range(at.ts + 1 if at else 1, 13):
     row = RowChange(0, 0, table, "insert", None, (ts,))
@@ -468,87 +464,82 @@ sink.close()
 # --- what isn't right
 
 
-def test_a_directory_of_somebody_else_is_left_alone(directory, store):
+def test_a_directory_of_somebody_else_is_left_alone(directory):
     directory.mkdir()
     (directory / "mine.txt").write_text("mine")
-    with pytest.raises(SinkError, match=r"holds mine\.txt already: empty it, or name another directory"):
-        ParquetSink("copy", directory, store).open()
+    with pytest.raises(SinkError, match=r"holds mine\.txt already: empty it, or give another prefix"):
+        archive(directory).open()
     assert names(directory) == ["mine.txt"]
 
 
-def test_a_directory_that_is_not_there_is_named(tmp_path, store):
-    with pytest.raises(SinkError, match=r"can't open .*no/archive: No such file or directory"):
-        ParquetSink("copy", tmp_path / "no" / "archive", store).open()
+def test_a_directory_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(SinkError, match=r"can't write .*no/archive: No such file or directory"):
+        archive(tmp_path / "no" / "archive").open()
 
 
-@pytest.mark.parametrize("lost", ["", "_tidemill", "journal"])
-def test_an_archive_that_lost_something_is_noticed(directory, store, lost):
-    sink = ParquetSink("copy", directory, store, clock=ManualClock())
+def test_an_archive_that_lost_its_states_is_noticed(directory):
+    sink = archive(directory, EAGER)
     sink.open()
     follow(sink, 1)
-    abandon(sink)
-    if lost == "journal":
-        [journal] = (directory / "_tidemill").iterdir()
-        journal.write_bytes(journal.read_bytes()[:-1])
-    else:
-        shutil.rmtree(directory / lost)
-    with pytest.raises(SinkError, match="has less than its checkpoint says: put back the whole archive"):
-        ParquetSink("copy", directory, store).open()
+    shutil.rmtree(directory / "_tidemill")
+    with pytest.raises(SinkError, match=r"holds table=shop\.orders already: empty it"):
+        archive(directory).open()
 
 
-def test_a_damaged_journal_is_noticed_before_files_are_made_of_it(directory, store):
-    clock = ManualClock()
-    sink = ParquetSink("copy", directory, store, clock=clock)
+@pytest.mark.parametrize("what", ["missing", "damaged", "cut"])
+def test_a_journal_that_is_not_whole_is_noticed_before_files_are_made_of_it(directory, what):
+    sink = archive(directory)
     sink.open()
     follow(sink, 1)
-    [journal] = (directory / "_tidemill").iterdir()
+    [journal] = directory.glob("_tidemill/staged/*/journal")
     content = bytearray(journal.read_bytes())
     content[-5] ^= 1
-    journal.write_bytes(content)
-    clock.advance(60)
-    with pytest.raises(
-        SinkError, match=r"journal-0+ is damaged at byte \d+: put back a copy of the whole archive"
-    ):
-        follow(sink, 2)
-    sink.close()
+    match what:
+        case "missing":
+            journal.unlink()
+        case "damaged":
+            journal.write_bytes(content)
+        case "cut":
+            journal.write_bytes(content[:2])
+    state = "missing" if what == "missing" else "damaged"
+    with pytest.raises(CheckpointError, match=rf"/journal is {state}: put back a copy of all that was here"):
+        archive(directory).open()
     assert read(directory, ORDERS) == []
 
 
-def test_a_value_that_its_type_has_no_place_for_is_an_error_that_names_it(directory, store):
-    sink = ParquetSink("copy", directory, store)
+def test_a_value_that_its_type_has_no_place_for_is_an_error_that_names_it(directory):
+    sink = archive(directory)
     sink.open()
     with pytest.raises(SinkError, match=r"shop.orders.id has a value that int32 can't hold"):
         sink.write(batch(transaction(1, insert(ORDERS, 2**31, "x"))))
     sink.close()
-    assert names(directory) == ["_tidemill/journal-00000000000000000000"]
+    assert [name.rpartition("/")[0] for name in names(directory)] == ["_tidemill/states"]
 
 
-def test_a_full_disk_is_an_error_that_says_so(directory, store, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
+def full(*_, **__):
+    raise OSError(28, "No space left on device", "rows.parquet")
 
-    sink = ParquetSink("copy", directory, store, EAGER)
+
+def test_a_full_disk_is_an_error_that_says_so(directory, monkeypatch):
+    sink = archive(directory, EAGER)
     sink.open()
-    monkeypatch.setattr(pq, "write_table", full)
+    monkeypatch.setattr(disk, "write", full)
     with pytest.raises(SinkError, match=r"can't write .*/archive: No space left on device"):
         follow(sink, 1)
     monkeypatch.undo()
     sink.close()
-    again = ParquetSink("copy", directory, store)
+    again = archive(directory)
     assert again.open() is None
     follow(again, 1)
     again.close()
     assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1]
 
 
-def test_rows_that_close_cannot_write_stay_for_the_next_start(directory, store, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device", "rows.parquet")
-
-    sink = ParquetSink("copy", directory, store, clock=ManualClock())
+def test_rows_that_close_cannot_write_stay_for_the_next_start(directory, monkeypatch):
+    sink = archive(directory)
     sink.open()
     follow(sink, 1)
-    monkeypatch.setattr(pq, "write_table", full)
+    monkeypatch.setattr(disk, "write", full)
     message = (
         rf"can't write {directory}: No space left on device \(rows\.parquet\); acknowledged rows wait in its "
         "journal, and the next start writes their files"
@@ -557,34 +548,37 @@ def test_rows_that_close_cannot_write_stay_for_the_next_start(directory, store, 
         sink.close()
     sink.close()
     monkeypatch.undo()
-    again = ParquetSink("copy", directory, store, clock=ManualClock())
+    again = archive(directory)
     assert again.open() == at(1)
     again.close()
     assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1]
 
 
-def test_an_open_transaction_does_not_keep_acknowledged_rows_from_their_files(directory, store):
-    sink = ParquetSink("copy", directory, store, ParquetOptions(file_bytes=1000), ManualClock())
+def test_an_open_transaction_does_not_keep_acknowledged_rows_from_their_files(directory):
+    sink = archive(directory, ArchiveOptions(file_bytes=1000))
     sink.open()
     follow(sink, 1)
-    while len(list((directory / "_tidemill").iterdir())) == 1:
+    while not list((directory / "_tidemill" / "staged").glob("*/0")):
         sink.write(batch(transaction(2, insert(ORDERS, 2, "x"), last=False)))
     sink.close()
     assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1]
 
 
-def test_a_timer_that_could_not_write_is_an_error_at_the_end(directory, store, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
+def test_rows_of_the_journal_that_cannot_be_written_stay_for_the_next_start(directory, monkeypatch):
     clock = ManualClock()
-    sink = ParquetSink("copy", directory, store, ParquetOptions(flush_seconds=60), clock)
+    sink = archive(directory, ArchiveOptions(flush_seconds=60), clock)
     sink.open()
     follow(sink, 1)
-    monkeypatch.setattr(pq, "write_table", full)
+    monkeypatch.setattr(disk, "write", full)
     clock.advance(60)
     with pytest.raises(SinkError, match=r"can't write .*/archive: No space left on device"):
-        sink.close()
+        sink.progress()
+    monkeypatch.undo()
+    sink.close()
+    again = archive(directory)
+    assert again.open() == at(1)
+    again.close()
+    assert [row["commit_ts"] for row in read(directory, ORDERS)] == [1]
 
 
 @pytest.mark.parametrize(
@@ -595,9 +589,9 @@ def test_a_timer_that_could_not_write_is_an_error_at_the_end(directory, store, m
         ("parquet://{}", {"file_bytes": 1 << 20, "flush_seconds": 5}),
     ],
 )
-def test_it_is_opened_by_url_or_option(directory, store, url, options):
-    sink = open_sink("copy", url.format(directory), feed="f", store=store, options=options)
-    assert sink.target == f"parquet:{directory}"
+def test_it_is_opened_by_url_or_option(directory, url, options):
+    sink = open_sink("copy", url.format(directory), feed="f", store=MemoryStore(), options=options)
+    assert sink.target == f"directory:{directory}"
 
 
 @pytest.mark.parametrize(
@@ -616,15 +610,15 @@ def test_it_is_opened_by_url_or_option(directory, store, url, options):
         ("parquet:///x", {"flush_seconds": -1}, "sink copy: flush_seconds = -1: expected `float` >= 0"),
     ],
 )
-def test_what_is_wrong_is_said_with_what_is_accepted(url, options, message, store):
+def test_what_is_wrong_is_said_with_what_is_accepted(url, options, message):
     with pytest.raises(ConfigError) as caught:
-        open_sink("copy", url, feed="f", store=store, options=options)
+        open_sink("copy", url, feed="f", store=MemoryStore(), options=options)
     assert message in str(caught.value)
 
 
-def test_without_pyarrow_it_says_what_to_install(monkeypatch, store):
+def test_without_pyarrow_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for name in [name for name in sys.modules if name.startswith("tidemill.sink.files.parquet")]:
+    for name in [name for name in sys.modules if name.startswith("tidemill.sink.files.parquet_")]:
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ConfigError, match=r"sink copy: Parquet needs: pip install 'tidemill\[arrow\]'"):
-        open_sink("copy", "parquet:///x", feed="f", store=store)
+        open_sink("copy", "parquet:///x", feed="f", store=MemoryStore())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
+import pymysql
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -25,6 +27,7 @@ from ...codec.mysql.tokens import NotUnderstood, Tokens
 from ...codec.mysql.tokens import qualified as quoted
 from ...codec.mysql.versioned import HIDDEN, period_of
 from ...dialects.mysql.client import Session, is_mariadb, query, show_create_table
+from ...dialects.mysql.key_range import is_ordered
 from ...errors import SourceError
 from ...events import (
     BYTE_STRINGS,
@@ -51,6 +54,7 @@ _KEYS: Final = """
 SELECT DISTINCT INDEX_NAME FROM information_schema.STATISTICS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0
 """
+_TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 _MYSQL_INEXACT: Final = re.compile("0x")
 _MARIADB_INEXACT: Final = re.compile(r"(?=.*\?)'(?:[^'\\]++|\\.|'')*+'\Z", re.DOTALL)
 """A default that information_schema may show inexactly: in MariaDB a literal, not an expression."""
@@ -78,6 +82,16 @@ class SourceTable(Struct, frozen=True):
     @property
     def table(self) -> Table:
         return self.known.table
+
+    @property
+    def is_transactional(self) -> bool:
+        """True if the storage engine has consistent views."""
+        return self.engine in _TRANSACTIONAL
+
+    @property
+    def has_chunks(self) -> bool:
+        """True if the rows can be read in chunks, by the order of the primary key."""
+        return self.known.has_primary and is_ordered(self.table)
 
 
 class Description(Struct, frozen=True):
@@ -175,18 +189,20 @@ def table_of(
     return SourceTable(known, described.engine, int(described.rows or 0), _digest(statement))
 
 
-def is_unchanged(session: Session, source: SourceTable, *, copies_generated: bool) -> bool:
-    """Return True if a table, which exists, has the same definition as before, read in the same way."""
+def is_unchanged(
+    session: Session, source: SourceTable, *, has_catalog: bool = True, copies_generated: bool = True
+) -> bool:
+    """Return True if a table has the same definition as before, read in the same way; without a catalog, the
+    same columns and key."""
     found = FoundTable(source.table.schema, source.table.name)
-    if digest_of(session, found) == source.digest:  # one statement in place of six
-        return True
-    present = read_table(session, found, copies_generated=copies_generated)
-    return present is not None and present.known == source.known
-
-
-def digest_of(session: Session, found: FoundTable) -> bytes:
-    """Return the digest of a table, which exists, as it is now."""
-    return _digest(show_create_table(session, quoted(found.schema, found.name)))
+    with suppress(pymysql.err.Error):  # it was dropped, or the next statement fails, too
+        statement = show_create_table(session, quoted(found.schema, found.name))
+        if _digest(statement) == source.digest:  # one statement in place of six
+            return True
+    present = read_table(session, found, has_catalog=has_catalog, copies_generated=copies_generated)
+    if present is None:
+        return False
+    return present.known == source.known if has_catalog else present.table == source.table
 
 
 def _digest(statement: str) -> bytes:

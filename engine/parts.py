@@ -15,7 +15,7 @@ from .waits import Startup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class FeedParts:
     """Everything that a feed gives each of its pipelines."""
 
     options: FeedOptions

@@ -6,10 +6,10 @@ import pytest
 
 from tidemill.codec.images import read_images
 from tidemill.events import runs_of
-from tidemill.sink.files.parquet_columns import Layout
+from tidemill.sink.files.parquet_columns import ChangeColumns
 
-from ..codec.runs import runs_of_rows
-from ..codec.vectors import load
+from ...codec.runs import runs_of_rows
+from ...codec.vectors import load
 
 
 @pytest.mark.parametrize("op", [23, 24, 25])
@@ -18,10 +18,10 @@ def test_bytes_and_rows_make_the_same_batch(op):
         runs = [run for run in runs_of_rows(vector, op) if read_images([run]) is not None]
         if not runs:
             continue
-        layout = Layout(runs[0].table)
+        columns = ChangeColumns(runs[0].table)
         numbers = range(0, 2 * len(runs), 2)
-        from_bytes = layout.batch([(7, 6, n, False, run) for n, run in zip(numbers, runs, strict=True)])
-        from_rows = layout.batch(
+        from_bytes = columns.batch([(7, 6, n, False, run) for n, run in zip(numbers, runs, strict=True)])
+        from_rows = columns.batch(
             [
                 (7, 6, n, False, decoded)
                 for n, run in zip(numbers, runs, strict=True)

@@ -9,7 +9,8 @@ from tidemill.engine.feed import Feed
 from tidemill.engine.opening import open_sinks
 from tidemill.engine.options import feed_options
 from tidemill.errors import TidemillError
-from tidemill.sink.files import parquet_directory
+from tidemill.sink.files import directory
+from tidemill.store import disk
 from tidemill.testing.progress import feed_ended
 
 
@@ -60,15 +61,17 @@ def test_a_feed_leaves_an_archive_of_rows_changes_and_schemas(tmp_path):
 
 
 def test_rows_that_the_end_cannot_write_fail_the_feed_and_the_next_run_writes_them(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
+    def full(path, content):
+        if path.name.isdecimal():
+            raise OSError(28, "No space left on device")
+        disk.replace(path, content)
 
     with Tidb(stores=1) as tidb:
         tidb.execute("create database shop")
         tidb.execute("create table shop.orders (id bigint primary key)")
         with tidb.transaction() as txn:
             txn.insert("shop.orders", {"id": 1})
-        monkeypatch.setattr(parquet_directory, "write_parquet", full)
+        monkeypatch.setattr(directory, "replace", full)
         error = follow(tidb, tmp_path)
         assert f"can't write {tmp_path}/archive: No space left on device" in str(error)
         assert "the next start writes their files" in str(error)
