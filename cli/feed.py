@@ -105,7 +105,7 @@ def run(
         "partitions": partitions,
         "trigger": trigger,
         "directory": directory,
-        "capture": capture and [address for text in capture for address in text.split(",")],
+        "capture": [address for text in capture for address in text.split(",")] if capture else None,
         "capture_token_file": capture_token_file,
         "capture_tls": capture_tls,
         "capture_ca_file": capture_ca_file,

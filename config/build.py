@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 import msgspec
 
 from ..errors import ConfigError
-from .declaration import Option, alternatives, declaration, section_type, sections_type
+from .declaration import Option, alternatives, bare, declaration, section_type, sections_type
 from .form import FILE, Form
 
 T = TypeVar("T")
@@ -118,11 +118,7 @@ def _written(option: Option, value: Any, where: str, form: Form) -> Any:
     if option.field.endswith("_bytes"):
         value = _bytes(value)
     if form.is_text and isinstance(value, str):
-        match get_origin(option.kind):
-            case origin if origin is tuple:
-                value = value.split(",")
-            case origin if origin is dict:
-                value = _json(value)
+        value = _from_text(bare(option.kind), value)
     _check_choice(option.kind, value)
     return msgspec.convert(value, option.kind, strict=not form.is_text, dec_hook=_converted)
 
@@ -189,11 +185,21 @@ def _bytes(value: object) -> int:
     )
 
 
-def _json(text: str) -> object:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        raise ValueError("give a JSON object") from None
+def _from_text(kind: Any, text: str) -> object:
+    """Return the value of a text. Raises ValueError that names the accepted values."""
+    match get_origin(kind) or kind, get_args(kind):
+        case origin, (item, end) if origin is tuple and end is ...:
+            return tuple(_from_text(item, part) for part in map(str.strip, text.split(",")) if part)
+        case origin, _ if origin is dict:
+            try:
+                return msgspec.json.decode(text)
+            except msgspec.DecodeError:
+                raise ValueError("give a JSON object") from None
+        case origin, accepted if origin is Literal:
+            return next((one for one in accepted if str(one).lower() == text.lower()), text)
+        case origin, _ if origin is bool and text.lower() not in ("true", "false"):
+            raise ValueError("accepted: true, false")
+    return text
 
 
 def _converted(kind: type, value: object) -> object:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import lru_cache
 from types import UnionType
-from typing import Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from .form import FILE, Form
 
@@ -114,7 +114,8 @@ def _declaration(cls: type) -> Declaration:
             case [_Internal()]:
                 pass
             case [Given() as given]:
-                option = _option(field, get_args(hint)[0], given)
+                inner, *others = (one for one in get_args(hint) if one is not given)
+                option = _option(field, Annotated[inner, *others] if others else inner, given)
                 found[option.name] = option
             case _:
                 found[field.name] = _option(field, hint, Given())
@@ -133,6 +134,11 @@ def _option(field: Field[Any], hint: Any, given: Given) -> Option:
         default=field.default,
         is_required=field.default is MISSING and field.default_factory is MISSING and not given.numbered,
     )
+
+
+def bare(kind: Any) -> Any:
+    """Return a type without its annotations."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 def alternatives(kind: Any) -> tuple[Any, ...]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from msgspec import Meta
 
 from ... import config
 from ...chain.selection.tables import TablePatterns
-from ...config import INTERNAL, text
+from ...config import INTERNAL, Given, text
 from ...errors import ConfigError
 from ...events import Ts
 from ...sources.kind import SourceOptions
@@ -18,6 +20,7 @@ from ...sources.sections import GivenSource
 from .. import option_values as values_of
 from ..offsets.offset import Limit
 from ..option_form import OptionForm, divided
+from ..option_values import Seconds
 from ..reading import SparkReading, reading_of
 from .parts import Part
 
@@ -42,53 +45,53 @@ class ReadOptions:
     """Validated options of a reader, which isn't connected yet."""
 
     url: Annotated[str, text("source", values_of.source_url)] = field(repr=False)
-    patterns: Annotated[tuple[str, ...], text("tables", values_of.patterns)] = ()
+    patterns: Annotated[tuple[str, ...], Given(name="tables")] = ()
     table: Annotated[str, text("table", values_of.table_name)] = ""
     """Table to read with typed columns; empty: all tables in the raw envelope."""
-    values: Annotated[str, text("values", values_of.one_of("json", "none"))] = "json"
+    values: Literal["json", "none"] = "json"
     """Format of the envelope's `before` and `after`: json or none."""
-    invalid_dates: Annotated[str, text("invalidDates", values_of.one_of("fail", "null"))] = "fail"
+    invalid_dates: Annotated[Literal["fail", "null"], Given(name="invalidDates")] = "fail"
     """Treatment of dates in typed columns that Spark can't represent: fail or null."""
-    schema_changes: Annotated[str, text("schemaChanges", values_of.one_of("fail", "evolve"))] = "fail"
+    schema_changes: Annotated[Literal["fail", "evolve"], Given(name="schemaChanges")] = "fail"
     """Reaction of a stream with typed columns to a changed table: fail at any change, or evolve, which fails
     only at rows that the stream's columns don't hold."""
-    operations: Annotated[tuple[str, ...], text("operations", values_of.operations)] = values_of.OPERATIONS
-    partitions: Annotated[int, text("partitions", values_of.whole(1, 10_000))] = 1
-    split_tables: Annotated[bool, text("splitTables", values_of.yes_or_no)] = True
+    operations: tuple[values_of.Operation, ...] = values_of.OPERATIONS
+    partitions: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    split_tables: Annotated[bool, Given(name="splitTables")] = True
     """True if several partitions may share a large TiKV table."""
-    sorter_memory: Annotated[int, text("sorterMemory", values_of.size)] = 64 << 20
+    sorter_memory: Annotated[int, Given(name="sorterMemory", kind=str, parse=config.parse_bytes)] = 64 << 20
     """Maximum bytes of changes that a task keeps in memory; more go to disk."""
-    scratch_dir: Annotated[str, text("scratchDir", values_of.any_text)] = ""
+    scratch_dir: Annotated[str, Given(name="scratchDir")] = ""
     """Parent directory for changes that don't fit in memory; empty: the system's temporary directory."""
-    source_timeout: Annotated[float, text("sourceTimeout", values_of.seconds)] = 120.0
+    source_timeout: Annotated[Seconds, Given(name="sourceTimeout")] = 120.0
     """Time without reading the source after which a task fails."""
-    name: Annotated[str, text("name", values_of.feed_name)] = "spark"
+    name: Annotated[str, Given(parse=config.name)] = "spark"
     """Name under which TiKV keeps old versions for this reader; unique among the readers of a cluster."""
     ts: Annotated[Ts, text("ts", values_of.timestamp)] = 0
     """Ts of a snapshot; 0: now."""
     from_ts: Annotated[Ts, text("fromTs", values_of.timestamp)] = 0
     to_ts: Annotated[Ts, text("toTs", values_of.timestamp)] = 0
-    from_position: Annotated[str, text("fromPosition", values_of.any_text)] = ""
-    to_position: Annotated[str, text("toPosition", values_of.any_text)] = ""
+    from_position: Annotated[str, Given(name="fromPosition")] = ""
+    to_position: Annotated[str, Given(name="toPosition")] = ""
     starting_ts: Annotated[Ts | str, text("startingTs", values_of.starting_ts)] = "latest"
-    starting_position: Annotated[str, text("startingPosition", values_of.any_text)] = ""
-    max_rows: Annotated[int, text("maxRowsPerBatch", values_of.whole(1, 1 << 62))] = 0
+    starting_position: Annotated[str, Given(name="startingPosition")] = ""
+    max_rows: Annotated[int, Meta(ge=1), Given(name="maxRowsPerBatch")] = 0
     """Maximum rows of a micro-batch; 0: unlimited."""
-    max_bytes: Annotated[int, text("maxBytesPerBatch", values_of.size)] = 256 << 20
+    max_bytes: Annotated[int, Given(name="maxBytesPerBatch")] = 256 << 20
     """Maximum bytes of a micro-batch's changes in the binlog; 0: unlimited."""
-    poll_seconds: Annotated[float, text("pollSeconds", values_of.seconds)] = 0.0
+    poll_seconds: Annotated[Seconds, Given(name="pollSeconds")] = 0.0
     """Minimum interval between a stream's requests for new changes; 0: 0.2, for TiKV 1.0."""
-    filter_pushdown: Annotated[bool, text("filterPushdown", values_of.yes_or_no)] = False
+    filter_pushdown: Annotated[bool, Given(name="filterPushdown")] = False
     """True to evaluate a query's filters in the source, too: the frame is then for one query."""
-    capture: Annotated[tuple[str, ...], text("capture", values_of.addresses)] = ()
+    capture: Annotated[tuple[str, ...], Given(parse=values_of.addresses)] = ()
     """Addresses of the captures that a stream's tasks try before the source."""
-    capture_token_file: Annotated[str, text("captureTokenFile", values_of.any_text)] = ""
+    capture_token_file: Annotated[str, Given(name="captureTokenFile")] = ""
     """File on the driver's machine with the token for the captures."""
-    capture_tls: Annotated[bool, text("captureTls", values_of.yes_or_no)] = False
+    capture_tls: Annotated[bool, Given(name="captureTls")] = False
     """True to require a certificate that the system trusts; `capture_ca_file` implies TLS."""
-    capture_ca_file: Annotated[str, text("captureCaFile", values_of.any_text)] = ""
+    capture_ca_file: Annotated[str, Given(name="captureCaFile")] = ""
     """PEM file on the driver's machine: the authority that signed the captures' certificates."""
-    capture_wait_seconds: Annotated[float, text("captureWaitSeconds", values_of.seconds)] = 20.0
+    capture_wait_seconds: Annotated[Seconds, Given(name="captureWaitSeconds")] = 20.0
     """Maximum time that a task waits for a capture's changes, before it reads the source."""
     source: Annotated[Mapping[str, str], INTERNAL] = field(default_factory=dict, repr=False)
     """More options of the source, as in its section of a feed.toml."""
@@ -162,6 +165,8 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
 
 def _check(options: ReadOptions) -> None:
     """Raise ConfigError for options that don't go together."""
+    if not options.operations:
+        raise ConfigError(f"option operations: some of {', '.join(values_of.OPERATIONS)}")
     positions = ("fromPosition", options.from_position), ("toPosition", options.to_position)
     for name, value in (*positions, ("startingPosition", options.starting_position)):
         if value and options.reading.by_ts:

@@ -68,7 +68,7 @@ class SparkOptions:
     the feed's data directory."""
     chunk_rows: Annotated[int, Meta(ge=1)] = 100_000
     """Rows loaded by one task, about."""
-    capture: tuple[str, ...] = ()
+    capture: Annotated[tuple[str, ...], Given(parse=addresses)] = ()
     """Addresses of captures, host:port, that tasks try before the source."""
     capture_token_file: Path | None = None
     """File on the driver's machine with the token for the captures."""
@@ -90,10 +90,6 @@ class SparkOptions:
                 f"trigger: {self.trigger!r} is none; accepted: a number of milliseconds, seconds, "
                 'minutes, hours or days, for instance "10 seconds"'
             )
-        try:
-            self.capture and addresses(",".join(self.capture))
-        except ValueError as error:
-            raise ConfigError(f"capture: {error}") from None
         for name in _OF_CAPTURES:
             if not self.capture and getattr(self, name) != _DEFAULTS[name]:
                 raise ConfigError(f"{name}: it is for captures; give their addresses as {SECTION}.capture")

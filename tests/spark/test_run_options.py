@@ -25,7 +25,7 @@ from tidemill.spark.sections import spark_options
         ({"partitions": 0}, "spark.partitions: expected `int` >= 1"),
         ({"partitions": "8"}, "spark.partitions: expected `int`, got `str`"),
         ({"trigger": "often"}, "spark.trigger: 'often' is none; accepted: a number of milliseconds, "),
-        ({"capture": ["host"]}, "spark.capture: addresses separated by commas, for instance 10.0.0.5:8815"),
+        ({"capture": ["host"]}, "spark.capture: addresses host:port, for instance 10.0.0.5:8815"),
         ({"capture": "host:1"}, "spark.capture: expected a list, got `str`"),
         (
             {"capture_tls": True},
