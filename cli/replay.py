@@ -119,7 +119,7 @@ def _of_feed(file: Path, sink: str | None) -> tuple[str, Path, Sink]:
     from ..engine.opening import sink_context
     from ..engine.options import feed_options
     from ..sink.registry import open_given
-    from ..sink.relay.owner import check_owner
+    from ..sink.relay.stage import check_owner
 
     options = feed_options(config.read(file))
     found = [one for one in options.sinks if one.rules.relay is not None and sink in (None, one.name)]

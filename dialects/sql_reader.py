@@ -1,4 +1,4 @@
-"""What the readers of SQL databases have in common; a dialect's reader adds its names, types and literals."""
+"""Readers of SQL databases, but for the names, types and literals that each dialect adds."""
 
 from __future__ import annotations
 

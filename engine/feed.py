@@ -82,7 +82,6 @@ class Feed:
         self._seek: TablePosition | None = None
         self._failures = 0  # consecutive failures of pipelines
         self._retry: Retry | None = None  # reason of the pause before the next pipeline
-        self._on_end: Callable[[], object] = lambda: None
         self._stop = Event()
         self._ended = Event()
         self._abandoned: list[AbandonedSink] = []  # of earlier pipelines
@@ -95,10 +94,7 @@ class Feed:
             now=self._clock.time(),
         )
         self._live = LiveStatus(first, self._clock, self._startup)
-        self._threads = [
-            Thread(target=target, name=f"tidemill-{options.name}-{target.__name__.strip('_')}", daemon=True)
-            for target in (self._run, self._watch)
-        ]
+        self._threads: list[Thread] = []
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -107,7 +103,6 @@ class Feed:
 
         Raises ConfigError if the data directory can't be made, or another feed runs in it.
         """
-        self._on_end = on_end
         make_data_dir(self.options)
         try:
             self._file.claim()
@@ -115,6 +110,11 @@ class Feed:
         except OSError as error:
             self._file.release()
             raise ConfigError(f"data_dir: {self.options.data_dir}: {error.strerror}") from None
+        name = f"tidemill-{self.options.name}"
+        self._threads = [
+            Thread(target=self._run, args=(on_end,), name=f"{name}-run", daemon=True),
+            Thread(target=self._watch, name=f"{name}-watch", daemon=True),
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -139,7 +139,7 @@ class Feed:
             thread.join()
         return True
 
-    def _run(self) -> None:
+    def _run(self, on_end: Callable[[], object]) -> None:
         try:
             while not self._stop.is_set():
                 pipeline = None
@@ -173,7 +173,7 @@ class Feed:
             self._say("failed", str(self.error))
         finally:
             self._ended.set()
-            self._on_end()
+            on_end()
 
     def _attend(self, pipeline: Pipeline) -> bool:
         """Run a pipeline to its end; return True if the feed is finished then."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 
@@ -92,15 +93,13 @@ def _start(
         for finding in findings
         if isinstance(finding, Begins)
     }
-    source = open_source(options, clock)
-    try:
+    with closing(open_source(options, clock)) as source:
         try:
             present = source.look()
         except TidemillError:
-            return replace(context, is_new=not _placed(found)), []
+            is_new = all(at is None or not at.position for at in found.values())
+            return replace(context, is_new=is_new), []
         return _tried(options, context, source, present, found)
-    finally:
-        source.close()
 
 
 def _tried(
@@ -144,10 +143,6 @@ def _tried(
         ),
         findings,
     )
-
-
-def _placed(found: Mapping[str, Checkpoint | None]) -> list[Checkpoint]:
-    return [at for at in found.values() if at is not None and at.position]
 
 
 def _of(at: Checkpoint, identity: str) -> Checkpoint:

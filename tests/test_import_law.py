@@ -67,6 +67,15 @@ WITHIN = {
     "puller": {"grpc": set(), "mysql": set(), "tikv": {"grpc"}, "pump": {"grpc", "tikv"}},
     "mounter": {"mysql": set(), "tidb": set()},
     "sorter": {"db": set(), "unified": set()},
+    "sink": {
+        "dm": set(),
+        "drainer": set(),
+        "encoding": set(),
+        "files": {"encoding"},
+        "kafka": {"encoding", "files"},
+        "relay": set(),
+        "sql": {"dm", "drainer"},
+    },
 }
 """Subfolders, and which of the same folder each may import; modules beside them put them together."""
 _NAMED = re.compile(r"\btidemill\.(\w+)\.\w")

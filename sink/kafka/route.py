@@ -84,14 +84,14 @@ class Route:
 
     def __init__(self, table: Table, destination: Destination, count: int, *, is_keyed: bool = False) -> None:
         """With `is_keyed`, an update of the key is a delete and an insert: readers find rows by it."""
-        self.places: Final = [(destination.topic, number) for number in range(count)]
+        self.partitions: Final = [(destination.topic, number) for number in range(count)]
         self._count: Final = count
         self._by_ts: Final = destination.partition == "ts"
         self._key: Final = table.key if is_keyed else ()
         self._fixed: Final = _fixed(table, destination, count)
         self._partitions: Final = _partitions(table, destination, count) if count > 1 else None
 
-    def place(self, changes: list[RowChange]) -> tuple[list[RowChange], list[int]]:
+    def distribute(self, changes: list[RowChange]) -> tuple[list[RowChange], list[int]]:
         """Return the changes and the partition of each.
 
         An update that moves a row to another partition, or to another key, becomes a delete and an insert.
@@ -102,18 +102,18 @@ class Route:
         old, new = self._of(changes, befores(changes)), self._of(changes, afters(changes))
         if old == new and not (self._key and any(map(self._changes_key, changes))):
             return changes, new
-        placed: list[RowChange] = []
-        places: list[int] = []
-        for change, here, there in zip(changes, old, new, strict=True):
-            if here == there and not self._changes_key(change):
-                placed.append(change)
-                places.append(here)
+        distributed: list[RowChange] = []
+        partitions: list[int] = []
+        for change, before, after in zip(changes, old, new, strict=True):
+            if before == after and not self._changes_key(change):
+                distributed.append(change)
+                partitions.append(before)
             else:
                 ts, start_ts, table = change.commit_ts, change.start_ts, change.table
-                placed.append(RowChange(ts, start_ts, table, "delete", change.before, None))
-                placed.append(RowChange(ts, start_ts, table, "insert", None, change.after))
-                places += (here, there)
-        return placed, places
+                distributed.append(RowChange(ts, start_ts, table, "delete", change.before, None))
+                distributed.append(RowChange(ts, start_ts, table, "insert", None, change.after))
+                partitions += (before, after)
+        return distributed, partitions
 
     def _of(self, changes: list[RowChange], rows: list[Row]) -> list[int]:
         """Return the partitions of these rows of the changes."""
@@ -123,7 +123,7 @@ class Route:
 
     def _changes_key(self, change: RowChange) -> bool:
         before, after = change.before, change.after
-        return before is None or after is None or any(before[place] != after[place] for place in self._key)
+        return before is None or after is None or any(before[index] != after[index] for index in self._key)
 
 
 def _fixed(table: Table, destination: Destination, count: int) -> int:
@@ -145,9 +145,9 @@ def _partitions(
         if by is None or by.by_table:
             return None
         return row_partitions(table, by, count, database_hash=database_hash)
-    if destination.partition == "key" and [table.columns[place].kind for place in table.key] in _SHORT:
-        (place,) = table.key  # 0.3 µs a row in place of 1.3
-        return compile_rows(len(table.columns), f"crc(b'%d' % c{place}) % {count}", {"crc": crc32})
+    if destination.partition == "key" and [table.columns[index].kind for index in table.key] in _SHORT:
+        (index,) = table.key  # 0.3 µs a row in place of 1.3
+        return compile_rows(len(table.columns), f"crc(b'%d' % c{index}) % {count}", {"crc": crc32})
     values = _values(table, destination)
     if values is None:
         return None
@@ -172,5 +172,5 @@ def _values(table: Table, destination: Destination) -> Callable[[Row], Sequence[
                 f"table {table.full_name} has no column {name!r}, by which its rows are dispatched; it has: "
                 f"{', '.join(names)}"
             )
-    places = [names.index(name) for name in destination.columns]
-    return lambda row: [row[place] for place in places]
+    indexes = [names.index(name) for name in destination.columns]
+    return lambda row: [row[index] for index in indexes]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
 
 from ...chain import Element, Lag, Mark, Stage, StageContext
-from ...errors import SinkError
+from ...errors import SinkError, StoreError
 from ...events import Checkpoint, Item
+from ...store.disk import replace
 from .options import RelayOptions
-from .owner import claim
 from .writer import RelayWriter
 
 log = logging.getLogger("tidemill.sink")
+
+_OWNER: Final = "owner"
+"""File that names the sink and the feed."""
 
 
 class RelayStage(Stage):
@@ -32,7 +37,7 @@ class RelayStage(Stage):
         self.close()
         at, writer = context.checkpoint, RelayWriter(self._options)
         self._writer = writer
-        claim(self._options.directory, context.feed, context.sink)
+        _claim(self._options.directory, context.feed, context.sink)
         self._reject_tables(at.tables)
         if writer.source and at.source != writer.source:
             raise SinkError(
@@ -93,3 +98,30 @@ class RelayStage(Stage):
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
+
+
+def _claim(directory: Path, feed: str, sink: str) -> None:
+    """Note the owner of a relay that has none. Raises SinkError if it belongs to another one."""
+    check_owner(directory, feed, sink)
+    path = directory / _OWNER
+    try:
+        if not path.exists():
+            replace(path, _text(feed, sink).encode())
+    except OSError as error:
+        raise StoreError(f"relay {directory}: {error.strerror}: make room, or remove the relay") from error
+
+
+def check_owner(directory: Path, feed: str, sink: str) -> None:
+    """Raise SinkError if the relay belongs to another sink."""
+    try:
+        had = (directory / _OWNER).read_text()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"relay {directory}: {error.strerror}") from error
+    if had != _text(feed, sink):
+        raise SinkError(f"relay {directory} belongs to {had}: name another directory")
+
+
+def _text(feed: str, sink: str) -> str:
+    return f"sink {sink!r} of feed {feed!r}"

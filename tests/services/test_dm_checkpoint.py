@@ -10,7 +10,7 @@ import pytest
 
 from tidemill.dialects.options import MySqlOptions
 from tidemill.errors import CheckpointError, ConfigError, SinkError
-from tidemill.sink.dm.layout import COLUMNS
+from tidemill.sink.dm.table import COLUMNS
 from tidemill.testing.feed_run import run_to_end
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client

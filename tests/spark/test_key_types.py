@@ -18,7 +18,8 @@ from tidemill.dialects.mysql.client import Session, connect, disconnect
 from tidemill.dialects.mysql.key_range import chunk_query
 from tidemill.dialects.mysql.result import Result
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.events import KeyRange, OrderedKey, Row
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.snapshot.key_bytes import decode_key, encode_key
@@ -139,6 +140,21 @@ def test_the_bounds_divide_it(item: Item, kind: str) -> None:
     assert [decode_key(data) for data in sorted(map(encode_key, keys))] == keys
     for within, some, _ in found:
         assert [key for key in keys if within.has(key)] == some
+
+
+def test_many_rows_of_one_integer_are_divided(sql: Client) -> None:
+    item = Item(sql, "INT")
+    sql("INSERT INTO item SELECT 7, seq, 'more' FROM seq_100_to_199")
+    session = connect(item.options)
+    try:
+        found = list(chunks_of(item, session))
+    finally:
+        disconnect(session)
+    assert max(len(keys) for _, keys, _ in found) <= 2 * CHUNK_ROWS
+    keys = [key for _, some, _ in found for key in some]
+    assert len(keys) == 160
+    assert keys == sorted(keys)
+    assert all(within.has(key) for within, some, _ in found for key in some)
 
 
 def test_bounds_are_those_of_utc(sql: Client) -> None:

@@ -24,7 +24,7 @@ def rules(**options) -> Destinations:
 
 
 def partition(table, changes, count, **options) -> list[int]:
-    return Route(table, rules(**options).of(table.schema, table.name), count).place(changes)[1]
+    return Route(table, rules(**options).of(table.schema, table.name), count).distribute(changes)[1]
 
 
 def test_the_partition_of_a_row_is_canal_s():
@@ -74,11 +74,11 @@ def test_numbers_are_hashed_as_their_texts():
 def test_an_update_that_moves_a_row_is_a_delete_and_an_insert():
     route = Route(PAIRS, rules(partition_hash=r".*\..*:$pk$").of("shop", "pairs"), 8)
     moved = update(PAIRS, (1, "a", 1), (2, "a", 1))
-    changes, (old, new) = route.place([moved])
+    changes, (old, new) = route.distribute([moved])
     assert changes == [delete(PAIRS, 1, "a", 1), insert(PAIRS, 2, "a", 1)]
     assert old != new
     stays = update(PAIRS, (1, "a", 1), (1, "a", 2))
-    assert route.place([stays]) == ([stays], [old])
+    assert route.distribute([stays]) == ([stays], [old])
 
 
 def test_a_table_that_no_entry_matches_has_partition_0_and_the_url_s_topic():

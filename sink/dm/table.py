@@ -51,8 +51,8 @@ class DmRow(NamedTuple):
     def read(cls, row: tuple[object, ...]) -> DmRow:
         """Return what a row of the columns READ says."""
         id_, schema, table, *points, is_global = row
-        at, end = _point(points[:3]), _point(points[3:])
-        return cls(str(id_), str(schema), str(table), at, end if end.file else None, bool(is_global))
+        begin, end = _point(points[:3]), _point(points[3:])
+        return cls(str(id_), str(schema), str(table), begin, end if end.file else None, bool(is_global))
 
 
 def _point(columns: list[object]) -> Point:
