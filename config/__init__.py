@@ -1,6 +1,6 @@
 """Options, from a feed.toml or from text, as frozen dataclasses; preflight findings; registries of kinds."""
 
-from .build import build, checked, keys, parse_bytes, reject_unknown
+from .build import build, checked, keys, reject_unknown
 from .declaration import INTERNAL, Given, Rest, Variant, declaration, text
 from .file import read
 from .finding import Finding
@@ -8,6 +8,7 @@ from .form import FILE, Form
 from .names import NameText, name
 from .query import with_query
 from .registry import Registry
+from .values import parse_bytes
 
 __all__ = [
     "FILE",

@@ -10,19 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin
+from typing import Any, TypeVar
 
 import msgspec
 
 from ..errors import ConfigError
-from .declaration import Option, alternatives, bare, declaration, section_type, sections_type
+from .declaration import Option, alternatives, declaration, section_type, sections_type
 from .form import FILE, Form
+from .values import size_of, value_of
 
 T = TypeVar("T")
-
-_UNITS: Final = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_SIZE: Final = re.compile(r"\s*+(\d++)\s*+([A-Za-z]*+)\s*+")
 
 
 def build(
@@ -65,7 +62,7 @@ def build(
 def checked(options: T, where: str) -> T:
     """Return options that a program made, as they are in a file. Raises ConfigError."""
     values = {name: getattr(options, name) for name in keys(type(options))}
-    written = [one for one in declaration(type(options)).options.values() if one.parse is None]
+    written = [one for one in declaration(type(options)).options.values() if one.given.parse is None]
     given = {one.name: values[one.field] for one in written if values[one.field] is not None}
     return build(type(options), given, where, known=values)
 
@@ -82,59 +79,48 @@ def reject_unknown(table: Mapping[str, Any], known: Collection[str], where: str,
             raise ConfigError(form.unknown(where, key, known))
 
 
-def parse_bytes(value: object, where: str) -> int:
-    """Parse a size in bytes: a number, or a string such as "64MiB". Raises ConfigError."""
+def _value(option: Option, given: Any, where: str, form: Form) -> Any:
+    path, parse = form.path(where, option.name), option.given.parse
     try:
-        return _bytes(value)
-    except ValueError as error:
-        raise ConfigError(f"{where}: {error}") from None
-
-
-def _value(option: Option, value: Any, where: str, form: Form) -> Any:
-    try:
-        written = _written(option, value, where, form)
-        return written if option.parse is None else option.parse(written, form.path(where, option.name))
+        written = _written(option, given, path, is_text=form.is_text)
+        return written if parse is None else parse(written, path)
     except msgspec.ValidationError as error:
         why, _, at = str(error).partition(" - at ")
         inside = at.strip("`").removeprefix("$")
-        raise ConfigError(form.wrong(where, option.name + inside, value, _lower(why))) from None
+        raise ConfigError(form.wrong(where, option.name + inside, given, _lower(why))) from None
     except ValueError as error:
-        raise ConfigError(form.wrong(where, option.name, value, _lower(str(error)))) from None
+        raise ConfigError(form.wrong(where, option.name, given, _lower(str(error)))) from None
 
 
-def _written(option: Option, value: Any, where: str, form: Form) -> Any:
-    kinds = alternatives(option.kind)
-    sections = [kind for kind in kinds if section_type(kind) or sections_type(kind)]
-    if sections:
-        for kind in kinds:
-            if (one := section_type(kind)) is not None:
-                if isinstance(value, one):
-                    return checked(value, form.path(where, option.name))
-                if isinstance(value, Mapping):
-                    return build(one, value, form.path(where, option.name), option.form)
-            elif (one := sections_type(kind)) is not None and _is_list(value):
-                return _sections(one, value, form.path(where, option.name), option.form)
-        return _plain(option, value, sections, form.path(where, option.name))
-    if option.field.endswith("_bytes"):
-        value = _bytes(value)
-    if form.is_text and isinstance(value, str):
-        value = _from_text(bare(option.kind), value)
-    _check_choice(option.kind, value)
-    return msgspec.convert(value, option.kind, strict=not form.is_text, dec_hook=_converted)
-
-
-def _plain(option: Option, value: Any, sections: Sequence[Any], path: str) -> Any:
-    """Return the value of an option that may be a section, and is none here."""
+def _written(option: Option, given: Any, path: str, *, is_text: bool) -> Any:
+    others = []
     for kind in alternatives(option.kind):
-        if kind not in sections and isinstance(value, kind):
-            return value
+        section, sections = section_type(kind), sections_type(kind)
+        if section is not None and isinstance(given, section):
+            return checked(given, path)
+        if section is not None and isinstance(given, Mapping):
+            return build(section, given, path, option.given.form)
+        if sections is not None and _is_list(given):
+            return _sections(sections, given, path, option.given.form)
+        if section is None and sections is None:
+            others.append(kind)
+    if len(others) == len(alternatives(option.kind)):
+        size = size_of(given) if option.field.endswith("_bytes") else given
+        return value_of(option.kind, size, is_text=is_text)
+    if any(isinstance(given, kind) for kind in others):
+        return given
+    raise ConfigError(f"{path}: expected {_forms(option.kind, path)}")
+
+
+def _forms(kind: Any, path: str) -> str:
+    """Return the accepted forms of an option that may be a section."""
     header = re.sub(r" [^.:]*[:.]? ?", ".", path).strip(".")
     forms = [
-        "a table" if section_type(kind) else f"[[{header}]] tables" if sections_type(kind) else "a string"
-        for kind in alternatives(option.kind)
-        if kind is not type(None)
+        "a table" if section_type(one) else f"[[{header}]] tables" if sections_type(one) else "a string"
+        for one in alternatives(kind)
+        if one is not type(None)
     ]
-    raise ConfigError(f"{path}: expected {', or '.join(dict.fromkeys(forms))}")
+    return ", or ".join(forms)
 
 
 def _is_list(value: Any) -> bool:
@@ -148,61 +134,14 @@ def _sections(cls: type[T], sections: Sequence[Mapping[str, Any]], path: str, fo
     for number, section in enumerate(sections, 1):
         label: object = number
         if name is not None:
-            if name.numbered:
-                section = {"name": name.numbered.format(number), **section}
+            if name.given.numbered:
+                section = {"name": name.given.numbered.format(number), **section}
             label = section.get("name", number)
         found.append(build(cls, section, f"{path} {label}", form))
     return tuple(found)
-
-
-def _check_choice(kind: Any, value: Any) -> None:
-    """Raise ValueError for a value that is none of a literal type's, or has an item that is none."""
-    match get_origin(kind), get_args(kind):
-        case origin, accepted if origin is Literal:
-            if value not in accepted:
-                raise ValueError(f"{value!r} is none of {', '.join(map(repr, accepted))}")
-        case origin, (item, end) if origin is tuple and end is ... and get_origin(item) is Literal:
-            if not isinstance(value, list | tuple):
-                raise ValueError(f"expected a list of {', '.join(map(repr, get_args(item)))}, not {value!r}")
-            for one in value:
-                _check_choice(item, one)
 
 
 def _lower(why: str) -> str:
     """Return a sentence as it continues after a colon, in lower case and in TOML's words; "TSO" stays."""
     why = why.replace("`array`", "a list").replace("`object`", "a table")
     return why if why[1:2].isupper() else why[:1].lower() + why[1:]
-
-
-def _bytes(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    if isinstance(value, str) and (match := _SIZE.fullmatch(value)) and match[2] in _UNITS:
-        return int(match[1]) * _UNITS[match[2]]
-    units = ", ".join(unit for unit in _UNITS if unit)
-    raise ValueError(
-        f'{value!r} is not a size: give bytes with or without a unit ({units}), for instance "64MiB"'
-    )
-
-
-def _from_text(kind: Any, text: str) -> object:
-    """Return the value of a text. Raises ValueError that names the accepted values."""
-    match get_origin(kind) or kind, get_args(kind):
-        case origin, (item, end) if origin is tuple and end is ...:
-            return tuple(_from_text(item, part) for part in map(str.strip, text.split(",")) if part)
-        case origin, _ if origin is dict:
-            try:
-                return msgspec.json.decode(text)
-            except msgspec.DecodeError:
-                raise ValueError("give a JSON object") from None
-        case origin, accepted if origin is Literal:
-            return next((one for one in accepted if str(one).lower() == text.lower()), text)
-        case origin, _ if origin is bool and text.lower() not in ("true", "false"):
-            raise ValueError("accepted: true, false")
-    return text
-
-
-def _converted(kind: type, value: object) -> object:
-    if kind is Path and isinstance(value, str):
-        return Path(value)
-    raise NotImplementedError

@@ -74,16 +74,12 @@ class Option:
     name: str
     """Key as users write it."""
     field: str
-    type: Any
-    """Type of the field."""
     kind: Any
     """Type of what is written."""
-    parse: Callable[[Any, str], Any] | None = None
-    numbered: str = ""
-    form: Form = FILE
-    default: Any = MISSING
+    given: Given
+    default: Any
     """MISSING if there is none, or if it is a new object each time."""
-    is_required: bool = False
+    is_required: bool
 
 
 class Declaration(NamedTuple):
@@ -126,11 +122,8 @@ def _option(field: Field[Any], hint: Any, given: Given) -> Option:
     return Option(
         name=given.name or field.name,
         field=field.name,
-        type=hint,
         kind=hint if given.kind is None else given.kind,
-        parse=given.parse,
-        numbered=given.numbered,
-        form=given.form,
+        given=given,
         default=field.default,
         is_required=field.default is MISSING and field.default_factory is MISSING and not given.numbered,
     )

@@ -13,7 +13,7 @@ NameText: TypeAlias = Annotated[str, Meta(extra_json_schema={"pattern": f"^{NAME
 """Type of a name as it is written."""
 
 
-def name(text: str, where: str = "") -> str:  # noqa: ARG001
+def name(text: str, _: str = "") -> str:
     """Return the name. Raises ValueError."""
     if not NAME.fullmatch(text):
         raise ValueError("up to 64 letters, digits, - and _, for it is part of file names")

@@ -29,7 +29,7 @@ DEFAULT_NAME = "tidemill"
 DATA_DIR = Path("tidemill-data")
 
 
-def _directory(text: str, where: str) -> Path:  # noqa: ARG001
+def _directory(text: str, _: str) -> Path:
     return Path(text) if text else DATA_DIR
 
 

@@ -43,7 +43,7 @@ def _variants() -> Iterable[Variant]:
     return (Variant(kind.schemes, kind.options, kind.examples) for kind in SINKS if kind.schemes)
 
 
-def _relay(written: str | RelayOptions, where: str) -> RelayOptions:  # noqa: ARG001
+def _relay(written: str | RelayOptions, _: str) -> RelayOptions:
     return RelayOptions(directory=Path(written)) if isinstance(written, str) else written
 
 

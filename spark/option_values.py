@@ -57,7 +57,7 @@ def starting_ts(text: str) -> Ts | str:
         raise ValueError(f"latest, earliest, {error}") from None
 
 
-def addresses(found: tuple[str, ...], where: str) -> tuple[str, ...]:  # noqa: ARG001
+def addresses(found: tuple[str, ...], _: str) -> tuple[str, ...]:
     """Return the addresses, if there are some and each is host:port."""
     if not found or not all(_ADDRESS.fullmatch(address) for address in found):
         raise ValueError("addresses host:port, for instance 10.0.0.5:8815,10.0.0.6:8815")

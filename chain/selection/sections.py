@@ -136,12 +136,12 @@ class OmissionOptions:
             yield Rule(kinds=frozenset(KINDS), timestamps=frozenset(self.ignore_txn_commit_ts))
 
 
-def rules_of(sections: Sequence[FilterOptions | RowsOptions], where: str = "") -> tuple[Rule, ...]:  # noqa: ARG001
+def rules_of(sections: Sequence[FilterOptions | RowsOptions], _: str = "") -> tuple[Rule, ...]:
     """Return the rules of the sections."""
     return tuple(rule for section in sections for rule in section.rules())
 
 
-def ddl_rules(sections: Sequence[DdlOptions], where: str = "") -> tuple[Rule, ...]:  # noqa: ARG001
+def ddl_rules(sections: Sequence[DdlOptions], _: str = "") -> tuple[Rule, ...]:
     """Return the rules of the [[on_ddl]] sections."""
     return tuple(Rule(one.tables, frozenset(one.kinds), action=one.action) for one in sections)
 

@@ -42,7 +42,7 @@ class TransformOptions:
                 raise ConfigError(f"column {name} is named twice, or isn't kept")
 
 
-def transforms_of(sections: Sequence[TransformOptions], where: str) -> tuple[Transform, ...]:  # noqa: ARG001
+def transforms_of(sections: Sequence[TransformOptions], _: str) -> tuple[Transform, ...]:
     """Return the transforms of the sections."""
     return tuple(
         Transform(
