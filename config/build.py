@@ -143,5 +143,5 @@ def _sections(cls: type[T], sections: Sequence[Mapping[str, Any]], path: str, fo
 
 def _lower(why: str) -> str:
     """Return a sentence as it continues after a colon, in lower case and in TOML's words; "TSO" stays."""
-    why = why.replace("`array`", "a list").replace("`object`", "a table")
+    why = why.replace(" | null`", "`").replace("`array`", "a list").replace("`object`", "a table")
     return why if why[1:2].isupper() else why[:1].lower() + why[1:]

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
+from ...chain.selection.table_option import TABLES
 from ...chain.selection.tables import TablePatterns
 from ...errors import ConfigError
 from .canal_names import DynamicTopic, PartitionHash
@@ -36,7 +37,7 @@ _OWN: Final = (
 class Dispatch:
     """Topic and partition of some tables. Raises ConfigError that names the accepted values."""
 
-    tables: tuple[str, ...]
+    tables: Annotated[TablePatterns, TABLES]
     """Patterns of tables, as in `source.tables`; the first entry that matches a table is used."""
     topic: str = ""
     """The topic, with {schema} and {table}; empty: the URL's."""
@@ -46,9 +47,8 @@ class Dispatch:
 
     def __post_init__(self) -> None:
         if self.topic:
-            TopicTemplate(self.topic, "dispatch.topic")
-        TablePatterns.parse(self.tables, "dispatch.tables")
-        _check_columns("dispatch.", self.partition, self.columns)
+            TopicTemplate(self.topic, "topic")
+        _check_columns(self.partition, self.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ class KafkaOptions:
     """Further settings of librdkafka's producer, such as linger.ms."""
 
     def __post_init__(self) -> None:
-        _check_columns("", self.partition, self.columns)
+        _check_columns(self.partition, self.columns)
         canal = [name for name in ("partition_hash", "dynamic_topic") if getattr(self, name)]
         if canal and self.dispatch:
             raise ConfigError(f"{canal[0]} and dispatch: give one of them")
@@ -155,6 +155,6 @@ class KafkaOptions:
         return self.delivery == EXACTLY_ONCE
 
 
-def _check_columns(where: str, partition: str, columns: tuple[str, ...]) -> None:
+def _check_columns(partition: str, columns: tuple[str, ...]) -> None:
     if (partition == "columns") != bool(columns):
-        raise ConfigError(f'{where}partition = "columns" and {where}columns go together')
+        raise ConfigError('partition = "columns" and columns go together')

@@ -61,7 +61,7 @@ def test_characters_that_topics_can_not_have_become_underscores():
         (
             "kafka://b/rows",
             {"dispatch": [{"tables": []}]},
-            "dispatch.tables: no pattern given; name at least one",
+            r"dispatch 1\.tables: no pattern given; name at least one",
         ),
         ("kafka://b/rows", {"dispatch": [{"tables": ["a.*"], "topic": "{db}"}]}, r"no name \{db\}"),
         ("kafka://b/rows", {"partition_hash": "a.b:$ts$"}, r"no word '\$ts\$'; accepted: \$pk\$, or columns"),
