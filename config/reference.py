@@ -36,6 +36,9 @@ def reference(cls: type, title: str) -> str:
         for variant in () if variants in known else variants():
             lines += [f"### {_urls(variant)}", "", *_paragraph(_first_sentence(variant.options))]
             lines += _table(variant.options, variant)
+            _, *inner = _sections(_Section(section.path, variant.options, ""))
+            for one in inner:
+                lines += [f"#### `{one.header}`", "", *_paragraph(one.described), *_table(one.options)]
         known.add(variants)
     return "\n".join(lines).rstrip() + "\n"
 
