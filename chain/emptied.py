@@ -1,4 +1,4 @@
-"""Transactions in the place of an item of which nothing, or only some runs, are left."""
+"""Remainders of an item: a transaction without rows, or with some of its runs."""
 
 from __future__ import annotations
 

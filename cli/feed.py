@@ -103,7 +103,7 @@ def run(
         "partitions": partitions,
         "trigger": trigger,
         "directory": directory,
-        "capture": capture and [address for text in capture for address in text.split(",")],
+        "capture": [address for text in capture for address in text.split(",")] if capture else None,
         "capture_token_file": capture_token_file,
         "capture_tls": capture_tls,
         "capture_ca_file": capture_ca_file,
@@ -113,10 +113,7 @@ def run(
         case "local":
             if given := [key for key, value in how.items() if value]:
                 raise ConfigError(f"--{given[0].replace('_', '-')}: it is for --engine spark")
-            from ..engine.options import feed_options
-
-            check_spark(found)
-            run_local(feed_options(found), as_json)
+            run_local(checked_options(found), as_json)
         case "spark":
             try:
                 from ..spark.run.run import run as run_on_spark
@@ -128,14 +125,15 @@ def run(
             raise ConfigError(f"--engine: no engine {engine!r}; accepted: local, spark")
 
 
-def check_spark(found: Mapping[str, Any]) -> bool:
-    """Check the section of Spark, which a local run ignores; return False if there is none."""
-    if "spark" not in found:
-        return False
-    from ..spark.run.options import spark_options
+def checked_options(found: Mapping[str, Any]) -> FeedOptions:
+    """Return a feed's options; the section of Spark, which a local run ignores, is checked too."""
+    if "spark" in found:
+        from ..spark.sections import spark_feed
 
-    spark_options(found)
-    return True
+        return spark_feed(found)
+    from ..engine.options import feed_options
+
+    return feed_options(found)
 
 
 def run_local(options: FeedOptions, as_json: bool) -> None:
@@ -202,14 +200,12 @@ def check(
 
     Also lists the tables that match. Nothing is changed.
     """
-    from ..engine.options import feed_options
     from ..engine.preflight import check_feed
 
     found = feed_tables(file, source, sink, table, name, data_dir)
-    is_for_spark = check_spark(found)
-    options = feed_options(found)
+    options = checked_options(found)
     findings = check_feed(options)
-    if is_for_spark:
+    if "spark" in found:
         from ..spark.run.preflight import check_on_spark
 
         findings += check_on_spark(options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Event, Thread
 
 from ..actors import Clock, SystemClock
@@ -77,7 +78,9 @@ class Feed:
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)
         self._requests = RequestFile(options.data_dir)
-        self._loads = RequestedLoads(self._requests, [sink.name for sink in sinks], options.wants)
+        self._loads = RequestedLoads(
+            self._requests, {sink.name: partial(options.wants, sink.rules) for sink in sinks}
+        )
         self._seek: TablePosition | None = None
         self._failures = 0  # consecutive failures of pipelines
         self._retry: Retry | None = None  # reason of the pause before the next pipeline
@@ -87,7 +90,7 @@ class Feed:
         self._unsaved = False  # True if the last status couldn't be written
         first = first_status(
             options.name,
-            options.source.address,
+            options.source.options.address,
             [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in sinks],
             state="starting",
             now=self._clock.time(),

@@ -9,7 +9,6 @@ import pykka
 
 from ..actors import Clock, PooledFuture, PooledRef
 from ..sink import Delivery, Flush, LoadAgain, Review, ToSink
-from .options import FeedOptions
 
 log = logging.getLogger("tidemill")
 
@@ -46,18 +45,19 @@ class SinkActors:
 
     def __init__(
         self,
-        options: FeedOptions,
+        wants: Sequence[Callable[[str], bool]],
         clock: Clock,
         actors: Sequence[tuple[Delivery, PooledRef[ToSink]]],
         loads_again: Callable[[], object],
         *,
         can_reload: bool,
     ) -> None:
-        """`loads_again` is called before a sink is asked to load a table again. `can_reload` is True if the
-        source can load single tables again."""
+        """`wants` return True for full names of tables that each sink gets. `loads_again` is called before a
+        sink is asked to load a table again. `can_reload` is True if the source can load single tables again.
+        """
         self.deliveries = [delivery for delivery, _ in actors]
         self._refs = [ref for _, ref in actors]
-        self._options = options
+        self._wants = wants
         self._clock = clock
         self._loads_again = loads_again
         self._can_reload = can_reload
@@ -78,11 +78,11 @@ class SinkActors:
         self._ask(load_again)
         tables = {table for of_sink in load_again.values() for table in of_sink}
         self._asked.update((name, table) for name in names for table in tables)  # others have begun before
+        sinks = [*zip((load_again.get(name, ()) for name in names), self._wants, strict=True)]
         return frozenset(
             table
             for table in tables
-            if self._can_reload
-            and all(table in load_again.get(name, ()) for name in names if self._options.wants(name, table))
+            if self._can_reload and all(table in of_sink for of_sink, wants in sinks if wants(table))
         )
 
     def load_again(self, tables: Collection[str]) -> None:
@@ -90,12 +90,12 @@ class SinkActors:
         self._ask({delivery.sink.name: tables for delivery in self.deliveries})
 
     def _ask(self, load_again: Mapping[str, Collection[str]]) -> None:
-        for delivery, ref in zip(self.deliveries, self._refs, strict=True):
+        for delivery, ref, wants in zip(self.deliveries, self._refs, self._wants, strict=True):
             name = delivery.sink.name
             wanted = [
                 table
                 for table in load_again.get(name, ())
-                if (name, table) not in self._asked and self._options.wants(name, table)
+                if (name, table) not in self._asked and wants(table)
             ]
             if not wanted:
                 continue

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...engine.failures import pause_seconds
 from ...engine.feed import Feed
@@ -44,8 +44,6 @@ class Load:
 
     spark: SparkSession
     options: FeedOptions
-    section: Mapping[str, Any]
-    """Source section of the feed.toml."""
     how: SparkOptions
     sinks: Mapping[str, SinkFactory]
     """Sinks by name, not open."""
@@ -84,7 +82,7 @@ class Load:
         return directory_of(self.options, self.how)
 
     def _is_for_spark(self, name: str, at: Start | Checkpoint | None) -> bool:
-        if not self.options.source.loads:
+        if not self.options.source.options.loads:
             return False
         if not _position(at):
             return True  # no snapshot has begun
@@ -119,7 +117,7 @@ class Load:
     def _fill(self, sinks: Sequence[SinkFactory], status: FillStatus) -> None:
         settings = BackfillOptions(chunk_rows=self.how.chunk_rows)
         # No retries inside: the caller waits, and can be stopped.
-        done = fill(self.spark, self.options, self.section, sinks, self._directory, settings, status, 0.0)
+        done = fill(self.spark, self.options, sinks, self._directory, settings, status, 0.0)
         self.rows.update({sink.name: done.rows for sink in sinks})
 
     def _forget_files(self, positions: Sequence[str]) -> None:
