@@ -129,7 +129,7 @@ class MysqlSource(Source):
             self._layout_file = LayoutFile(path, self._lane.index, self._lane.count)
             self._layouts.record(self._layout_file.add)
         writer = context.sorter.add_table(
-            BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0
+            BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0, is_ordered=True
         )
         self._stop = StopSignal()
         self._puller = context.blocking.spawn(
