@@ -186,7 +186,6 @@ class Pipeline:
         for stage in self._chains.shards.values():
             stage.unlock(self._unlocks)
         self._sinks = [spawn_sink(self.blocking, delivery, coordinator) for delivery in self.deliveries]
-        reads_rows = [sink.traits.reads_rows for sink in sinks]
         self.decoder = self.compute.spawn(
             DecodeActor,
             self._source,
@@ -194,7 +193,6 @@ class Pipeline:
             self.counts,
             self._until,
             any(at is None or at.loading is not None for at in found.values()),
-            any(reads_rows) and not all(reads_rows),
             name="decoder",
             capacity=4,
             supervisor=coordinator,
@@ -212,7 +210,6 @@ class Pipeline:
                     coordinator,
                     start,
                     sink_checkpoints,
-                    decodes=all(reads_rows),
                     state_dir=options.data_dir if self._keeps_state else None,
                     requested=self._requested_of_all,
                 )

@@ -105,6 +105,8 @@ class Rows(Sequence[RowChange]):
         return self._count
 
     def __iter__(self) -> Iterator[RowChange]:
+        if len(self.runs) == 1:  # as in nearly all small transactions: half of the time
+            return iter(self.runs[0].changes())
         return chain.from_iterable([run.changes() for run in self.runs])
 
     @overload

@@ -114,7 +114,6 @@ class MysqlSource(Source):
             self._layouts,
             identity,
             self._tables,
-            decodes=context.decodes,
             catalog=catalog,
             history=self._history,
             policy=self._on_ddl.of_source(self._name),

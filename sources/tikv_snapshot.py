@@ -71,17 +71,14 @@ class TikvSnapshot:
         source: str,
         at: Ts,
         *,
-        decodes: bool = True,
         goes_on: bool = False,
     ) -> None:
-        """Without `decodes`, rows are decoded when they are read. With `goes_on`, single tables of other
-        sinks are loaded after it."""
+        """With `goes_on`, single tables of other sinks are loaded after it."""
         self._client = client
         self._history = history
         self._tables = tables
         self._source = source
         self._at = at
-        self._decodes = decodes
         self._goes_on = goes_on
         self._rows = 0
 
@@ -150,8 +147,6 @@ class TikvSnapshot:
     def _read(self, reader: RowReader, pairs: list[Pair], ts: Ts) -> Sequence[RowChange]:
         self._rows += len(pairs)
         block = KvBlock(reader, [KvChange(ts, ts, PUT, key, value) for key, value in pairs])
-        if self._decodes:
-            return block.rows()
         if not pairs:
             return []
         return Rows([KvRun(ts, ts, reader.table, "insert", None, block, 0, len(pairs))])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from ...codec.mysql.entry import (
     decode_statement,
 )
 from ...codec.mysql.layout import Layout, Layouts
+from ...codec.mysql.run import EventBlock
 from ...errors import InvariantViolated, SourceError
 from ...events import (
     Chunk,
@@ -33,6 +34,7 @@ from ...events import (
     Item,
     KvChange,
     Rows,
+    Run,
     Sorted,
     TableProgress,
     Transaction,
@@ -47,8 +49,6 @@ from .ddl import Statements
 from .history import History
 from .policy import APPLY_ALL, Policy
 
-_Found: TypeAlias = list[Any]
-"""Runs, or row changes if they are decoded at once; both have a ts and a table."""
 _NO_STATEMENT: Final = Query("", "", 0.0)
 
 
@@ -64,7 +64,6 @@ class Mounter:
         source: str,
         tables: Tables,
         *,
-        decodes: bool = False,
         catalog: Catalog | None = None,
         history: History | None = None,
         policy: Policy = APPLY_ALL,
@@ -80,11 +79,7 @@ class Mounter:
         columns of the followed tables. With `details`, schema changes contain indexes and the like.
         `reloading` has the full names of tables that every target loads again. `lacks` is True for a table's
         full name if no target has the table at the first change.
-
-        With `decodes`, rows are decoded at once, which saves 3 µs per one-row transaction if they are read as
-        tuples later.
         """
-        self.decodes = decodes
         self.catalog = catalog or Catalog()
         self._statements = Statements(
             tables,
@@ -119,13 +114,11 @@ class Mounter:
     def mount(self, sorted_: Sorted) -> list[Item]:
         """Return the items of released changes: transactions of rows, and schema changes, in commit order.
 
-        Only the last item of a transaction has `last` set and a position. Rows are decoded on first access,
-        or here with `decodes`; then SourceError is raised for a row that can't be decoded.
+        Only the last item of a transaction has `last` set and a position. Rows are decoded on first access.
         """
         items: list[Item] = []
-        runs: _Found = []
-        decodes = self.decodes
-        layouts = self._found
+        runs: list[Run] = []
+        blocks: dict[int, EventBlock] = {}
         kind = COMMIT
         for change in sorted_.changes:
             commit_ts, start_ts = change.commit_ts, change.start_ts
@@ -138,26 +131,19 @@ class Mounter:
             elif self._rolled_back:
                 continue
             elif kind == ROWS:
-                number = change.region_id
-                found = layouts[number] if number in layouts else self._find_layout(number, commit_ts)
-                if found is None:
-                    continue
-                if self._overlay is not None:
-                    self._overlay.add(found.read(change.value, commit_ts, start_ts))
-                    continue
-                if decodes:
-                    runs += found.read(change.value, commit_ts, start_ts)
-                elif found.is_versioned:
-                    runs += runs_of(found.read(change.value, commit_ts, start_ts))
+                block = blocks.get(change.region_id)
+                if block is None or self._overlay is not None:
+                    runs += self._rows(change, blocks)
                 else:
-                    runs.append(found.run(change.value, commit_ts, start_ts))
+                    runs.append(block.add(change.value, commit_ts, start_ts))
             elif kind == RESULT_ROWS:
                 self._loads = True
                 run = self._layouts.layout(change.region_id).result_run(change.value, commit_ts, start_ts)
                 if self._overlay is not None:
                     run = self._overlay.unchanged(run)
-                runs += run.changes() if decodes else [run]
+                runs.append(run)
             elif kind == DDL:
+                blocks.clear()
                 ddls = self._read_ddl(change)
                 if ddls:
                     self._part(change, runs, items)
@@ -177,6 +163,22 @@ class Mounter:
         if self._history is not None:
             self._history.append(self._changes)
         self._changes = []
+
+    def _rows(self, change: KvChange, blocks: dict[int, EventBlock]) -> list[Run]:
+        """Return the rows of an event of a layout that has no block yet, or that the overlay doesn't take."""
+        number, commit_ts, start_ts = change.region_id, change.commit_ts, change.start_ts
+        found = self._found[number] if number in self._found else self._find_layout(number, commit_ts)
+        if found is None:
+            return []
+        if self._overlay is not None:
+            self._overlay.add(found.read(change.value, commit_ts, start_ts))
+            return []
+        if found.is_versioned:
+            return runs_of(found.read(change.value, commit_ts, start_ts))
+        block = found.block()
+        if number in self._found:
+            blocks[number] = block
+        return [block.add(change.value, commit_ts, start_ts)]
 
     def _find_layout(self, number: int, commit_ts: Ts) -> Layout | None:
         self._learn_later(commit_ts)
@@ -225,7 +227,7 @@ class Mounter:
             return False
         return layout.has_names or self.catalog.is_absent(layout.names)
 
-    def _part(self, change: KvChange, runs: _Found, items: list[Item]) -> None:
+    def _part(self, change: KvChange, runs: list[Run], items: list[Item]) -> None:
         """Emit the rows so far of a transaction that continues."""
         if self._held is not None:
             items.append(self._held)
@@ -234,21 +236,11 @@ class Mounter:
             after = None if self._overlay is None else self._overlay.after
             chunk = Chunk(runs[0].table.full_name, TableProgress(()), after) if self._loads else None
             commit_ts, start_ts = change.commit_ts, change.start_ts
-            items.append(
-                Transaction(
-                    commit_ts,
-                    start_ts,
-                    self._source,
-                    runs if self.decodes else Rows(runs),
-                    last=False,
-                    chunk=chunk,
-                )
-            )
+            items.append(Transaction(commit_ts, start_ts, self._source, Rows(runs), last=False, chunk=chunk))
 
-    def _end(self, change: KvChange, commit: Commit, runs: _Found, items: list[Item]) -> None:
+    def _end(self, change: KvChange, commit: Commit, runs: list[Run], items: list[Item]) -> None:
         if self._overlay is not None and commit.chunk is not None:
-            changed = self._overlay.changed(commit.chunk.loaded)
-            runs += changed if self.decodes else runs_of(changed)
+            runs += runs_of(self._overlay.changed(commit.chunk.loaded))
         self._rolled_back = self._loads = False
         self._overlay = None
         if commit.chunk is not None and not commit.chunk.table:
@@ -267,7 +259,7 @@ class Mounter:
                 change.commit_ts,
                 change.start_ts,
                 self._source,
-                runs if self.decodes else Rows(runs),
+                Rows(runs),
                 commit.position,
                 True,
                 commit.chunk,

@@ -33,7 +33,7 @@ class ParquetSink(Sink):
     been in it, and count if the checkpoint contains that length.
     """
 
-    traits = SinkTraits(reads_rows=False, is_pipelined=True)
+    traits = SinkTraits(is_pipelined=True)
 
     def __init__(
         self,

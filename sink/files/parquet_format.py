@@ -70,8 +70,6 @@ class ChangeBatches:
 class ParquetFormat:
     """Converts each batch to columns, and adds the column `source`."""
 
-    reads_rows = False
-
     def __init__(self) -> None:
         self._batches = ChangeBatches()
 

@@ -86,7 +86,6 @@ class StorageSink(Sink):
     @property
     def traits(self) -> SinkTraits:
         return SinkTraits(
-            reads_rows=self._format.reads_rows,
             tells_definitions=not self._layout.has_statements,
             is_pipelined=True,
         )

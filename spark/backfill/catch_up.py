@@ -82,7 +82,7 @@ class _Log:
         self._options = replace(options, server_id=options.server_id or own_server_id())
         self._wanted = wanted
         self._layouts = Layouts()
-        self._mounter = Mounter(self._layouts, plan.source, wanted, decodes=True)
+        self._mounter = Mounter(self._layouts, plan.source, wanted)
         self._patience = patience
         self._begun = plan.base
 

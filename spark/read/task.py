@@ -66,7 +66,7 @@ class Task(Pipeline):
     ) -> None:
         clock = SystemClock()
         self._unrefused = _Unrefused(open_source(options, clock))
-        sink = python_sink("spark", handover.put, _Start(start), reads_rows=False)
+        sink = python_sink("spark", handover.put, _Start(start))
         course = _TaskCourse(clock, handover, patience_seconds)
         # Tasks side by side would write one file.
         super().__init__(
