@@ -101,7 +101,8 @@ class Rows(Sequence[RowChange]):
 
     def __len__(self) -> int:
         if self._count < 0:
-            self._count = sum([len(run) for run in self.runs])
+            runs = self.runs
+            self._count = len(runs[0]) if len(runs) == 1 else sum([len(run) for run in runs])
         return self._count
 
     def __iter__(self) -> Iterator[RowChange]:

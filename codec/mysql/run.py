@@ -22,7 +22,7 @@ class EventBlock:
     Complete before any of its runs is looked at. Any thread may look.
     """
 
-    __slots__ = ("_counts", "_decoded", "_start_ts", "_table", "_ts", "decoder", "events")
+    __slots__ = ("_decoded", "_start_ts", "_table", "_ts", "counts", "decoder", "events")
 
     def __init__(self, decoder: RowsDecoder, table: Table) -> None:
         self.decoder = decoder
@@ -30,7 +30,8 @@ class EventBlock:
         self._table = table
         self._ts: list[Ts] = []
         self._start_ts: list[Ts] = []
-        self._counts: Sequence[int] | None = None
+        self.counts: Sequence[int] = ()
+        """Result of `count`; empty before it was called."""
         self._decoded: Sequence[list[RowChange] | None] | None = None
 
     def add(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> EventRun:
@@ -45,11 +46,10 @@ class EventBlock:
         self._start_ts.append(start_ts)
         return run
 
-    def count(self, place: int) -> int | None:
-        """Return the number of changes of an event; None if it must be looked at by itself."""
-        if self._counts is None:
-            self._counts = self.decoder.counts(self.events)
-        return self._counts[place] if self._counts[place] >= 0 else None
+    def count(self) -> Sequence[int]:
+        """Return the number of changes of each event; -1 for those to be looked at one by one."""
+        self.counts = self.decoder.counts(self.events)
+        return self.counts
 
     def changes(self, place: int) -> list[RowChange]:
         """Return the changes of an event. Raises SourceError that tells the place, too."""
@@ -88,8 +88,8 @@ class EventRun(Run, eq=False, gc=False):
     def __len__(self) -> int:
         if self.decoded is not None:
             return len(self.decoded)
-        count = self.block.count(self.place)
-        if count is not None:
+        count = (self.block.counts or self.block.count())[self.place]
+        if count >= 0:
             return count
         starts = self.starts()
         if starts is None:

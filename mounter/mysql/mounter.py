@@ -15,7 +15,6 @@ from ...codec.mysql.entry import (
     ROLLBACK_MARKER,
     ROWS,
     ChunkRows,
-    Commit,
     Definitions,
     GoneTable,
     NewTable,
@@ -119,23 +118,30 @@ class Mounter:
         items: list[Item] = []
         runs: list[Run] = []
         blocks: dict[int, EventBlock] = {}
-        kind = COMMIT
+        is_open = False
         for change in sorted_.changes:
             commit_ts, start_ts = change.commit_ts, change.start_ts
             kind = change.key[-1]
-            if kind == COMMIT:
-                self._end(change, decode_commit(change.value), runs, items)
+            is_open = True
+            if kind == ROWS:
+                block = blocks.get(change.region_id)
+                if block is None or self._overlay is not None:
+                    runs += self._rows(change, blocks)
+                elif not self._rolled_back:
+                    runs.append(block.add(change.value, commit_ts, start_ts))
+                if change.old_value:
+                    self._end(change, change.old_value.decode(), None, runs, items)
+                    runs = []
+                    is_open = False
+            elif kind == COMMIT:
+                commit = decode_commit(change.value)
+                self._end(change, commit.position, commit.chunk, runs, items)
                 runs = []
+                is_open = False
             elif kind == ROLLBACK_MARKER:
                 self._rolled_back = True
             elif self._rolled_back:
                 continue
-            elif kind == ROWS:
-                block = blocks.get(change.region_id)
-                if block is None or self._overlay is not None:
-                    runs += self._rows(change, blocks)
-                else:
-                    runs.append(block.add(change.value, commit_ts, start_ts))
             elif kind == RESULT_ROWS:
                 self._loads = True
                 run = self._layouts.layout(change.region_id).result_run(change.value, commit_ts, start_ts)
@@ -150,7 +156,7 @@ class Mounter:
                     runs = []
                     items += ddls[:-1]
                     self._held = ddls[-1]
-        if kind != COMMIT and not sorted_.continues:
+        if is_open and not sorted_.continues:
             raise InvariantViolated(f"the transaction of ts {change.commit_ts} has no commit")
         if runs:
             self._part(change, runs, items)
@@ -166,6 +172,8 @@ class Mounter:
 
     def _rows(self, change: KvChange, blocks: dict[int, EventBlock]) -> list[Run]:
         """Return the rows of an event of a layout that has no block yet, or that the overlay doesn't take."""
+        if self._rolled_back:
+            return []
         number, commit_ts, start_ts = change.region_id, change.commit_ts, change.start_ts
         found = self._found[number] if number in self._found else self._find_layout(number, commit_ts)
         if found is None:
@@ -238,33 +246,26 @@ class Mounter:
             commit_ts, start_ts = change.commit_ts, change.start_ts
             items.append(Transaction(commit_ts, start_ts, self._source, Rows(runs), last=False, chunk=chunk))
 
-    def _end(self, change: KvChange, commit: Commit, runs: list[Run], items: list[Item]) -> None:
-        if self._overlay is not None and commit.chunk is not None:
-            runs += runs_of(self._overlay.changed(commit.chunk.loaded))
+    def _end(
+        self, change: KvChange, position: str, chunk: Chunk | None, runs: list[Run], items: list[Item]
+    ) -> None:
+        if self._overlay is not None and chunk is not None:
+            runs += runs_of(self._overlay.changed(chunk.loaded))
         self._rolled_back = self._loads = False
         self._overlay = None
-        if commit.chunk is not None and not commit.chunk.table:
+        if chunk is not None and not chunk.table:
             self.catalog.end_loading()
             self._note(change)
-        if runs and runs[0].commit_ts != change.commit_ts:
+        commit_ts, start_ts = change.commit_ts, change.start_ts
+        if runs and runs[0].commit_ts != commit_ts:
             raise InvariantViolated(f"the transaction of ts {runs[0].commit_ts} has no commit")
         if self._held is not None:
-            if not runs and commit.chunk is None:
-                items.append(replace(self._held, position=commit.position, last=True))
+            if not runs and chunk is None:
+                items.append(replace(self._held, position=position, last=True))
                 self._held = None
                 return
             self._part(change, [], items)
-        items.append(
-            Transaction(
-                change.commit_ts,
-                change.start_ts,
-                self._source,
-                Rows(runs),
-                commit.position,
-                True,
-                commit.chunk,
-            )
-        )
+        items.append(Transaction(commit_ts, start_ts, self._source, Rows(runs), position, True, chunk))
 
     def _read_ddl(self, change: KvChange) -> list[Ddl]:
         statement = decode_statement(change.value)

@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER
+from ...codec.mysql.entry import ROLLBACK_MARKER, position_of
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.schema import is_user_schema
 from ...codec.row_bytes import RowBytes
@@ -111,7 +111,7 @@ class _Log:
     def _mount(self, raw: Raw) -> list[Item]:
         changes = raw.changes
         self.voided += [change.commit_ts for change in changes if change.key[-1] == ROLLBACK_MARKER]
-        return self._mounter.mount(Sorted(changes, raw.resolved, changes[-1].key[-1] != COMMIT))
+        return self._mounter.mount(Sorted(changes, raw.resolved, position_of(changes[-1]) is None))
 
     def _follows(self, schema: str, table: str) -> bool:
         return is_user_schema(schema) and self._wanted.matches(schema, table)
