@@ -31,7 +31,7 @@ def in_turn() -> bool:
     return getattr(_thread, "in_turn", False)
 
 
-class Wait(Protocol):
+class LockWaiter(Protocol):
     """How a thread waits: until the lock is free (True) or `timeout` seconds have passed (False)."""
 
     def __call__(self, lock: Lock, timeout: float | None) -> bool: ...
@@ -55,7 +55,7 @@ def wake(sleeper: asyncio.Future[None]) -> None:
 class PooledFuture(pykka.Future[T]):
     """A pykka future that can be awaited without blocking the event loop."""
 
-    def __init__(self, wait: Wait = sleep_until_free) -> None:
+    def __init__(self, wait: LockWaiter = sleep_until_free) -> None:
         super().__init__()
         self._wait = wait
         self._lock = Lock()

@@ -20,7 +20,8 @@ from threading import Event, Thread
 from typing import Any
 
 from ..engine.feed import Feed
-from ..engine.options import checkpoint_file, feed_options
+from ..engine.opening import checkpoint_file
+from ..engine.options import feed_options
 from ..events import Item, Transaction
 from ..sink.python import python_sink
 from ..testing.mariadb import MariaDb

@@ -17,7 +17,8 @@ from time import sleep as pause
 from typing import Any
 
 from ..engine.feed import Feed
-from ..engine.options import feed_options, open_sinks
+from ..engine.opening import open_sinks
+from ..engine.options import feed_options
 from ..events import Column, Row, Ts
 from ..sources.kind import SourceContext
 from ..sources.pump import PumpSource

@@ -26,10 +26,10 @@ import pyarrow as pa
 from pyarrow import flight
 
 from ..actors import SystemClock
+from ..codec.mysql.position import Position
 from ..engine.checkpoint import CheckpointFile
 from ..engine.options import feed_options
 from ..events import Batch, Checkpoint, Item, Rows, Transaction
-from ..puller.mysql.position import Position
 from ..spark.capture import client
 from ..spark.capture.answer import Answers
 from ..spark.capture.buffer import ChangeBuffer

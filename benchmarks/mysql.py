@@ -26,7 +26,8 @@ from pymysqlreplication.row_event import WriteRowsEvent
 
 from ..embedded import follow
 from ..engine.feed import Feed
-from ..engine.options import checkpoint_file, feed_options, open_sinks
+from ..engine.opening import checkpoint_file, open_sinks
+from ..engine.options import feed_options
 from ..events import Item, Transaction, row_count
 from ..sink.python import python_sink
 from ..testing.mariadb import PASSWORD, MariaDb

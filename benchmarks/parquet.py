@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..codec.native import library
-from ..engine.options import open_sinks
+from ..engine.opening import open_sinks
 from ..events import Batch, Checkpoint
 from ..sink import SinkFactory
 from ..sink.files.parquet_format import write_parquet

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any
 
+from msgspec import Struct
+
 from ..actors import ActorSystem, Failed, PooledActor
+from ..chain import Stage
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.column_type import ColumnFlag, Type
 from ..codec.tidb.table_info import ColumnInfo, DbInfo, TableInfo
 from ..events import Batch, Checkpoint, Sorted, Ts
 from ..mounter import BinlogMounter, SchemaHistory
-from ..routing import TableFilter
-from ..sink import Acknowledged, Deliver, Delivery, FromSink, spawn_sink
+from ..sink import Acknowledged, Deliver, Delivery, FromSink, Reports, spawn_sink
 from ..sink.relay.options import RelayOptions
 from ..sink.relay.stage import RelayStage
 from ..sink.sink import Sink
@@ -60,14 +63,28 @@ class _Coordinator(PooledActor[FromSink | Failed]):
             self._done.set()
 
 
+class _Start(Struct, frozen=True):
+    """Start of the sink."""
+
+    checkpoint: Checkpoint
+    stages: Sequence[Stage]
+
+
 class Decoding(PooledActor[Sorted]):
     """Decodes released binlogs for a sink; `done` is set once the sink has everything up to `last`."""
 
     def __init__(
-        self, done: Event, last: Ts, mounter: BinlogMounter, delivery: Delivery, blocking: ActorSystem
+        self, done: Event, last: Ts, mounter: BinlogMounter, start: _Start, blocking: ActorSystem
     ) -> None:
-        coordinator = blocking.spawn(_Coordinator, last, done)
-        self._sink = spawn_sink(blocking, delivery, coordinator)
+        reports = Reports(_Dropping.name, blocking.spawn(_Coordinator, last, done))
+        delivery = Delivery(
+            _Dropping(start.checkpoint),
+            start.checkpoint,
+            "bench",
+            stages=start.stages,
+            acknowledged=reports.acknowledged,
+        )
+        self._sink = spawn_sink(blocking, delivery, reports)
         self._mounter = mounter
 
     def on_receive(self, message: Sorted) -> None:
@@ -87,8 +104,8 @@ def decoding(at: Ts, last: Ts, *, relays: bool) -> Iterator[tuple[Any, ...]]:
         history = SchemaHistory(store, at, [(DbInfo(id=1, name="bench"), [_table()])])
         checkpoint = Checkpoint(at, str(at), None, "bench")
         stages = [RelayStage(RelayOptions(directory=directory / "relay"))] if relays else []
-        delivery = Delivery(_Dropping(checkpoint), checkpoint, "bench", stages=stages)
-        yield last, BinlogMounter(history, "bench", TableFilter(["*.*"])), delivery, blocking
+        mounter = BinlogMounter(history, "bench", TablePatterns.parse(["*.*"]))
+        yield last, mounter, _Start(checkpoint, stages), blocking
         blocking.stop(5.0)
         store.close()
 

@@ -28,7 +28,8 @@ from ..actors import SystemClock
 from ..codec.native import library
 from ..embedded import follow
 from ..engine.feed import Feed
-from ..engine.options import FeedOptions, checkpoint_file, feed_options, open_sinks
+from ..engine.opening import checkpoint_file, open_sinks
+from ..engine.options import FeedOptions, feed_options
 from ..events import Transaction
 from ..sink import SinkFactory
 from ..spark.capture.buffer import ChangeBuffer

@@ -25,7 +25,7 @@ HOME: Final = Path(os.environ.get("TIDEMILL_JDBC") or Path(__file__).parents[1] 
 _TABLE: Final = "bench.one"
 _FETCH_ROWS: Final = 10_000
 
-Run: TypeAlias = Callable[[], object]
+Measured: TypeAlias = Callable[[], object]
 
 
 def driver() -> str:
@@ -42,7 +42,7 @@ def jdbc_seconds(spark: SparkSession, folder: Path, rows: int, rounds: int) -> d
     spark.dataSource.register(RowSource)
     with MariaDb(folder / "mariadb-jdbc") as server:
         _fill(server, rows)
-        pairs: dict[str, tuple[Run, Run]] = {
+        pairs: dict[str, tuple[Measured, Measured]] = {
             "jdbc": (lambda: write(_ours(spark, server, 2)), lambda: write(_jdbc(spark, server, rows, 2))),
             "jdbc_one": (
                 lambda: write(_ours(spark, server, 1)),
@@ -111,7 +111,7 @@ def _one(frame: DataFrame) -> None:
         raise RuntimeError("a row with the id 5 was expected")
 
 
-def _median(ours: Run, theirs: Run, rounds: int) -> tuple[float, float]:
+def _median(ours: Measured, theirs: Measured, rounds: int) -> tuple[float, float]:
     """Return the median seconds of both, measured in turn after a warm-up."""
     taken: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds + 1):

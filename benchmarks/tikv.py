@@ -30,7 +30,8 @@ from ..emulator.percolator import COMMIT, PREWRITE, Row
 from ..emulator.recorded import RecordedCluster, record
 from ..emulator.shard import PUT
 from ..engine.feed import Feed
-from ..engine.options import checkpoint_file, feed_options
+from ..engine.opening import checkpoint_file
+from ..engine.options import feed_options
 from ..events import Item, Transaction, Ts
 from ..sink.python import python_sink
 from ..testing.item_table import item_table

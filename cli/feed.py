@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -18,7 +19,6 @@ from ..engine.progress import explanation, open_progress, panel
 from ..engine.status import StatusFile
 from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
-from ..spark.run.options import SECTION, spark_options
 from .flags import (
     DataDir,
     DirectoryFile,
@@ -33,6 +33,9 @@ from .flags import (
 )
 from .say import say
 from .spark import Directory, Master, Settings, settings_of_spark
+
+if TYPE_CHECKING:
+    from ..engine.options import FeedOptions
 
 SHOW_SECONDS = 0.25
 """Pause between updates of a running feed's status."""
@@ -108,12 +111,14 @@ def run(
         "capture_ca_file": capture_ca_file,
         "config": settings_of_spark(settings),
     }
-    spark_options(found, how)  # checked for every engine
     match engine:
         case "local":
             if given := [key for key, value in how.items() if value]:
                 raise ConfigError(f"--{given[0].replace('_', '-')}: it is for --engine spark")
-            run_local(found, as_json)
+            from ..engine.options import feed_options
+
+            check_spark(found)
+            run_local(feed_options(found), as_json)
         case "spark":
             try:
                 from ..spark.run.run import run as run_on_spark
@@ -125,12 +130,21 @@ def run(
             raise ConfigError(f"--engine: no engine {engine!r}; accepted: local, spark")
 
 
-def run_local(found: dict[str, Any], as_json: bool) -> None:
+def check_spark(found: Mapping[str, Any]) -> bool:
+    """Check the section of Spark, which a local run ignores; return False if there is none."""
+    if "spark" not in found:
+        return False
+    from ..spark.run.options import spark_options
+
+    spark_options(found)
+    return True
+
+
+def run_local(options: FeedOptions, as_json: bool) -> None:
     """Run a feed in this process until it is stopped, fails or is finished."""
     from ..engine.feed import Feed
-    from ..engine.options import feed_options, open_sinks
+    from ..engine.opening import open_sinks
 
-    options = feed_options(found)
     feed = Feed(options, open_sinks(options))
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     try:
@@ -199,10 +213,10 @@ def check(
     from ..engine.preflight import check_feed
 
     found = feed_tables(file, source, sink, table, name, data_dir)
-    spark_options(found)
+    is_for_spark = check_spark(found)
     options = feed_options(found)
     findings = check_feed(options)
-    if SECTION in found:
+    if is_for_spark:
         from ..spark.run.preflight import check_on_spark
 
         findings += check_on_spark(options)

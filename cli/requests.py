@@ -74,14 +74,13 @@ def resume(
         )
     from ..engine.options import feed_options
 
-    found = feed_tables(file, None, None, None, name, data_dir)
-    options = feed_options(found)
+    options = feed_options(feed_tables(file, None, None, None, name, data_dir))
     if _state(options) in RUNNING:
         raise ConfigError(f"feed {options.name} is running: only a stopped feed can be resumed")
     if resnapshot:
         request_load(options, resnapshot)
     RequestFile(options.data_dir).add(skip=tuple(skip_ddl or ()))
-    run_local(found, as_json)
+    run_local(options, as_json)
 
 
 def request_load(options: FeedOptions, tables: list[str]) -> None:

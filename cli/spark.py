@@ -17,7 +17,6 @@ import typer
 from ..engine.progress import open_progress
 from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
-from ..spark.run.options import spark_options
 from .flags import DataDir, FeedFile, Json, Name, Sinks, Source, Tables, directory_of, feed_tables
 from .say import say
 
@@ -274,6 +273,7 @@ def _feed_store(file: Path | None, name: str | None, data_dir: Path | None) -> F
 def _session(file: Path | None, master: str | None, settings: list[str] | None) -> Iterator[SparkSession]:
     from ..spark.launch.quiet import quiet_session
     from ..spark.launch.starting import STARTING
+    from ..spark.run.options import spark_options
 
     found = feed_tables(file, None, None, None, None, None)
     how = spark_options(found, {"master": master, "config": settings_of_spark(settings)})

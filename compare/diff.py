@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from .. import config
 from ..actors import Clock, SystemClock
+from ..chain.selection.tables import EVERY_TABLE, TablePatterns
 from ..dialects.read import Key, Reader, Settled
-from ..engine.options import FeedOptions, feed_options, source_context
+from ..engine.opening import source_context
+from ..engine.options import FeedOptions, feed_options
 from ..engine.sink_options import SinkOptions
 from ..engine.status import StatusFile
 from ..errors import CheckpointError, ConfigError
 from ..events import WHOLE, Checkpoint, Row, Table, progress_of
-from ..routing import TableFilter
 from .chunks import Chunks
 from .finding import Difference, Finding, Named, TableResult
 from .merged import MergedSources
@@ -59,16 +60,18 @@ def open_diff(
             "sharding.coordination: merged tables that several feeds share can't be compared: the target has "
             "the other feeds' rows too"
         )
-    return Diff(options, TableFilter(tables) if tables else None, sink, pace)
+    return Diff(options, TablePatterns.parse(tables) if tables else None, sink, pace)
 
 
 class Diff:
     """Findings in the order of the tables' names; made by `tidemill.diff`, iterated once."""
 
-    def __init__(self, options: FeedOptions, tables: TableFilter | None, sink: str, pace: Pace) -> None:
+    def __init__(self, options: FeedOptions, tables: TablePatterns | None, sink: str, pace: Pace) -> None:
         self._options = options
-        self._tables = tables
+        self._tables = EVERY_TABLE if tables is None else tables
         self._sink = _chosen(options, sink)
+        of_sink = EVERY_TABLE if self._sink.tables is None else self._sink.tables
+        self._followed = options.tables.within(of_sink.matches)
         self._pace = pace
         self.table = ""
         """Full name of the table that is being compared."""
@@ -137,7 +140,9 @@ class Diff:
         extra = [
             f"{schema}.{name}"
             for schema, name in self.target.names()
-            if f"{schema}.{name}" not in known and self._wants(schema, name)
+            if f"{schema}.{name}" not in known
+            and self._tables.matches(schema, name)
+            and self._followed.matches(schema, name)
         ]
         if not tables and not extra:
             raise ConfigError("diff: no table of this feed and sink matches")
@@ -158,19 +163,8 @@ class Diff:
         names = [(table.schema, table.name)]
         if isinstance(self.source, MergedSources):
             names = self.source.wants(table)
-        is_chosen = self._tables is None or self._tables.matches(table.schema, table.name)
-        return is_chosen and any(
-            self._options.tables.matches(*name) and self._options.wants(self._sink.name, ".".join(name))
-            for name in names
-        )
-
-    def _wants(self, schema: str, table: str) -> bool:
-        name = f"{schema}.{table}"
-        return (
-            self._options.tables.matches(schema, table)
-            and self._options.wants(self._sink.name, name)
-            and (self._tables is None or self._tables.matches(schema, table))
-        )
+        is_chosen = self._tables.matches(table.schema, table.name)
+        return is_chosen and any(self._followed.matches(*name) for name in names)
 
     # --- one table
 

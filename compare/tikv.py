@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from ..actors import SystemClock
-from ..codec.tidb.column_type import ColumnFlag
-from ..codec.tidb.key import encode_int, record_key, record_prefix, record_span
+from ..chain.selection.tables import TablePatterns
+from ..codec.tidb.key import record_key
 from ..codec.tidb.table import to_table
-from ..codec.tidb.table_info import TableInfo, holds_rows, partition_ids
+from ..codec.tidb.table_info import partition_ids
 from ..dialects.read import Key, Summing
 from ..events import PUT, Checkpoint, KvChange, Row, Table, Ts, parse_ts
 from ..mounter import RowReader, TableAt
 from ..puller.tikv.client import TikvClient
-from ..puller.tikv.kv.page import Pair, take_page
 from ..puller.tikv.options import TikvOptions
 from ..puller.tikv.pd.safe_point import SafePoint
 from ..puller.tikv.schema import TableNames, read_schema
-from ..routing import TableFilter
+from ..snapshot.tikv.ranges import has_integer_order, range_after, row_ranges
+from ..snapshot.tikv.reads import Pairs, all_rows, first_rows
 from ..sources.kind import SourceContext
 from .side import Source
 
@@ -36,7 +36,7 @@ class TikvSource:
     reads_at_checkpoint = True
     summing: Summing | None = None
 
-    def __init__(self, options: TikvOptions, tables: TableFilter, feed: str) -> None:
+    def __init__(self, options: TikvOptions, tables: TablePatterns, feed: str) -> None:
         self._filter = tables
         self._client = TikvClient(options, SystemClock(), Random())
         self._client.start()
@@ -64,9 +64,10 @@ class TikvSource:
         self._at = ts
 
     def tables(self) -> list[Table]:
-        names = _Tables(self._filter)
+        names = TableNames(self._filter)
         self._client.run(read_schema(self._client.kv, self._at, names))
-        self._infos = {one.name: one for one in sorted(names.found, key=lambda one: one.name)}
+        found = [TableAt(schema, info, 0) for schema, info in names.with_rows]
+        self._infos = {one.name: one for one in sorted(found, key=lambda one: one.name)}
         return [to_table(one.schema, one.info) for one in self._infos.values()]
 
     def estimate(self, table: Table) -> int:  # noqa: ARG002
@@ -81,16 +82,11 @@ class TikvSource:
     # --- rows
 
     def is_ordered(self, table: Table) -> bool:
-        info = self._infos[table.full_name].info
-        return info.pk_is_handle and not partition_ids(info) and not _is_unsigned(info)
+        return has_integer_order(self._infos[table.full_name].info)
 
     def page(self, table: Table, after: Key | None, limit: int) -> list[Row]:
-        info = self._infos[table.full_name].info
-        start, end = record_span(info.id)
-        if after is not None:
-            start = record_prefix(info.id) + encode_int(after[0]) + b"\0"
-        found = self._client.kv.scan(start, end, self._at)
-        return self._read(table, self._client.run(take_page(found, limit, _PAGE_BYTES)))
+        rest = range_after(self._infos[table.full_name].info, after or ())
+        return self._read(table, first_rows(self._client, [rest], self._at, limit))
 
     def rows_of(self, table: Table, keys: Sequence[Key]) -> list[Row]:
         info = self._infos[table.full_name].info
@@ -101,40 +97,25 @@ class TikvSource:
         places = [record_key(info.id, (key[0] + (1 << 63)) % (1 << 64) - (1 << 63)) for key in keys]
         return self._read(table, self._client.run(self._get(places)))
 
-    async def _get(self, keys: Sequence[bytes]) -> list[Pair]:
+    async def _get(self, keys: Sequence[bytes]) -> Pairs:
         values = [(key, await self._client.kv.get(key, self._at)) for key in keys]
-        return [(key, value) for key, value in values if value is not None]
+        found = [(key, value) for key, value in values if value is not None]
+        return [key for key, _ in found], [value for _, value in found]
 
     def every(self, table: Table) -> Iterator[list[Row]]:
-        info = self._infos[table.full_name].info
-        for physical_id in partition_ids(info) or (info.id,):
-            found = self._client.kv.scan(*record_span(physical_id), self._at)
-            while pairs := self._client.run(take_page(found, _PAGE_ROWS, _PAGE_BYTES)):
-                yield self._read(table, pairs)
+        ranges = row_ranges(self._infos[table.full_name].info)
+        for pairs in all_rows(self._client, ranges, self._at, _PAGE_ROWS, _PAGE_BYTES):
+            yield self._read(table, pairs)
 
-    def _read(self, table: Table, pairs: list[Pair]) -> list[Row]:
+    def _read(self, table: Table, pairs: Pairs) -> list[Row]:
         """Return the table's columns of these rows."""
         if self._readers.get(table.full_name, (None, None))[0] != table:
             self._readers[table.full_name] = table, RowReader(self._infos[table.full_name])
         at, reader = self._at, self._readers[table.full_name][1]
-        rows = [row for row in reader.read([KvChange(at, at, PUT, *pair) for pair in pairs]) if row]
+        changes = [KvChange(at, at, PUT, *pair) for pair in zip(*pairs, strict=True)]
+        rows = [row for row in reader.read(changes) if row]
         if not rows or rows[0].table.columns == table.columns:
             return [row.after or () for row in rows]
         places = {column.name: i for i, column in enumerate(rows[0].table.columns)}
         index = [places[column.name] for column in table.columns]
         return [tuple([(row.after or ())[i] for i in index]) for row in rows]
-
-
-def _is_unsigned(info: TableInfo) -> bool:
-    wanted = ColumnFlag.PRI_KEY | ColumnFlag.UNSIGNED
-    return any(column.flags & wanted == wanted for column in info.columns)
-
-
-class _Tables(TableNames):
-    def __init__(self, wanted: TableFilter) -> None:
-        super().__init__(wanted)
-        self.found: list[TableAt] = []
-
-    def follow(self, schema: str, info: TableInfo) -> None:
-        if holds_rows(info):
-            self.found.append(TableAt(schema, info, 0))

@@ -12,7 +12,7 @@ from ..dialects.mysql.key_range import is_ordered
 from ..dialects.mysql.server_rows import ServerRows
 from ..dialects.read import Checksum, Key, Range, Summing
 from ..errors import ConfigError
-from ..events import Checkpoint, OrderedKey, Row, Table, key_order
+from ..events import Checkpoint, OrderedKey, Row, Table, key_order, key_table
 from .side import Source
 
 
@@ -98,7 +98,6 @@ class UnionSums:
 
 def _order_of(table: Table) -> Callable[[Key], OrderedKey]:
     """Return the order of keys of a table whose keys have one."""
-    key = tuple(table.columns[index] for index in table.key)
-    found = key_order(Table("", "", key, tuple(range(len(key)))))
+    found = key_order(key_table(table))
     assert found is not None
     return found

@@ -90,6 +90,8 @@ def _value(cls: type, name: str, value: Any, where: str, form: Form) -> Any:
             value = _bytes(value)
         if get_origin(hint) is Literal and value not in get_args(hint):
             raise ValueError(f"{value!r} is none of {', '.join(map(repr, get_args(hint)))}")
+        if get_origin(hint) is dict and form.is_text and isinstance(value, str):
+            value = _json(value)
         return msgspec.convert(value, hint, strict=not form.is_text, dec_hook=_path)
     except msgspec.ValidationError as error:
         why, _, at = str(error).partition(" - at ")
@@ -126,6 +128,13 @@ def _bytes(value: object) -> int:
     raise ValueError(
         f'{value!r} is not a size: give bytes with or without a unit ({units}), for instance "64MiB"'
     )
+
+
+def _json(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        raise ValueError("give a JSON object") from None
 
 
 def _path(kind: type, value: object) -> object:

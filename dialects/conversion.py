@@ -85,3 +85,14 @@ def _holds_characters(before: str | None, after: str | None) -> bool:
         or (after in _PLANE_0 and before not in _UNICODE)
         or (before, after) == ("ascii", "latin1")
     )
+
+
+def described(column: Column) -> str:
+    """Return a column's type for people."""
+    size = ",".join(map(str, filter(None, (column.length, column.scale))))
+    details = [
+        f"({size})" if size else "",
+        " unsigned" if column.unsigned else "",
+        f" {column.charset or ''}",
+    ]
+    return f"{column.kind}{''.join(details)}".rstrip()

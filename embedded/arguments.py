@@ -8,7 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from ..engine.options import FeedOptions, feed_options, open_sinks
+from ..engine.opening import open_sinks
+from ..engine.options import FeedOptions, feed_options
 from ..errors import ConfigError
 from ..sink import Sink, SinkFactory
 from ..sorter import SorterOptions

@@ -12,7 +12,8 @@ from typing import Any, Literal, Self, cast, overload
 
 from ..chain import Stage
 from ..engine.feed import Feed
-from ..engine.options import FeedOptions, checkpoint_file
+from ..engine.opening import checkpoint_file
+from ..engine.options import FeedOptions
 from ..engine.status import FeedStatus
 from ..errors import SinkError, UsageError
 from ..events import Item, Transaction, Wait

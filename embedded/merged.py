@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ..actors import Clock, SystemClock
 from ..engine.feed import Feed
-from ..engine.options import checkpoint_file
+from ..engine.opening import checkpoint_file
 from ..engine.status import FeedStatus
 from ..errors import ConfigError, SinkError, TidemillError
 from ..events import Item, Wait

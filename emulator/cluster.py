@@ -31,7 +31,7 @@ from .pumps import Pumps
 from .region import Region
 from .resolved import Resolved
 from .server import Server
-from .store import Store
+from .store import TikvStore
 from .topology import Topology
 from .transactions import Transactions
 
@@ -82,7 +82,7 @@ class Cluster(Faults):
         stores = [store.server for store in self.stores.values()]
         return [*(member.server for member in self.pd.members), *stores]
 
-    def _described(self, store: Store) -> Any:
+    def _described(self, store: TikvStore) -> Any:
         return metapb.Store(
             id=store.id,
             address=store.server.address,
@@ -91,8 +91,8 @@ class Cluster(Faults):
             node_state=metapb.NodeState.Serving,
         )
 
-    def _store(self, number: int) -> Store:
-        return Store(number, self.keyspace, self.options, self._apply, self.resolved, self.injected.take)
+    def _store(self, number: int) -> TikvStore:
+        return TikvStore(number, self.keyspace, self.options, self._apply, self.resolved, self.injected.take)
 
     def close(self) -> None:
         """End all calls, free the ports and end the thread. Idempotent."""

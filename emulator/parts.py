@@ -12,7 +12,7 @@ from .oracle import Oracle
 from .pd import PlacementDriver
 from .pumps import Pumps
 from .resolved import Resolved
-from .store import Store
+from .store import TikvStore
 from .topology import Topology
 from .transactions import Transactions
 
@@ -27,7 +27,7 @@ class Parts:
     oracle: Oracle
     pd: PlacementDriver
     pumps: Pumps
-    stores: dict[int, Store]
+    stores: dict[int, TikvStore]
     injected: Injected
     resolved: Resolved
     topology: Topology
@@ -36,10 +36,10 @@ class Parts:
     def _call(self, work: Callable[..., T], *arguments: Any) -> T:
         return self._loop.call(work, *arguments)
 
-    def _store_of(self, store: int) -> Store:
+    def _store_of(self, store: int) -> TikvStore:
         if store not in self.stores:
             raise ValueError(f"store: there is none with id {store}")
         return self.stores[store]
 
-    def _stores(self, store: int) -> list[Store]:
+    def _stores(self, store: int) -> list[TikvStore]:
         return [self._store_of(store)] if store else list(self.stores.values())

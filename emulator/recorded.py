@@ -19,7 +19,7 @@ from .cluster import Cluster
 from .event_bytes import framed, resolved_message, rows_event
 from .percolator import INITIALIZED, Row
 from .scan import chunks
-from .store import Store
+from .store import TikvStore
 
 
 class Recording(Struct, frozen=True):
@@ -104,9 +104,9 @@ class RecordedCluster(Cluster):
         self.recordings: dict[int, Recording] = {}
         super().__init__(stores, **options)
 
-    def _store(self, number: int) -> Store:
+    def _store(self, number: int) -> TikvStore:
         feed = partial(RecordedFeed, self.recordings)
-        return Store(
+        return TikvStore(
             number,
             self.keyspace,
             self.options,

@@ -21,7 +21,7 @@ from .server import Server, unary
 from .shard import Attempt
 
 
-class Store:
+class TikvStore:
     """A store. To be used in the loop's thread only. `apply(region, step, …)` runs a step of Percolator and
     publishes its changes."""
 

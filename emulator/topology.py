@@ -9,14 +9,14 @@ from ..codec.proto import cdcpb
 from .faults import region_errors
 from .keyspace import Keyspace
 from .region import Region
-from .store import Store
+from .store import TikvStore
 
 
 class Topology:
     """Changes regions. To be used in the loop's thread only. A region is named by its id; ValueError if there
     is none."""
 
-    def __init__(self, keyspace: Keyspace, stores: Mapping[int, Store]) -> None:
+    def __init__(self, keyspace: Keyspace, stores: Mapping[int, TikvStore]) -> None:
         self._keyspace = keyspace
         self._stores = stores
 

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import CheckpointError
-from ..events import Checkpoint, SparkQuery, source_and_table
+from ..errors import CheckpointError, SinkError
+from ..events import Checkpoint, SparkQuery, TablePosition, source_and_table
+from ..sharding import adopted_tables
+from ..sharding.key_space import check_shards
+from ..sink import Sink
 from ..sources.source import Source, SourceInfo
 from .checkpoint import lowest
 from .options import FeedOptions
+from .patterns import check_patterns, reject_unmatched
 
 
 class Beginning(Struct, frozen=True):
     source: str
     """Identity of the source in new checkpoints."""
+    names: Sequence[str]
+    """Names of several sources whose tables may have equal names; none of others."""
     checkpoints: dict[str, Checkpoint | None]
     """Checkpoint of each sink's target, by the sink's name; None for a new target."""
     start: Checkpoint | None
     """Checkpoint from which the source serves all of them; None: with a first snapshot."""
+    until: Any
+    """Rank of the position where the feed ends; None if it has no end."""
 
     @property
     def placed(self) -> list[Checkpoint]:
@@ -50,19 +59,38 @@ def beginning(
     present: SourceInfo,
     identity: str,
     found: Mapping[str, Checkpoint | None],
+    seek: TablePosition | None = None,
 ) -> Beginning:
-    """Return where the feed begins. Raises CheckpointError for checkpoints of different sources."""
+    """Return where the feed begins: no later than at `seek`.
+
+    Raises CheckpointError for checkpoints of different sources, and for a position that is none.
+    """
+    rank = source.rank
+    names = present.names if options.routes else ()
     checkpoints = dict(found)
     if not options.source.loads:
         checkpoints = {name: at or Checkpoint(0, "", None, identity) for name, at in found.items()}
-    names = named_sources(options, present)
     wants = [partial(wants_origin, options, names, sink) for sink in checkpoints]
-    return Beginning(identity, checkpoints, lowest(checkpoints.values(), order=source.rank, wants=wants))
+    start = lowest(checkpoints.values(), order=rank, wants=wants)
+    if start is not None and start.position and seek and rank(seek.position) < rank(start.position):
+        start = replace(start, ts=seek.ts, position=seek.position)
+    until = rank(present.end if options.until == "now" else options.until) if options.until else None
+    return Beginning(identity, names, checkpoints, start, until)
 
 
-def named_sources(options: FeedOptions, present: SourceInfo) -> Sequence[str]:
-    """Return the names of several sources whose tables may have equal names; none of others."""
-    return present.names if options.routes else ()
+def start_checks(
+    options: FeedOptions, source: Source, present: SourceInfo, *, is_new: bool, checks_tables: bool = True
+) -> list[Callable[[], None]]:
+    """Return what raises an error if the feed can't follow this source. `is_new` is True if no target has a
+    position; `checks_tables`, if each pattern then has to match a table."""
+    if not is_new:  # later all tables of a pattern may have been dropped
+        return [partial(check_patterns, options)]
+    checks: list[Callable[[], None]] = []
+    if checks_tables:
+        checks.append(partial(reject_unmatched, options, present))
+    if options.routes:
+        checks.append(partial(check_merge, options, source))
+    return checks
 
 
 def wants_origin(options: FeedOptions, names: Sequence[str], sink: str, table: str) -> bool:
@@ -86,3 +114,39 @@ def _reject_foreign(source: Source, present: SourceInfo, name: str, at: Checkpoi
         )
     if at.position and not renews and source.rank(at.position) > source.rank(present.end):
         raise CheckpointError(source.behind(name, at.position, present.end))
+
+
+def check_merge(options: FeedOptions, source: Source) -> None:
+    """Raise SinkError for shards that differ, that have an extracted column, or whose keys meet."""
+    if source.traits.has_key_spaces:
+        with source.key_spaces() as spaces:
+            check_shards(options.merging, spaces, keys=options.sharding.check_keys)
+
+
+def with_shards(
+    options: FeedOptions, source: Source, sinks: Sequence[Sink], found: Mapping[str, Checkpoint | None]
+) -> dict[str, Checkpoint | None]:
+    """Return the sinks' checkpoints, by name: with the present shards where a sink took over from something
+    that doesn't say which there are.
+
+    Raises SinkError if they were changed since: then their definitions aren't those of the target.
+    """
+    result = dict(found)
+    for sink in sinks if options.routes and source.traits.has_key_spaces else ():
+        at = found[sink.name]
+        if at is not None and not at.stages and sink.traits.adopts_merged:
+            result[sink.name] = _with_shards(options, source, sink, at)
+    return result
+
+
+def _with_shards(options: FeedOptions, source: Source, sink: Sink, at: Checkpoint) -> Checkpoint:
+    with source.key_spaces() as spaces:
+        merged = adopted_tables(options.merging, spaces)
+    for one in merged:
+        if difference := sink.check_adopted(one.table):
+            raise SinkError(
+                f"{one.full_name} can't be taken over: in the target it {difference}, against its shards: "
+                "let DM go on until it has made all their schema changes, or load everything into an empty "
+                "target"
+            )
+    return replace(at, stages={keep.key: keep.state for keep in merged.keeps()})

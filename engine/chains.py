@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..chain import Stage
+from ..chain.selection.loaded_by import KEYS
+from ..chain.selection.rule import only
+from ..chain.selection.stage import SelectionStage
+from ..chain.transform.stage import TransformStage
 from ..events import Checkpoint
-from ..routing import ROWS_KEY, WHERE_KEY, RowFilterStage, TableStage, TransformStage
-from ..sharding import GhostStage, ShardStage
-from ..sink.omissions import OmissionStage
+from ..sharding import GhostStage, LockStatus, ShardStage, Unlock
+from ..sink import SinkTraits
+from ..sink.loopback import LoopbackStage
 from ..sink.relay.stage import RelayStage
 from .coordination import Coordination
 from .options import FeedOptions
 
 
 class Chains:
-    """Makes the chain of each sink, and has the stages that other parts of the feed ask."""
+    """Makes the chain of each sink, and has the stages that other parts of the feed ask. Any thread."""
 
     def __init__(
         self,
@@ -23,7 +27,7 @@ class Chains:
         names: Sequence[str],
         added: Mapping[str, Sequence[Stage]],
         coordination: Coordination | None,
-        look_for_end: Callable[[], None],
+        look_for_end: Callable[[], object],
     ) -> None:
         """`names` are those of several sources whose tables may have equal names. `added` contains stages
         after the feed's own, by the sink's name. `look_for_end` is called when shards begin to wait."""
@@ -32,40 +36,38 @@ class Chains:
         self._added = added
         self._coordination = coordination
         self._look_for_end = look_for_end
-        self.shards: dict[str, ShardStage] = {}
+        self._shards: dict[str, ShardStage] = {}
         """By the sink's name; empty unless tables are merged."""
         self._relays: dict[str, RelayStage] = {}
 
-    def chain(
-        self, sink: str, at: Checkpoint | None, *, needs_key: bool, copies_definitions: bool
-    ) -> list[Stage]:
-        """Return the stages of a sink at its checkpoint, after its resume filter.
-
-        `needs_key` is True if the sink finds rows by their key, `copies_definitions` if it executes changes
-        of indexes and the like.
-        """
+    def chain(self, sink: str, at: Checkpoint | None, traits: SinkTraits) -> list[Stage]:
+        """Return the stages of a sink at its checkpoint, after its resume filter."""
         options = self._options
         chain: list[Stage] = []
         routes = options.merging
         if routes and options.sharding.online_ddl:
             chain.append(GhostStage(routes, self._names))
         tables = options.sink_tables(sink)
-        if tables is not None:
-            chain.append(TableStage(tables, self._names))
-        for rows, key in ((options.filters.rows, WHERE_KEY), (options.sink_rows(sink), ROWS_KEY)):
-            if rows or (at is not None and key in at.stages):
-                chain.append(RowFilterStage(rows, key))
+        rules = [] if tables is None else [only(tables)]
+        rules += [rule for rule in options.filters if not rule.is_about_statements]
+        rules += options.sink_rows(sink)
+        if rules or (at is not None and not at.stages.keys().isdisjoint(KEYS)):
+            chain.append(SelectionStage(rules, self._names))
         if options.transforms:
             transforms = TransformStage(
-                options.transforms, needs_key=needs_key, copies_definitions=copies_definitions
+                options.transforms,
+                needs_key=traits.needs_key,
+                copies_definitions=traits.copies_definitions,
             )
             chain.append(transforms)
         if routes:
-            self.shards[sink] = self._shard_stage()
-            chain.append(self.shards[sink])
+            self._shards[sink] = self._shard_stage()
+            chain.append(self._shards[sink])
         omissions = options.sink_omissions(sink)
-        if omissions.omits:
-            chain.append(OmissionStage(omissions))
+        if rules := [*omissions.rules()]:
+            chain.append(SelectionStage(rules, self._names, keys=()))
+        if omissions.loopback_channel:
+            chain.append(LoopbackStage(omissions.loopback_channel))
         chain += self._added.get(sink, ())
         if relay := options.sink_relay(sink):
             self._relays[sink] = RelayStage(relay)
@@ -85,7 +87,17 @@ class Chains:
 
     def waiting_shards(self, sink: str) -> Collection[str]:
         """Return the origin names of tables whose rows wait for a schema change of other shards."""
-        return self.shards[sink].waiting if sink in self.shards else ()
+        return self._shards[sink].waiting if sink in self._shards else ()
+
+    def unlock(self, requests: Sequence[Unlock]) -> bool:
+        """Resolve schema changes of merged tables by request; return False if no tables are merged."""
+        for stage in self._shards.values():
+            stage.unlock(requests)
+        return bool(self._shards)
+
+    def locks(self) -> list[LockStatus]:
+        """Return the schema changes of merged tables that wait for shards."""
+        return [lock for stage in self._shards.values() for lock in stage.locks()]
 
     def close(self, unanswered: Collection[str]) -> None:
         """Close the relays, except those of these sinks."""

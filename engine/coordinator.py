@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from threading import Event
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
+
+from msgspec import Struct
 
 from ..actors import Clock, Failed, PooledActor
 from ..errors import SinkError, TidemillError
-from ..events import Checkpoint, TablePosition, Ts
+from ..events import Checkpoint, TablePosition
 from ..puller.puller import Connected, Retrying, SnapshotReport, SourceReport, StopRequested
 from ..sink import Acknowledged, FromSink, Review, Seek
-from .abandoned import AbandonedSink
-from .status import Retry
-from .unavailable import accounted
+from ..sorter import EventSorter
+from ..sources.source import Source
+from .failures import Retry, accounted
+from .sinks import AbandonedSink
 
 log = logging.getLogger("tidemill")
 
@@ -78,34 +81,53 @@ class Course:
             self.error = error
 
 
-Report: TypeAlias = FromSink | Review | SourceReport | Failed
+class End:
+    """The end of a feed, `until`, as a condition on a sink's checkpoint. Any thread."""
+
+    def __init__(
+        self, until: Any, rank: Callable[[str], Any], waiting_shards: Callable[[str], Collection[str]]
+    ) -> None:
+        """`until` is the rank of a position, None for a feed without an end. `waiting_shards` returns, for a
+        sink's name, the origin names of tables whose rows wait for other shards: they don't keep it from the
+        end."""
+        self.until = until
+        self._rank = rank
+        self._waiting_shards = waiting_shards
+        self._is_postponed = False
+
+    def postpone(self) -> None:
+        """Never reach the end: a table is to be loaded again, and the pipeline ends by LoadRequired."""
+        self._is_postponed = True
+
+    def is_reached(self, sink: str, at: Checkpoint) -> bool:
+        until = self.until
+        if self._is_postponed or until is None or at.loading is not None or not at.position:
+            return False
+        waiting = self._waiting_shards(sink)
+        lags = [own.position for name, own in at.tables.items() if own.ts < at.ts and name not in waiting]
+        return all(self._rank(position) >= until for position in [at.position, *lags])
+
+
+class Started(Struct, frozen=True):
+    """To the coordinator: the source has started, and what the sinks acknowledge counts from now on."""
+
+    sorter: EventSorter
+    end: End
+
+
+Report: TypeAlias = Started | FromSink | Review | SourceReport | Failed
 
 
 class Coordinator(PooledActor[Report]):
-    """Receives reports of every stage, and ends the pipeline when all sinks have reached `until`."""
+    """Receives reports of every stage, has what every sink has acknowledged freed, and ends the pipeline when
+    all sinks have reached its end."""
 
-    def __init__(
-        self,
-        course: Course,
-        sinks_count: int,
-        acknowledged: Callable[[Ts], None],
-        is_at_end: Callable[[str, Checkpoint], bool],
-        check_seek: Callable[[str], None],
-    ) -> None:
-        """`acknowledged` is called with each ts up to which every sink is complete.
-
-        `is_at_end` returns True for the name and checkpoint of a finished sink; `check_seek` raises
-        SourceError for a position from which the source can't be read again.
-        """
+    def __init__(self, course: Course, source: Source, sinks_count: int) -> None:
         super().__init__()
         self._course = course
+        self._source = source
         self._sinks_count = sinks_count
-        self._acknowledged = acknowledged
-        self._is_at_end = is_at_end
-        self._check_seek = check_seek
-
-    def on_start(self) -> None:
-        self._finish_if_done()
+        self._started: Started | None = None
 
     def on_receive(self, message: Report) -> None:
         course = self._course
@@ -114,8 +136,10 @@ class Coordinator(PooledActor[Report]):
                 course.progressed = True
                 course.checkpoints = {**course.checkpoints, sink: checkpoint}
                 course.recovers(f"sink {sink}")
-                if len(course.checkpoints) == self._sinks_count:
-                    self._acknowledged(min(at.resume.ts for at in course.checkpoints.values()))
+                self._free()
+                self._finish_if_done()
+            case Started():
+                self._started = message
                 self._finish_if_done()
             case Review():
                 self._finish_if_done()
@@ -140,15 +164,25 @@ class Coordinator(PooledActor[Report]):
 
     def _seek(self, sink: str, at: TablePosition) -> None:
         try:
-            self._check_seek(at.position)
+            self._source.check_seek(at.position)
         except TidemillError as error:
             self._course.end(error)
         else:
             self._course.end(SeekRequested(sink, at))
 
-    def _finish_if_done(self) -> None:
+    def _free(self) -> None:
+        """Pass on the ts up to which every sink is complete."""
         checkpoints = self._course.checkpoints
-        if len(checkpoints) == self._sinks_count and all(
-            self._is_at_end(sink, at) for sink, at in checkpoints.items()
+        if self._started is not None and len(checkpoints) == self._sinks_count:
+            ts = min(at.resume.ts for at in checkpoints.values())
+            self._started.sorter.acknowledge(ts)
+            self._source.acknowledged(ts)
+
+    def _finish_if_done(self) -> None:
+        started, checkpoints = self._started, self._course.checkpoints
+        if (
+            started is not None
+            and len(checkpoints) == self._sinks_count
+            and all(started.end.is_reached(sink, at) for sink, at in checkpoints.items())
         ):
             self._course.end(None)

@@ -12,21 +12,21 @@ from ..chain import Stage
 from ..errors import CheckpointError, ConfigError, TidemillError
 from ..events import TablePosition, Wait
 from ..sink import LoadRequired, SinkFactory
+from ..sink.factory import reject_duplicates
 from ..store.plan import Outcome
-from .abandoned import AbandonedSink
 from .coordinator import Course, SeekRequested
-from .duplicates import reject_duplicates
+from .failures import Retry, Unavailable, accounted, pause_seconds
 from .live_status import LiveStatus
-from .options import FeedOptions, make_data_dir
-from .pipeline import Pipeline
+from .opening import make_data_dir
+from .options import FeedOptions
+from .parts import FeedParts
+from .pipeline import Pipeline, start
 from .plan_inbox import PlanInbox
 from .renewal import Renewed
-from .requested_loads import RequestedLoads
-from .requests import RequestFile
-from .retry import pause_seconds
-from .startup import Startup
-from .status import FeedStatus, Retry, SinkStatus, State, StatusFile, first_status
-from .unavailable import Unavailable, accounted
+from .requests import RequestedLoads, RequestFile
+from .sinks import AbandonedSink
+from .status import FeedStatus, SinkStatus, State, StatusFile, first_status
+from .waits import Startup
 
 log = logging.getLogger("tidemill")
 
@@ -59,21 +59,26 @@ class Feed:
 
         Raises ConfigError if there is no sink, or two have the same name or target.
         """
-        self._stages = stages or {}
-        self._keeps_state = keeps_state
-        self._seek: TablePosition | None = None
+        reject_duplicates(sinks)
         self.options = options
         self.error: TidemillError | None = None
         self._clock: Clock = clock if clock is not None else SystemClock()
-        self._sinks = list(sinks)
-        reject_duplicates(self._sinks)
+        self._startup = Startup(self._clock)
+        self._parts = FeedParts(
+            options=options,
+            sinks=tuple(sinks),
+            clock=self._clock,
+            startup=self._startup,
+            stages=stages or {},
+            keeps_state=keeps_state,
+        )
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)
         self._requests = RequestFile(options.data_dir)
-        self._loads = RequestedLoads(options, [sink.name for sink in self._sinks], self._requests)
+        self._loads = RequestedLoads(self._requests, [sink.name for sink in sinks], options.wants)
+        self._seek: TablePosition | None = None
         self._failures = 0  # consecutive failures of pipelines
         self._retry: Retry | None = None  # reason of the pause before the next pipeline
-        self._on_end: Callable[[], object] = lambda: None
         self._stop = Event()
         self._ended = Event()
         self._abandoned: list[AbandonedSink] = []  # of earlier pipelines
@@ -81,16 +86,12 @@ class Feed:
         first = first_status(
             options.name,
             options.source.address,
-            [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in self._sinks],
+            [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in sinks],
             state="starting",
             now=self._clock.time(),
         )
-        self._startup = Startup(self._clock)
         self._live = LiveStatus(first, self._clock, self._startup)
-        self._threads = [
-            Thread(target=target, name=f"tidemill-{options.name}-{target.__name__.strip('_')}", daemon=True)
-            for target in (self._run, self._watch)
-        ]
+        self._threads: list[Thread] = []
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -99,7 +100,6 @@ class Feed:
 
         Raises ConfigError if the data directory can't be made, or another feed runs in it.
         """
-        self._on_end = on_end
         make_data_dir(self.options)
         try:
             self._file.claim()
@@ -107,6 +107,11 @@ class Feed:
         except OSError as error:
             self._file.release()
             raise ConfigError(f"data_dir: {self.options.data_dir}: {error.strerror}") from None
+        name = f"tidemill-{self.options.name}"
+        self._threads = [
+            Thread(target=self._run, args=(on_end,), name=f"{name}-run", daemon=True),
+            Thread(target=self._watch, name=f"{name}-watch", daemon=True),
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -131,7 +136,7 @@ class Feed:
             thread.join()
         return True
 
-    def _run(self) -> None:
+    def _run(self, on_end: Callable[[], object]) -> None:
         try:
             while not self._stop.is_set():
                 pipeline = None
@@ -140,19 +145,7 @@ class Feed:
                     self._await_abandoned()
                     if self._stop.is_set():
                         break
-                    pipeline = Pipeline(
-                        self.options,
-                        self._sinks,
-                        self._clock,
-                        course=course,
-                        startup=self._startup,
-                        stages=self._stages,
-                        seek=self._seek,
-                        load_again=self._loads.left(),
-                        renews=self._loads.renews,
-                        unlock=self._requests.load().unlock,
-                        keeps_state=self._keeps_state,
-                    )
+                    pipeline = start(self._parts, self._loads.next(self._seek), course)
                     self._seek = None
                     if self._attend(pipeline):
                         self._say("finished")
@@ -163,7 +156,8 @@ class Feed:
                     self._loads.renewed()
                 except LoadRequired:
                     assert pipeline is not None
-                    self._loads.note(pipeline.deliveries)
+                    statistics = [delivery.statistics() for delivery in pipeline.stages.sinks.deliveries]
+                    self._loads.note({one.name: one.checkpoint for one in statistics})
                 except Unavailable as error:
                     if course.progressed:
                         self._failures, self._retry = 0, None
@@ -176,7 +170,7 @@ class Feed:
             self._say("failed", str(self.error))
         finally:
             self._ended.set()
-            self._on_end()
+            on_end()
 
     def _attend(self, pipeline: Pipeline) -> bool:
         """Run a pipeline to its end; return True if the feed is finished then."""
@@ -259,9 +253,7 @@ class Feed:
             if pipeline is not None:
                 self._hand_on_plan(pipeline)
                 with suppress(CheckpointError):  # raised at the next start
-                    requests = self._requests.load()
-                    pipeline.load_again(requests.load_again)
-                    pipeline.unlock(requests.unlock)
+                    pipeline.carry_out(self._requests.load())
                 pipeline.ask_puller()
             self._live.update()
             self._save()
@@ -275,7 +267,7 @@ class Feed:
             self._plans.answer([Outcome("", "", 0, 0, str(error))])
         else:
             if plan is not None:
-                pipeline.sorter.compact(plan, self._plans.answer)
+                pipeline.stages.sorter.compact(plan, self._plans.answer)
 
     def _save(self) -> None:
         try:

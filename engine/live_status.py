@@ -10,11 +10,12 @@ from ..actors import Clock
 from ..events import Ts, Wait, physical_ms
 from ..puller.puller import SnapshotReport
 from ..sink import Delivery
+from .failures import Retry
 from .pipeline import Pipeline
 from .rate import Rate
 from .sentences import letters_sentence
-from .startup import Startup
-from .status import FeedStatus, Retry, SinkStatus, SnapshotStatus, State, at_rest, resident_bytes
+from .status import FeedStatus, SinkStatus, SnapshotStatus, State, at_rest, resident_bytes
+from .waits import Startup
 
 _SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "finished": "finished"}
 """State of the sinks while nothing else is known of them."""
@@ -65,7 +66,8 @@ class LiveStatus:
             self.pipeline = None
             self._look(pipeline)
             rows, transactions = self._base
-            self._base = rows + pipeline.counts.rows, transactions + pipeline.counts.transactions
+            counts = pipeline.stages.counts
+            self._base = rows + counts.rows, transactions + counts.transactions
 
     def update(self) -> None:
         """Take the status of the running pipeline, or of the pause before the next one."""
@@ -87,12 +89,12 @@ class LiveStatus:
         return waits if retry is None else [retry.wait(self._clock.now()), *waits]
 
     def _look(self, pipeline: Pipeline) -> None:
-        now = self._clock.time()
-        rows = self._base[0] + pipeline.counts.rows
+        now, stages = self._clock.time(), pipeline.stages
+        rows = self._base[0] + stages.counts.rows
         puller, progress = pipeline.puller_statistics, pipeline.course.snapshot
-        sorter = pipeline.sorter.statistics()
+        sorter = stages.sorter.statistics()
         read = puller.resolved_ts if puller is not None else 0
-        sinks = [_sink_status(pipeline, one, read, now) for one in pipeline.deliveries]
+        sinks = [_sink_status(pipeline, one, read, now) for one in stages.sinks.deliveries]
         # A busy puller's last statistics, if any, may be older than the sinks' checkpoints.
         positions = [puller.position if puller is not None else "", *(sink.position for sink in sinks)]
         position = pipeline.furthest(positions) or self.current.position
@@ -106,10 +108,10 @@ class LiveStatus:
             state="warning" if warning else "normal",
             detail=warning,
             updated=now,
-            source=pipeline.source,
+            source=pipeline.identity,
             position=position,
             rows=rows,
-            transactions=self._base[1] + pipeline.counts.transactions,
+            transactions=self._base[1] + stages.counts.transactions,
             rows_per_second=self._rate(now, rows),
             memory_bytes=resident_bytes(),
             sorter_memory_bytes=sorter.memory_bytes,
@@ -117,7 +119,7 @@ class LiveStatus:
             sinks=sinks,
             snapshot=None if progress is None or not progress.table else _snapshot_status(progress),
             waits=pipeline.waits(),
-            locks=pipeline.locks(),
+            locks=stages.chains.locks(),
         )
 
 

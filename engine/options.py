@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .. import config
-from ..actors import Clock
+from ..chain.selection.rule import Rule
+from ..chain.selection.sections import OmissionOptions, ddl_rules, filter_rules, strings_of
+from ..chain.selection.tables import TablePatterns
+from ..chain.transform.options import transforms_of
+from ..chain.transform.transform import Transform
 from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS
 from ..errors import ConfigError
-from ..mounter import Policy, Rule
-from ..mounter.mysql.change import KINDS as DDL_KINDS
-from ..mounter.mysql.policy import ACTIONS as DDL_ACTIONS
-from ..routing import RowFilter, TableFilter, Transform
 from ..sharding import Routes
 from ..sharding.options import RouteRule, ShardingOptions, sharding_options
-from ..sink import SinkFactory
-from ..sink.kind import SinkContext
-from ..sink.omissions import OmissionOptions
-from ..sink.registry import open_given
 from ..sink.relay.options import RelayOptions
 from ..sorter import SorterOptions
-from ..sources.kind import SourceContext, SourceKind, SourceOptions
-from ..sources.registry import OF_ANY, missing_url, open_kind, source_options
+from ..sources.kind import SourceKind, SourceOptions
+from ..sources.registry import OF_ANY, missing_url, source_options
 from ..sources.several_options import SEVERAL, several_options
-from ..sources.source import Source
-from ..store import disk
-from .checkpoint import CheckpointFile
-from .filters import NO_FILTERS, Filters, filters_of
-from .requests import RequestFile
-from .sink_options import NAME, SinkOptions, sections_of, sinks_of, strings_of, table_filter
-from .transforms import transforms_of
+from .sink_options import NAME, SinkOptions, sections_of, sinks_of
 
 DEFAULT_NAME = "tidemill"
 DATA_DIR = Path("tidemill-data")
@@ -55,13 +44,13 @@ class FeedOptions:
     source_kind: SourceKind
     source: SourceOptions
     """Options of that kind."""
-    tables: TableFilter
+    tables: TablePatterns
     sinks: tuple[SinkOptions, ...] = ()
     sorter: SorterOptions
     on_ddl: tuple[Rule, ...] = ()
     """Rules about schema changes of tables; the last one that matches wins. Without one they are applied."""
-    filters: Filters = NO_FILTERS
-    """Events that are dropped."""
+    filters: tuple[Rule, ...] = ()
+    """Rules about events that are dropped."""
     transforms: tuple[Transform, ...] = ()
     """Changes of columns and values, before any sink."""
     sharding: ShardingOptions = field(default_factory=ShardingOptions)
@@ -93,12 +82,12 @@ class FeedOptions:
                     "--engine local can"
                 )
 
-    def sink_tables(self, sink: str) -> TableFilter | None:
+    def sink_tables(self, sink: str) -> TablePatterns | None:
         """Return the tables of the sink with this name; None: all of the feed."""
         return next((one.tables for one in self.sinks if one.name == sink), None)
 
-    def sink_rows(self, sink: str) -> tuple[RowFilter, ...]:
-        """Return the filters of the rows of the sink with this name."""
+    def sink_rows(self, sink: str) -> tuple[Rule, ...]:
+        """Return the rules about the rows of the sink with this name."""
         return next((one.rows for one in self.sinks if one.name == sink), ())
 
     def sink_omissions(self, sink: str) -> OmissionOptions:
@@ -145,14 +134,14 @@ def feed_options(
             raise ConfigError(f"{key}: expected a {'table' if kind is dict else 'string'}")
     if not NAME.fullmatch(found.get("name", DEFAULT_NAME)):
         raise ConfigError("name: up to 64 letters, digits, - and _, for it is part of file names")
-    rules = tuple(_rules(found.get("on_ddl", [])))
+    rules = ddl_rules(sections_of("on_ddl", found.get("on_ddl", [])))
     directory = feed_directory(found)
     source = found.get("source", {})
     source_kind, options, tables = _sources(source, source_form, source_given)
     if rules and not source_kind.ddl_policies:
         raise ConfigError(f"on_ddl: a {source_kind.name} source has no such rules; leave the section out")
-    filters = filters_of(sections_of("filter", found.get("filter", [])))
-    if filters.statements and not source_kind.ddl_policies:
+    filters = filter_rules(sections_of("filter", found.get("filter", [])))
+    if any(rule.is_about_statements for rule in filters) and not source_kind.ddl_policies:
         raise ConfigError(f"filter: of a {source_kind.name} source only changes of rows can be dropped")
     sharding, routes = sharding_options(found.get("sharding", {}), found.get("route", []))
     sinks = tuple(sinks_of(found.get("sink", [])))
@@ -190,27 +179,13 @@ def _reject_unroutable(source: SourceKind, sinks: Sequence[SinkOptions]) -> None
             )
 
 
-def _rules(sections: Any) -> Iterator[Rule]:
-    """Yield the rules of the [[on_ddl]] sections. Raises ConfigError."""
-    for number, section in enumerate(sections_of("on_ddl", sections), 1):
-        where = f"on_ddl {number}"
-        config.reject_unknown(section, ("tables", "kinds", "action"), where)
-        kinds = section.get("kinds", list(DDL_KINDS))
-        tables = table_filter(where, section.get("tables"))
-        if not isinstance(kinds, list) or not set(map(str, kinds)) <= set(DDL_KINDS):
-            raise ConfigError(f"{where}: kinds = {kinds!r}: expected a list of: {', '.join(DDL_KINDS)}")
-        if (action := section.get("action")) not in DDL_ACTIONS:
-            raise ConfigError(f"{where}: action = {action!r}: one of {', '.join(DDL_ACTIONS)}")
-        yield Rule(tables, action, frozenset(kinds))
-
-
 def _sources(
     source: Any, form: config.Form, given: tuple[SourceKind, SourceOptions] | None
-) -> tuple[SourceKind, SourceOptions, TableFilter]:
+) -> tuple[SourceKind, SourceOptions, TablePatterns]:
     """Return the kind, options and tables of the one source, or of several."""
     if isinstance(source, dict):
         kind, options = given or _source(source, form)
-        return kind, options, TableFilter(_patterns(source))
+        return kind, options, TablePatterns.parse(_patterns(source))
     if not isinstance(source, list) or not all(isinstance(section, dict) for section in source):
         raise ConfigError("source: expected a table, or several [[source]] tables")
     several = several_options(source)
@@ -227,53 +202,3 @@ def _source(section: Mapping[str, Any], form: config.Form) -> tuple[SourceKind, 
 
 def _patterns(section: Mapping[str, Any]) -> list[str]:
     return strings_of("source.tables", section.get("tables", []))
-
-
-def open_source(options: FeedOptions, clock: Clock) -> Source:
-    """Return the source that the options name, not connected yet. Raises ConfigError."""
-    return open_kind(options.source_kind, options.source, source_context(options, clock))
-
-
-def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
-    directory = options.data_dir / f"scratch-{options.source_kind.name}"
-    skipped = RequestFile(options.data_dir).load().skip
-    policy = Policy(options.on_ddl, skipped, filters=options.filters.statements)
-    details = not options.routes and any(
-        sink.given.kind.has_definitions(sink.given.options) for sink in options.sinks
-    )
-    copies = any(sink.copies_definitions for sink in options.sinks)
-    return SourceContext(
-        tables=options.tables,
-        feed=options.name,
-        directory=directory,
-        clock=clock,
-        on_ddl=policy,
-        routes=options.merging,
-        details=details,
-        tells_details=details and not copies,
-    )
-
-
-def open_sinks(options: FeedOptions) -> list[SinkFactory]:
-    """Return factories of the sinks that the options name. Raises ConfigError."""
-    return [
-        SinkFactory(partial(open_given, sink.given, sink_context(options, sink.name)))
-        for sink in options.sinks
-    ]
-
-
-def sink_context(options: FeedOptions, sink: str) -> SinkContext:
-    return SinkContext(name=sink, feed=options.name, store=checkpoint_file(options, sink))
-
-
-def make_data_dir(options: FeedOptions) -> None:
-    """Create the data directory, for this user only. Raises ConfigError if it can't be created."""
-    try:
-        disk.make_private(options.data_dir)
-    except OSError as error:
-        raise ConfigError(f"data_dir: {options.data_dir}: {error.strerror}") from None
-
-
-def checkpoint_file(options: FeedOptions, sink: str) -> CheckpointFile:
-    """Return the checkpoint store of a sink whose target can't hold it."""
-    return CheckpointFile(options.data_dir / f"{options.name}.{sink}.checkpoint")

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..chain.selection.tables import TablePatterns, named
 from ..errors import ConfigError
-from ..routing import TableFilter, named
 from ..sources.source import SourceInfo, no_table_matches
 from ..store.disk import replace
 from .options import FeedOptions
@@ -42,17 +42,15 @@ def check_patterns(options: FeedOptions) -> None:
             )
 
 
-def keep_patterns(options: FeedOptions, *, is_new: bool) -> None:
-    """Store the patterns next to the checkpoints. Raises ConfigError as check_patterns() unless `is_new`."""
-    if not is_new:
-        check_patterns(options)
+def keep_patterns(options: FeedOptions) -> None:
+    """Store the patterns next to the checkpoints."""
     for path, tables, _ in _stored(options):
         patterns = json.dumps(tables.patterns)
         if not path.exists() or path.read_text() != patterns:
             replace(path, patterns.encode())
 
 
-def _stored(options: FeedOptions) -> Iterator[tuple[Path, TableFilter, str]]:
+def _stored(options: FeedOptions) -> Iterator[tuple[Path, TablePatterns, str]]:
     """Yield the files of patterns, with the present ones and the beginning of an error."""
     yield options.data_dir / f"{options.name}.tables", options.tables, "source.tables: this feed followed"
     for sink in options.sinks:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from ..errors import ConfigError
-from ..store.plan import Outcome, Plan, decode_plan, encode_plan
+from ..store.plan import CompactionPlan, Outcome, decode_plan, encode_plan
 from .status import RUNNING, StatusFile
 
 LOOK_SECONDS: Final = 0.25
@@ -25,7 +25,7 @@ class PlanInbox:
         self._plan = directory / "compact.plan"
         self._outcomes = directory / "compact.outcomes"
 
-    def hand_over(self, plan: Plan, patience_seconds: float = inf) -> list[Outcome]:
+    def hand_over(self, plan: CompactionPlan, patience_seconds: float = inf) -> list[Outcome]:
         """Send a plan and return its result once the feed has run it.
 
         Raises ConfigError if the feed isn't running or the timeout expires, and CheckpointError if no feed
@@ -55,7 +55,7 @@ class PlanInbox:
         if state not in RUNNING:
             raise ConfigError(f"the feed in {self._directory} is {state}: only a running one carries it out")
 
-    def take(self) -> Plan | None:
+    def take(self) -> CompactionPlan | None:
         """Return the waiting plan, if any; called by the feed. Raises ConfigError for an invalid plan."""
         with suppress(FileNotFoundError):
             text = self._plan.read_bytes()

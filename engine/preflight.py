@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 
-from ..actors import SystemClock
+from msgspec import structs
+
+from ..actors import Clock, SystemClock
+from ..chain.selection.loaded_by import differences
 from ..codec.native.library import description
 from ..config import Finding
 from ..config.survey import Begins
 from ..errors import SinkError, TidemillError
-from ..events import Table
-from ..routing import ROWS_KEY, WHERE_KEY, difference
+from ..events import REST, Checkpoint, Table
+from ..sink.factory import reject_duplicates
 from ..sink.registry import misfits, survey_sink
+from ..sources.kind import SourceContext
 from ..sources.registry import survey_kind
-from .admission import admission
-from .duplicates import reject_duplicates
-from .options import FeedOptions, open_sinks, sink_context
+from ..sources.source import Source, SourceInfo
+from .beginning import beginning, continued_identity, start_checks
+from .opening import open_sinks, open_source, sink_context, source_context
+from .options import FeedOptions
+from .renewal import reject_unrenewable
+from .requests import RequestFile
 from .sink_options import SinkOptions
 
 
@@ -28,7 +36,7 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     clock = SystemClock()
     tables: list[Table] = []
     of_targets = {sink.name: [*_about(f"sink {sink.name}", _target(options, sink))] for sink in options.sinks}
-    begun, of_start = admission(options, of_targets, clock)
+    begun, of_start = _start(options, of_targets, clock)
     context = replace(begun, note=tables.append)
     found = [*_about("source", survey_kind(options.source_kind, options.source, context))]
     known = {finding.text for finding in found}
@@ -45,18 +53,17 @@ def _target(options: FeedOptions, sink: SinkOptions) -> Iterator[Finding]:
     for finding in survey_sink(sink.given, sink_context(options, sink.name)):
         yield finding
         if isinstance(finding, Begins) and finding.at is not None and finding.at.position:
-            for rows, key in ((options.filters.rows, WHERE_KEY), (sink.rows, ROWS_KEY)):
-                if problem := difference(rows, sink.name, finding.at.stages, key):
-                    yield Finding("error", problem)
+            for problem in differences((*options.filters, *sink.rows), sink.name, finding.at.stages):
+                yield Finding("error", problem)
 
 
 def _rows_problems(options: FeedOptions, sink: SinkOptions, tables: Sequence[Table]) -> Iterator[Finding]:
     """Yield findings about tables that lack a column of a condition, or whose rows can't be divided."""
-    for one in (*options.filters.rows, *sink.rows):
+    for rule in (*options.filters, *sink.rows):
         for table in tables:
-            if one.where is not None and one.tables.matches(table.schema, table.name):
+            if rule.condition is not None and rule.tables.matches(table.schema, table.name):
                 try:
-                    one.where.test(table)
+                    rule.condition.test(table)
                 except SinkError as error:
                     yield Finding("error", str(error).removeprefix(f"sink {sink.name}: "))
 
@@ -68,3 +75,74 @@ def _about(whom: str, findings: Iterable[Finding]) -> Iterator[Finding]:
             yield replace(finding, about=whom)
     except TidemillError as error:
         yield Finding("error", str(error), whom)
+
+
+def _start(
+    options: FeedOptions, of_targets: Mapping[str, Iterable[Finding]], clock: Clock
+) -> tuple[SourceContext, list[Finding]]:
+    """Return the context for a survey of the source as of the feed's start, and errors about that start: what
+    a pipeline would refuse.
+
+    `of_targets` are the findings about each sink's target. Errors of the connection to the source are left to
+    its survey.
+    """
+    context = source_context(options, clock)
+    found = {
+        name: finding.at
+        for name, findings in of_targets.items()
+        for finding in findings
+        if isinstance(finding, Begins)
+    }
+    with closing(open_source(options, clock)) as source:
+        try:
+            present = source.look()
+        except TidemillError:
+            is_new = all(at is None or not at.position for at in found.values())
+            return replace(context, is_new=is_new), []
+        return _tried(options, context, source, present, found)
+
+
+def _tried(
+    options: FeedOptions,
+    context: SourceContext,
+    source: Source,
+    present: SourceInfo,
+    found: Mapping[str, Checkpoint | None],
+) -> tuple[SourceContext, list[Finding]]:
+    requested = RequestFile(options.data_dir).load().load_again
+    renews = REST in requested
+    findings: list[Finding] = []
+    start: Checkpoint | None = None
+    placed: list[Checkpoint] = []
+    try:
+        if renews:
+            reject_unrenewable(options)
+        identity = continued_identity(source, present, found, renews=renews)
+        if not renews:
+            begins = beginning(options, source, present, identity, found)
+            start = begins.start and _of(begins.start, identity)
+            placed = [_of(at, identity) for at in begins.placed]
+    except TidemillError as error:
+        findings.append(Finding("error", str(error)))
+    is_known = found.keys() == {sink.name for sink in options.sinks}
+    checks = start_checks(options, source, present, is_new=not placed)
+    for check in checks if placed or (is_known and not findings) else ():
+        try:
+            check()
+        except TidemillError as error:
+            findings.append(Finding("error", str(error)))
+    return (
+        replace(
+            context,
+            is_new=not placed,
+            start=start,
+            sink_checkpoints=placed,
+            state_dir=options.data_dir,
+            requested=frozenset(requested),
+        ),
+        findings,
+    )
+
+
+def _of(at: Checkpoint, identity: str) -> Checkpoint:
+    return at if at.source else structs.replace(at, source=identity)

@@ -9,8 +9,8 @@ from ..events import STALE, Batch, Checkpoint, Ts, compose_ts
 from ..failpoint import reach
 from ..sink import Sink
 from ..sources.source import Source
+from .failures import blamed
 from .options import FeedOptions
-from .unavailable import blamed
 
 
 class Renewed(TidemillError):

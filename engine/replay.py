@@ -14,14 +14,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..actors import Clock
+from ..chain.selection.rule import only
+from ..chain.selection.stage import SelectionStage
+from ..chain.selection.tables import TablePatterns
 from ..errors import CheckpointError, Retryable, StoreError
 from ..events import Checkpoint, Ddl, Item, Transaction, Ts, row_count
-from ..routing import TableFilter, TableStage
 from ..sink import Delivery, ReplayRequired, Sink
 from ..sink.relay.reader import Relay
 from ..sink.relay.writer import LOCK
 from ..store.disk import lock
-from .retry import pause_seconds
+from .failures import pause_seconds
 from .teardown import Teardown
 
 BATCH_ROWS: Final = 10_000
@@ -60,7 +62,7 @@ class Replay:
     """
 
     def __init__(
-        self, directory: Path, clock: Clock, *, until: Ts | None = None, tables: TableFilter | None = None
+        self, directory: Path, clock: Clock, *, until: Ts | None = None, tables: TablePatterns | None = None
     ) -> None:
         """Transactions after `until` are left out. Raises StoreError if the relay can't be read."""
         if not directory.is_dir():
@@ -75,7 +77,7 @@ class Replay:
 
     def summary(self, after: Ts = 0) -> Summary:
         """Return what there is to apply above a ts."""
-        stage = None if self._tables is None else TableStage(self._tables)
+        stage = None if self._tables is None else SelectionStage([only(self._tables)], keys=())
         changes: dict[str, Counter[str]] = {}
         ddls, transactions = [], 0
         for item, _ in self._items(after):
@@ -104,9 +106,16 @@ class Replay:
             teardown.add(lambda: os.close(held))
             teardown.add(sink.close)
             found = self._start(sink, sink.open(), at)
-            stages = [] if self._tables is None else [TableStage(self._tables)]
-            delivery = Delivery(sink, found, self.relay.source, stages=stages, feed=feed, now=self._clock.now)
-            delivery.acknowledged = self._note
+            stages = [] if self._tables is None else [SelectionStage([only(self._tables)], keys=())]
+            delivery = Delivery(
+                sink,
+                found,
+                self.relay.source,
+                stages=stages,
+                feed=feed,
+                now=self._clock.now,
+                acknowledged=self._note,
+            )
             self.progress = replace(self.progress, ts=0 if found is None else found.ts)
             self._apply(delivery, 0 if found is None else found.ts, stop, show)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import CheckpointError
+from ..events import REST, STALE, Checkpoint, TablePosition
 from ..sharding import Unlock
 from ..store import disk
 
@@ -69,3 +72,65 @@ class RequestFile:
             disk.replace(self.path, msgspec.json.encode(requests))
         except OSError as error:
             raise CheckpointError(f"can't write {self.path}: {error.strerror}") from error
+
+
+class PipelineRequests(Struct, frozen=True):
+    """Requests to one pipeline at its start, which otherwise goes on from the sinks' checkpoints."""
+
+    load_again: Mapping[str, Collection[str]] = MappingProxyType({})
+    """Full names of tables to load again, by the sink's name."""
+    renews: bool = False
+    """True if all tables are to be loaded again: the pipeline has the sinks' checkpoints say so, and ends."""
+    unlock: tuple[Unlock, ...] = ()
+    seek: TablePosition | None = None
+    """Position from which a stage needs the source read again, or from an earlier one."""
+
+
+class RequestedLoads:
+    """The requests in a feed's file, and how far its loads are: tables are requested until every sink has
+    begun to load them. Called only from the feed's thread."""
+
+    def __init__(
+        self, requests: RequestFile, sinks: Iterable[str], wants: Callable[[str, str], bool]
+    ) -> None:
+        """`wants` returns True if the sink of a name is given the table of a full name."""
+        self._requests = requests
+        self._sinks = tuple(sinks)
+        self._wants = wants
+        self._begun: set[tuple[str, str]] = set()
+        """Sinks and tables whose requested load has begun, while it hasn't for all sinks."""
+
+    def next(self, seek: TablePosition | None) -> PipelineRequests:
+        """Return the requests for the next pipeline. Raises CheckpointError."""
+        found = self._requests.load()
+        loads = self._left(found.load_again)
+        return PipelineRequests(loads, REST in found.load_again, found.unlock, seek)
+
+    def renewed(self) -> None:
+        """Note that every sink's checkpoint has all tables to be loaded again."""
+        self._requests.remove(frozenset(self._requests.load().load_again))
+        self._begun.clear()
+
+    def note(self, checkpoints: Mapping[str, Checkpoint | None]) -> None:
+        """Note which requested loads have begun; several sinks may have begun at the same time.
+
+        `checkpoints` are those of the sinks, by name.
+        """
+        requested = self._requests.load().load_again
+        for sink, at in checkpoints.items():
+            loading = (at.loading if at is not None else None) or {}
+            self._begun.update((sink, name) for name in requested if loading.get(name) == STALE)
+        left = {table for tables in self._left(requested).values() for table in tables}
+        done = frozenset(requested) - left - {REST}
+        self._requests.remove(done)
+        self._begun = {(sink, table) for sink, table in self._begun if table not in done}
+
+    def _left(self, requested: Iterable[str]) -> dict[str, list[str]]:
+        return {
+            sink: [
+                table
+                for table in requested
+                if table != REST and self._wants(sink, table) and (sink, table) not in self._begun
+            ]
+            for sink in self._sinks
+        }

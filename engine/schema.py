@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ..chain.selection.kinds import DDL_KINDS
+from ..chain.selection.rule import DDL_ACTIONS
+from ..chain.selection.sections import FilterOptions, OmissionOptions, RowsOptions
+from ..chain.transform.options import TransformOptions
 from ..config.schema import section_schema
-from ..mounter.mysql.change import KINDS as DDL_KINDS
-from ..mounter.mysql.policy import ACTIONS as DDL_ACTIONS
 from ..sharding.options import RouteOptions, ShardingOptions
-from ..sink.omissions import OmissionOptions
 from ..sink.registry import SINKS
 from ..sink.relay.options import RelayOptions
 from ..sorter import SorterOptions
 from ..sources.registry import SOURCES
-from .filters import FilterOptions
-from .sink_rows import RowsOptions
-from .transforms import TransformOptions
 
 _TEXT: Final = {"type": "string"}
 _PATTERNS: Final = {

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from .. import config
+from ..chain.selection.rule import Rule
+from ..chain.selection.sections import OmissionOptions, row_rules, share_rules, sink_tables
+from ..chain.selection.tables import TablePatterns
 from ..dialects.options import RowOptions
 from ..errors import ConfigError
-from ..routing import CanalFilter, RowFilter, TableFilter
-from ..sink.omissions import OmissionOptions
 from ..sink.registry import GivenSink, given_sink
 from ..sink.relay.options import RelayOptions
-from .sink_rows import rows_of, shares_of
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Names of feeds and sinks, which are part of file names."""
@@ -29,10 +29,10 @@ class SinkOptions:
 
     name: str
     url: str = field(repr=False)
-    tables: TableFilter | None = None
+    tables: TablePatterns | None = None
     """Patterns of the feed's tables for this sink; None: all."""
-    rows: tuple[RowFilter, ...] = ()
-    """Rows and changes that aren't for this sink."""
+    rows: tuple[Rule, ...] = ()
+    """Rules about rows and changes that aren't for this sink."""
     relay: RelayOptions | None = None
     """Durable copy of what the sink is about to apply; None: none."""
     omissions: OmissionOptions = field(default_factory=OmissionOptions)
@@ -71,7 +71,7 @@ def _shared(number: int, section: Mapping[str, Any]) -> Iterator[SinkOptions]:
     if "relay" in section:
         raise ConfigError(f"sink {name}: relay: not with urls, which would share its directory")
     rest = {key: value for key, value in section.items() if key not in _SHARED}
-    for part, (url, share) in enumerate(shares_of(f"sink {name}", section)):
+    for part, (url, share) in enumerate(share_rules(f"sink {name}", section)):
         one = _sink(number, {**rest, "name": f"{name}-{part}", "url": url})
         yield replace(one, rows=(share, *one.rows))
 
@@ -88,7 +88,7 @@ def _sink(number: int, section: Mapping[str, Any]) -> SinkOptions:
     name = section.get("name", f"sink-{number}")
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ConfigError(f"sink {number}: name: expected up to 64 letters, digits, - and _")
-    tables = _sink_tables(f"sink {name}", section)
+    tables = sink_tables(f"sink {name}", section)
     relay = _relay(f"sink {name}: relay", section["relay"]) if "relay" in section else None
     omitted = {key: section[key] for key in _OMISSIONS if key in section}
     omissions = config.build(OmissionOptions, omitted, f"sink {name}")
@@ -98,28 +98,12 @@ def _sink(number: int, section: Mapping[str, Any]) -> SinkOptions:
         name=name,
         url=url,
         tables=tables,
-        rows=rows_of(f"sink {name}", section.get("rows", [])),
+        rows=row_rules(f"sink {name}", section.get("rows", [])),
         relay=relay,
         omissions=omissions,
         section=rest,
         given=given_sink(name, url, rest),
     )
-
-
-def _sink_tables(where: str, section: Mapping[str, Any]) -> TableFilter | None:
-    """Return the tables of a sink, by patterns or by Canal's expressions; None: all."""
-    given = {key: section[key] for key in ("regex", "black_regex") if key in section}
-    if not given:
-        return table_filter(where, section["tables"]) if "tables" in section else None
-    if "tables" in section:
-        raise ConfigError(f"{where}: tables and regex: give one of them")
-    for key, text in given.items():
-        if not isinstance(text, str):
-            raise ConfigError(f"{where}: {key}: expected expressions in one string, separated by commas")
-    try:
-        return CanalFilter(given.get("regex", ""), given.get("black_regex", ""))
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
 
 
 def _relay(where: str, section: Any) -> RelayOptions:
@@ -133,18 +117,6 @@ def _relay(where: str, section: Any) -> RelayOptions:
     except ConfigError as error:
         said = str(error)
         raise ConfigError(said if said.startswith(where) else f"{where}: {said}") from None
-
-
-def strings_of(where: str, patterns: Any) -> list[str]:
-    if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
-        raise ConfigError(f'{where}: expected a list of patterns, for instance ["shop.*"]')
-    return patterns
-
-
-def table_filter(where: str, patterns: Any) -> TableFilter:
-    """Return the tables of the section `where`. Raises ConfigError that names it."""
-    where = f"{where}: tables"
-    return TableFilter(strings_of(where, patterns), where)
 
 
 def sections_of(name: str, sections: Any) -> list[dict[str, Any]]:

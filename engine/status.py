@@ -24,28 +24,6 @@ RUNNING: Final[Collection[State]] = ("starting", "normal", "warning")
 """States of a feed whose process runs."""
 
 
-class Retry(Struct, frozen=True):
-    """A failure that is retried; times are those of the clock's `now()`."""
-
-    who: str
-    error: str
-    at: float
-    """Time of the next attempt."""
-    since: float
-    """Time of the first failure."""
-
-    def sentence(self, now: float) -> str:
-        return f"{self.who}: {self.error}; trying again in {self._pause(now):.1f} s"
-
-    def wait(self, now: float) -> Wait:
-        return Wait(
-            str(self.who), "retry", now - self.since, reason=self.error, pause_seconds=self._pause(now)
-        )
-
-    def _pause(self, now: float) -> float:
-        return max(0.0, self.at - now)
-
-
 class SnapshotStatus(Struct, frozen=True):
     table: str
     """The table being read; empty once all are."""

@@ -13,7 +13,7 @@ class Teardown:
     """Calls to make at the end, the last added first.
 
     Unlike an ExitStack it doesn't replace the error that led to the end. Also a context manager, which makes
-    the calls, and raises their error unless the body has raised.
+    the calls that the body hasn't kept, and raises their error unless the body has raised.
     """
 
     def __init__(self) -> None:
@@ -21,6 +21,12 @@ class Teardown:
 
     def add(self, call: Callable[[], object]) -> None:
         self._calls.append(call)
+
+    def keep(self) -> Teardown:
+        """Return the calls added so far; this one makes them no more."""
+        kept = Teardown()
+        kept._calls, self._calls = self._calls, []
+        return kept
 
     def __enter__(self) -> Self:
         return self

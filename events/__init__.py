@@ -43,11 +43,13 @@ from .details import Check, ColumnDetails, Details, Index, IndexPart
 from .item import Batch, Item, Transaction, row_count
 from .key_order import (
     KeyPart,
+    KeyRange,
     OrderedKey,
     exact_form,
     float_form,
     float_of,
     key_order,
+    key_table,
     moment_form,
     unscaled,
 )
@@ -129,6 +131,7 @@ __all__ = [
     "IndexPart",
     "Item",
     "KeyPart",
+    "KeyRange",
     "Kind",
     "KindTraits",
     "KvChange",
@@ -162,6 +165,7 @@ __all__ = [
     "float_of",
     "form_of",
     "key_order",
+    "key_table",
     "letters_of",
     "load_again",
     "moment_form",

@@ -9,6 +9,9 @@ from ipaddress import ip_address
 from struct import Struct
 from typing import Any, Final, TypeAlias, assert_never
 
+from msgspec import Struct as Message
+from msgspec.structs import replace
+
 from .collation import form_of
 from .kinds import AS_INT, KINDS
 from .table import Column, Table, not_a_member
@@ -16,6 +19,21 @@ from .table import Column, Table, not_a_member
 KeyPart: TypeAlias = int | str
 OrderedKey: TypeAlias = tuple[KeyPart, ...]
 """One part for each column of the key. Two forms are equal if the source holds the keys for equal."""
+
+
+class KeyRange(Message, frozen=True, gc=False):
+    """Keys above `after`, up to and including `up_to`; without a bound if that is None or empty.
+
+    A bound with fewer parts than the keys stands for all keys that begin with it.
+    """
+
+    after: OrderedKey | None = None
+    up_to: OrderedKey | None = None
+
+    def has(self, key: OrderedKey) -> bool:
+        after, up_to = self.after, self.up_to
+        return (not after or key[: len(after)] > after) and (not up_to or key[: len(up_to)] <= up_to)
+
 
 _DIGITS: Final = 65
 _NINES: Final = 10**_DIGITS - 1
@@ -41,6 +59,12 @@ def key_order(table: Table) -> Callable[[Sequence[Any]], OrderedKey] | None:
         return lambda row: tuple([row[index] for index in table.key])
     pairs = [(index, part) for index, part in zip(table.key, parts, strict=True) if part is not None]
     return lambda row: tuple([part(row[index]) for index, part in pairs])
+
+
+def key_table(table: Table) -> Table:
+    """Return a table with the columns of the key only, in its order."""
+    columns = tuple([table.columns[index] for index in table.key])
+    return replace(table, columns=columns, key=tuple(range(len(columns))))
 
 
 def exact_form(column: Column) -> _Part | None:

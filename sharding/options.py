@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from ..chain.selection.name_pattern import NamePattern
+from ..chain.selection.tables import TablePatterns
 from ..config import build, reject_unknown
-from ..config.name_pattern import NamePattern
 from ..errors import ConfigError
 from .extractor import PARTS, Extractor, Part
 from .target import Target
@@ -39,15 +40,13 @@ class ExtractorOptions:
 class RouteOptions:
     """One `[[route]]`."""
 
-    schema: str
-    """Pattern of schemas: with `*` and `?` as wildcards, or a regular expression after `~`."""
+    tables: tuple[str, ...]
+    """Patterns of the shards, as in `source.tables`."""
     target: str
     """The merged table, as "schema.table": `{source}`, `{schema}` and `{table}` in it are those of the shard,
-    and `{table.1}` is the first group of the regular expression in `table`."""
-    table: str = "*"
-    """Pattern of tables, likewise; without it, all tables of the schemas."""
+    and `{table.1}` is the first group of the table's regular expression in the pattern that matches it."""
     source: str = "*"
-    """Pattern of the names of sources."""
+    """Pattern of the names of sources: with `*` and `?` as wildcards, or a regular expression after `~`."""
     case_sensitive: bool = True
     """Tell upper and lower case apart in the patterns."""
     extract: tuple[dict[str, Any], ...] = ()
@@ -122,13 +121,12 @@ class RouteRule:
 
     number: int
     source: NamePattern
-    schema: NamePattern
-    table: NamePattern
+    tables: TablePatterns
     target: Target
     extractors: tuple[Extractor, ...] = ()
 
     def matches(self, source: str, schema: str, table: str) -> bool:
-        return self.source.matches(source) and self.schema.matches(schema) and self.table.matches(table)
+        return self.source.matches(source) and self.tables.matches(schema, table)
 
     @property
     def columns(self) -> list[tuple[str, bool]]:
@@ -144,8 +142,8 @@ def sharding_options(section: Any, routes: Any) -> tuple[ShardingOptions, tuple[
         raise ConfigError("route: expected [[route]] tables")
     if section and not routes:
         raise ConfigError(
-            'sharding: no [[route]] names a merged table: add one, such as schema = "shop_*", '
-            'table = "orders_*", target = "shop.orders"'
+            "sharding: no [[route]] names a merged table: add one, such as "
+            'tables = ["shop_*.orders_*"], target = "shop.orders"'
         )
     rules = tuple(_rule(number, route) for number, route in enumerate(routes, 1))
     _reject_different_extractors(rules)
@@ -155,10 +153,9 @@ def sharding_options(section: Any, routes: Any) -> tuple[ShardingOptions, tuple[
 def _rule(number: int, section: Mapping[str, Any]) -> RouteRule:
     where = f"route {number}"
     found = build(RouteOptions, section, where)
-    patterns: dict[str, NamePattern] = {
-        part: NamePattern(getattr(found, part), f"{where}.{part}", ignores_case=not found.case_sensitive)
-        for part in PARTS
-    }
+    ignores_case = not found.case_sensitive
+    source = NamePattern(found.source, f"{where}.source", ignores_case=ignores_case)
+    tables = TablePatterns.parse(found.tables, f"{where}.tables", ignores_case=ignores_case)
     extractors = [_extractor(f"{where}.extract {one}", each) for one, each in enumerate(found.extract, 1)]
     names = [one.column.name.lower() for one in extractors]
     for name in names:
@@ -166,10 +163,9 @@ def _rule(number: int, section: Mapping[str, Any]) -> RouteRule:
             raise ConfigError(f"{where}.extract: two of them fill column {name!r}: give each its own")
     return RouteRule(
         number=number,
-        source=patterns["source"],
-        schema=patterns["schema"],
-        table=patterns["table"],
-        target=Target(found.target, patterns, f"{where}.target"),
+        source=source,
+        tables=tables,
+        target=Target(found.target, source, tables, f"{where}.target"),
         extractors=tuple(extractors),
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..lazy import Names
 
 if TYPE_CHECKING:
+    from .actor import Reports as Reports
     from .actor import RetryDelay as RetryDelay
     from .actor import SinkActor as SinkActor
     from .actor import spawn_sink as spawn_sink
@@ -45,6 +46,7 @@ _NAMES = Names(
         "LoadAgain": ".messages",
         "LoadRequired": ".delivery",
         "ReplayRequired": ".delivery",
+        "Reports": ".actor",
         "ResumeFilter": ".resume_filter",
         "RetryDelay": ".actor",
         "Review": ".messages",

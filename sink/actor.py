@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -20,8 +20,33 @@ class _Tick(Struct, frozen=True):
     """To itself: a checkpoint that advanced without rows is due."""
 
 
+class Reports:
+    """Reports of a Delivery to the coordinator, in the turns of the sink's actor."""
+
+    def __init__(self, sink: str, coordinator: PooledRef[FromSink | Failed]) -> None:
+        self.coordinator = coordinator
+        self._sink = sink
+        self._late: list[FromSink] = []
+        """Reports for which the coordinator had no room, and those after them."""
+
+    def acknowledged(self, checkpoint: Checkpoint) -> None:
+        self._tell(Acknowledged(self._sink, checkpoint))
+
+    def seek(self, at: TablePosition) -> None:
+        self._tell(Seek(self._sink, at))
+
+    def _tell(self, report: FromSink) -> None:
+        if self._late or not self.coordinator.offer(report):
+            self._late.append(report)
+
+    def take_late(self) -> list[FromSink]:
+        """Return, once, the reports that the actor has to send: it waits until there is room."""
+        late, self._late = self._late, []
+        return late
+
+
 class SinkActor(PooledActor[ToSink | _Tick]):
-    """Passes items to a Delivery, and reports durable checkpoints to the coordinator.
+    """Passes items to a Delivery, and sends the reports that the coordinator had no room for.
 
     All messages waiting when the sink is free make one batch: a single transaction when idle, many under
     load. While the target is unavailable the actor is between two starts (see `RetryDelay`) and takes no
@@ -30,18 +55,29 @@ class SinkActor(PooledActor[ToSink | _Tick]):
 
     takes_all = True
 
-    def __init__(self, delivery: Delivery, coordinator: PooledRef[FromSink]) -> None:
+    def __init__(self, delivery: Delivery, reports: Reports) -> None:
         super().__init__()
         self._delivery = delivery
-        self._coordinator = coordinator
+        self._reports = reports
         self._timer: Timer | None = None
 
     def on_start(self) -> None:
-        self._delivery.acknowledged = self._tell
-        self._delivery.seek = self._seek
-        self._run()
+        with self._reporting():
+            self._run()
 
     def on_receive_batch(self, messages: Sequence[ToSink | _Tick]) -> None:
+        with self._reporting():
+            self._work(messages)
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            for report in self._reports.take_late():
+                self.send(self._reports.coordinator, report)
+
+    def _work(self, messages: Sequence[ToSink | _Tick]) -> None:
         flushes = False
         items: list[Item] = []
         for message in messages:
@@ -78,14 +114,8 @@ class SinkActor(PooledActor[ToSink | _Tick]):
             self._timer.cancel()
         self._timer = None if again is None else self.after(again, _Tick())
 
-    def _tell(self, checkpoint: Checkpoint) -> None:
-        self.send(self._coordinator, Acknowledged(self._delivery.sink.name, checkpoint))
-
-    def _seek(self, at: TablePosition) -> None:
-        self.send(self._coordinator, Seek(self._delivery.sink.name, at))
-
     def on_stop(self) -> None:
-        with suppress(Retryable):  # then the checkpoint stays, and nothing is lost
+        with suppress(Retryable), self._reporting():  # then the checkpoint stays, and nothing is lost
             self._delivery.flush(self.clock.now())
         self._delivery.close()
 
@@ -108,23 +138,23 @@ class RetryDelay(Restart):
 def spawn_sink(
     system: ActorSystem,
     delivery: Delivery,
-    coordinator: PooledRef[FromSink | Failed],
+    reports: Reports,
     *,
     capacity: int = 16,
     patience: Restart | None = None,
 ) -> PooledRef[ToSink]:
     """Start a sink's actor in a system for blocking work.
 
-    The coordinator receives Acknowledged, and, as the supervisor, Failed. With `restart_seconds` the sink is
-    being retried; without, its error is the reason of the stop: ReplayRequired (start again from the sink's
-    checkpoint) or Fatal. `delivery.statistics()` may be read meanwhile.
+    `reports` are those of the delivery. Their coordinator is also the supervisor, which receives Failed: with
+    `restart_seconds` the sink is being retried; without, its error is the reason of the stop: ReplayRequired
+    (start again from the sink's checkpoint) or Fatal. `delivery.statistics()` may be read meanwhile.
     """
     return system.spawn(
         SinkActor,
         delivery,
-        coordinator,
+        reports,
         name=f"sink {delivery.sink.name}",
         capacity=capacity,
-        supervisor=coordinator,
+        supervisor=reports.coordinator,
         restart=patience or RetryDelay(),
     )

@@ -107,19 +107,20 @@ class Delivery:
         now: Callable[[], float] = float,
         can_reload: bool = False,
         is_end: Callable[[Checkpoint], bool] = lambda _: False,
+        acknowledged: Callable[[Checkpoint], object] = lambda _: None,
+        seek: Callable[[TablePosition], None] | None = None,
     ) -> None:
         """`sink` is open and at `checkpoint`; `source` is the identity in new checkpoints.
 
         Items pass the resume filter and the open `stages` before they go into batches. `can_reload` is True
         if the source can load single tables again. `is_end` returns True for the checkpoint of a feed's end:
-        a sink that makes rows durable by itself doesn't wait until they are due there.
+        a sink that makes rows durable by itself doesn't wait until they are due there. `acknowledged` is
+        called with each durable checkpoint, `seek` with a position after which a stage needs the source read
+        again; without it that is an error.
         """
         self.sink = sink
         self._is_end = is_end
-        self.acknowledged: Callable[[Checkpoint], None] = _nobody
-        """Callback for each durable checkpoint."""
-        self.seek: Callable[[TablePosition], None] = self._cannot_seek
-        """Callback for a position from which a stage needs the source read again."""
+        self._acknowledged = acknowledged
         self._options = options or DeliveryOptions()
         self._start = replace(checkpoint or START, source=source or (checkpoint or START).source)
         self._cutter = BatchCutter(sink, self._start, self._options.max_rows, can_reload=can_reload)
@@ -131,7 +132,7 @@ class Delivery:
                 sink=sink.name,
                 checkpoint=self._start,
                 now=now,
-                seek=lambda at: self.seek(at),
+                seek=seek or self._cannot_seek,
             )
         )
         self._kept: list[Batch] = []  # not durable yet, in order; the first `_written` are written
@@ -174,7 +175,7 @@ class Delivery:
         or Fatal it can't.
         """
         with self._undone_by_retryable():
-            if self._flushed:
+            if self._flushed or self.sink.wakes() == 0:
                 self._look()
             while self._step(now):
                 pass
@@ -185,10 +186,12 @@ class Delivery:
                 raise BehindBarrier(len(self._cutter.waiting))
             return self._options.poll_seconds if self._flushed else self._options.rowless_seconds
         self._barrier_since = None
-        pause = max(0.0, self._next_rowless - now) if self._rests() else None
+        pauses = [self.sink.wakes()]
+        if self._rests():
+            pauses.append(max(0.0, self._next_rowless - now))
         if self._flushed and not self._is_durable():
-            return min(self._options.poll_seconds, pause or self._options.poll_seconds)
-        return pause
+            pauses.append(self._options.poll_seconds)
+        return min([pause for pause in pauses if pause is not None], default=None)
 
     def _step(self, now: float) -> bool:
         """Write a batch, flush, or pass a barrier; return False if there is nothing to do now."""
@@ -276,7 +279,7 @@ class Delivery:
             self._forget(len(ends) - is_past[::-1].index(True) if True in is_past else 0)
         if checkpoint is not None and checkpoint != self._checkpoint:
             self._checkpoint = checkpoint
-            self.acknowledged(checkpoint)
+            self._acknowledged(checkpoint)
             self._cutter.waiting.extend(self._chain.durable(checkpoint))
         if self._cutter.reloads and self._durably_stale():
             raise LoadRequired(self._cutter.reloads, "; ".join(self._cutter.reloads.values()))
@@ -373,7 +376,3 @@ def _is_of_snapshot(batch: Batch) -> bool:
         item.chunk is not None if isinstance(item, Transaction) else creates_for_snapshot(item)
         for item in batch.items
     )
-
-
-def _nobody(_: Checkpoint) -> None:
-    pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..errors import ConfigError
 from .sink import Sink
@@ -31,3 +31,14 @@ class SinkFactory:
             )
         self._last = sink
         return sink
+
+
+def reject_duplicates(sinks: Sequence[SinkFactory]) -> None:
+    """Raise ConfigError unless there are sinks, with unique names and targets."""
+    if not sinks:
+        raise ConfigError('sink: none is named; for instance [[sink]] with url = "sqlite:///copy.db"')
+    names, targets = [sink.name for sink in sinks], [sink.target for sink in sinks]
+    for field, values, what in (("name", names, "are called"), ("target", targets, "write to")):
+        for value in values:
+            if values.count(value) > 1:
+                raise ConfigError(f"sink.{field}: two sinks {what} {value!r}; each needs one of its own")

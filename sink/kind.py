@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..config import Finding
@@ -35,23 +34,13 @@ class ByRows:
     host name; returns the sink, not opened yet. None for a kind with a dialect, which Spark can share."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ByFiles:
-    """Writing by Spark: tasks write hidden files; the driver moves those of a finished batch into place."""
+    """Writing by Spark: tasks write hidden files; the driver commits those of a batch."""
 
-    directory: Callable[[str], Path]
-    """Return the directory of a URL."""
-    task_url: Callable[[Path], str]
-    """Return the URL by which a task opens this kind of sink, to write into its own empty folder."""
-    load_url: Callable[[Path], str]
-    """Return the URL of the sink that loads the directory without Spark, before the query begins."""
-    pattern: str
-    """Glob pattern of finished files in a task's folder."""
-    unfinished: str = ""
-    """Glob pattern of files in the folder that are empty or gone once everything is finished."""
-    published: Callable[[str, str], str]
-    """Return a finished file's path in the directory, from its path in the folder and a string unique to the
-    partition's batch."""
+    target: Callable[[str, Any], Any]
+    """Return the `files.target.FilesTarget` of a URL and options. Raises ConfigError and ImportError as
+    `open` of the kind does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +87,8 @@ class SinkKind:
     """Names of drivers that a URL may have after its scheme, as in mysql+pymysql; the sink uses its own."""
     dead_letters: Callable[[Any, Any, str], DeadLetters] | None = None
     """Return the dead letters of a feed by its name, not connected yet; None if such a sink keeps none."""
-    has_definitions: Callable[[Any], bool] = lambda _: False
-    """Return True if the sink with these options takes `ChangeDetails`: then the source follows indexes,
-    comments and the like, unless tables are merged."""
+    has_definitions: Callable[[Any, Any], bool] = lambda *_: False
+    """Return True if the sink with this URL and options takes `ChangeDetails`: then the source follows
+    indexes, comments and the like, unless tables are merged."""
     variant: Callable[[str, Mapping[str, Any]], SinkKind | None] | None = None
     """Return the other kind that the URL or the raw options select. Raises ConfigError."""

@@ -116,6 +116,11 @@ class Sink(ABC):
         """
         return self.flush()
 
+    def wakes(self) -> float | None:
+        """Return the seconds until `progress` is to be called though everything is durable, 0 if it is due;
+        None if it isn't to be called."""
+        return None
+
     @abstractmethod
     def has_table(self, schema: str, table: str) -> bool:
         """Return True if the target has this table of the source, or if that is unknown.

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from ..actors import ActorSystem, Failed, PooledRef, Target
 from ..events import Changes, Sorted, Ts, Wait, room_wait
-from ..store.plan import Outcome, Plan
+from ..store.plan import CompactionPlan, Outcome
 from .admission import AdmissionControl, Part
 from .arrivals import WAKE, Arrivals, Wake
 from .intake import Intake, Spill
@@ -93,7 +93,7 @@ class Engine:
     def acknowledge(self, ts: Ts) -> None:
         raise NotImplementedError
 
-    def compact(self, plan: Plan, done: Callable[[list[Outcome]], object]) -> None:  # noqa: ARG002
+    def compact(self, plan: CompactionPlan, done: Callable[[list[Outcome]], object]) -> None:  # noqa: ARG002
         done([])
 
     def statistics(self) -> SorterStatistics:

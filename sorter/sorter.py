@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeAlias, assert_never, get_args
 from ..actors import ActorSystem, Failed, PooledRef, Target
 from ..errors import ConfigError
 from ..events import Changes, Sorted, Ts, Wait
-from ..store.plan import Outcome, Plan
+from ..store.plan import CompactionPlan, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class EventSorter(Protocol):
     def acknowledge(self, ts: Ts) -> None:
         """Free the space of everything at or below `ts`, which will never be needed again."""
 
-    def compact(self, plan: Plan, done: Callable[[list[Outcome]], object]) -> None:
+    def compact(self, plan: CompactionPlan, done: Callable[[list[Outcome]], object]) -> None:
         """Carry out a compaction plan between other work. `done` is called once, in any thread, with the
         outcomes; with none if the engine has no store."""
 

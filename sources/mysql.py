@@ -10,21 +10,21 @@ from pathlib import Path
 import pykka
 from msgspec.structs import replace
 
+from ..chain.selection.tables import TablePatterns
+from ..codec.mysql.gtid import parse_gtids
 from ..codec.mysql.layout import Layouts
 from ..codec.mysql.layout_file import SUFFIX as LAYOUTS
 from ..codec.mysql.layout_file import LayoutFile
+from ..codec.mysql.position import Position, Rank
 from ..events import REST, Checkpoint, Item, Sorted, Ts, Wait, progress_of
 from ..mounter import APPLY_ALL, Catalog, History, Mounter, Policy
 from ..puller.lane import ALONE, Lane
-from ..puller.mysql.gtid import parse_gtids
 from ..puller.mysql.key_space import KeySnapshot
 from ..puller.mysql.options import MysqlOptions
-from ..puller.mysql.position import Position, Rank
 from ..puller.mysql.probe import probe_any
 from ..puller.mysql.puller import MysqlPuller
 from ..puller.mysql.stop_signal import StopSignal
 from ..puller.puller import PullerStatistics, Statistics
-from ..routing import TableFilter
 from ..sharding.key_space import KeySpace
 from .mysql_state import catalog_name, choose_columns, file_name, known_tables, name_of, reloading
 from .source import Source, SourceInfo, SourceTraits, StartContext
@@ -43,7 +43,7 @@ class MysqlSource(Source):
     def __init__(
         self,
         options: MysqlOptions,
-        tables: TableFilter,
+        tables: TablePatterns,
         lane: Lane = ALONE,
         *,
         feed: str = "",

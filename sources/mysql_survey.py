@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from ..codec.mysql.layout import Layouts
+from ..codec.mysql.position import Position
 from ..config import Finding
 from ..errors import TidemillError
 from ..events import Checkpoint
 from ..mounter import Catalog, History
 from ..puller.mysql.options import MysqlOptions
-from ..puller.mysql.position import Position
 from ..puller.mysql.probe import probe
 from ..puller.mysql.pull import Pull
 from ..puller.mysql.requirements import Survey

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ..chain.selection.tables import TablePatterns
 from ..config import Finding
 from ..errors import ConfigError
 from ..events import Checkpoint
 from ..puller.lane import Lane
 from .kind import SourceContext, SourceKind, SourceOptions
-from .own_tables import OwnTables, TablesOfAll
+from .own_tables import own_tables
 from .registry import open_kind, source_options, survey_kind
 from .source import Source
 
@@ -48,8 +49,8 @@ class SeveralOptions:
         return ", ".join(one.options.address for one in self.sources)
 
     @property
-    def tables(self) -> TablesOfAll:
-        return TablesOfAll({one.name: one.patterns for one in self.sources})
+    def tables(self) -> TablePatterns:
+        return TablePatterns.of_several({one.name: TablePatterns.parse(one.patterns) for one in self.sources})
 
 
 def several_options(sections: Sequence[Mapping[str, Any]]) -> SeveralOptions:
@@ -86,7 +87,7 @@ def _source(number: int, section: Mapping[str, Any]) -> OneOfSeveral:
         raise ConfigError(f"source {name}: on_idle = {policy!r}: one of {', '.join(POLICIES)}")
     rest = {key: value for key, value in section.items() if key not in KEYS}
     try:
-        OwnTables(patterns, name, {})
+        own_tables(patterns, name, {})
         kind, options = source_options(url, rest)
     except ConfigError as error:
         raise ConfigError(f"source {name}: {error}") from None
@@ -106,7 +107,7 @@ def _open(options: SeveralOptions, context: SourceContext) -> Source:
     owners: dict[tuple[str, str], str] = {}
     members = []
     for index, one in enumerate(options.sources):
-        tables = OwnTables(one.patterns, one.name, owners, context.routes)
+        tables = own_tables(one.patterns, one.name, owners, context.routes)
         lane = Lane(index, count, f"source {one.name}")
         own = replace(
             context, tables=tables, lane=lane, directory=context.directory.with_name(f"scratch-{one.name}")
@@ -134,7 +135,7 @@ def _survey(options: SeveralOptions, context: SourceContext) -> Iterator[Finding
 
         own = replace(
             context,
-            tables=OwnTables(one.patterns, one.name, owners, context.routes),
+            tables=own_tables(one.patterns, one.name, owners, context.routes),
             lane=Lane(index, count, f"source {one.name}"),
             start=context.start and part(context.start),
             sink_checkpoints=[part(at) for at in context.sink_checkpoints],

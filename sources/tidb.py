@@ -13,8 +13,9 @@ from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from ..actors import Clock
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.table import to_table
-from ..codec.tidb.table_info import TableInfo, holds_rows
+from ..codec.tidb.table_info import holds_rows
 from ..config import Finding
 from ..errors import ConfigError, SourceError, TidemillError
 from ..events import REST, Item, Table, Transaction, Ts, parse_ts
@@ -26,7 +27,6 @@ from ..puller.tikv.pd import version
 from ..puller.tikv.pd.safe_point import SafePoint
 from ..puller.tikv.renames import add_old_names
 from ..puller.tikv.schema import TableNames, read_schema
-from ..routing import TableFilter
 from ..sink import Deliver
 from ..store.scratch import Scratch
 from ..store.store import Store
@@ -57,7 +57,7 @@ class TidbSource(Source):
     def __init__(
         self,
         options: TikvOptions,
-        tables: TableFilter,
+        tables: TablePatterns,
         name: str,
         directory: Path,
         clock: Clock,
@@ -91,9 +91,13 @@ class TidbSource(Source):
         client = self._client
         client.start()
         self._stack.callback(client.stop)
-        names = _Names(self._tables, note)
+        names = TableNames(self._tables)
         client.run(self._ask(names))
-        if names.names and not names.followed and not self._tables.unmatched(names.names):
+        for schema, info in names.tables:
+            table = to_table(schema, info)
+            if holds_rows(info):
+                note(table)
+        if names.names and not names.tables and not self._tables.unmatched(names.names):
             raise ConfigError(
                 "source.tables: no table matches, as the patterns with ! exclude all that there are"
             )
@@ -102,7 +106,7 @@ class TidbSource(Source):
             self._identity, str(self._end), names.names, continues=lambda at: at.source == drained
         )
 
-    async def _ask(self, names: _Names) -> None:
+    async def _ask(self, names: TableNames) -> None:
         pd = self._client.pd
         self._least_version = version.check(await pd.stores(), pd.members.versions)
         self._end = await pd.tso()
@@ -262,21 +266,6 @@ def heartbeat(source: str, ts: Ts) -> Transaction:
 
 def _nobody(_: Table) -> None:
     pass
-
-
-class _Names(TableNames):
-    """Counts followed tables; raises SourceError for one with a column of an unknown type."""
-
-    def __init__(self, tables: TableFilter, note: Callable[[Table], object]) -> None:
-        super().__init__(tables)
-        self.followed = 0
-        self._note = note
-
-    def follow(self, schema: str, info: TableInfo) -> None:
-        self.followed += 1
-        table = to_table(schema, info)
-        if holds_rows(info):
-            self._note(table)
 
 
 class Look(Generic[T]):

@@ -10,9 +10,8 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from ..actors import PooledActor, Target
-from ..codec.tidb.key import decode_record_key, encode_int, record_prefix, record_span
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.load_entry import GoneTable, LoadedRows, NewTable, load_change
-from ..codec.tidb.table_info import partition_ids
 from ..events import (
     CREATED,
     PUT,
@@ -31,9 +30,9 @@ from ..failpoint import reach
 from ..mounter import SchemaHistory, TableAt
 from ..puller.puller import SnapshotReport
 from ..puller.tikv.client import TikvClient
-from ..puller.tikv.kv.page import Pair, take_page
-from ..routing import TableFilter
-from .tikv_snapshot import CHUNK_BYTES, CHUNK_ROWS, has_integer_order
+from ..snapshot.tikv.ranges import has_integer_order, key_in, range_after, row_ranges
+from ..snapshot.tikv.reads import Pairs, all_rows, first_rows
+from .tikv_snapshot import CHUNK_BYTES, CHUNK_ROWS
 
 MAX_READ: Final = 8
 """Maximum number of chunks that wait until the schema at their ts is known."""
@@ -62,7 +61,7 @@ class _Read(Struct, frozen=True):
 
     ts: Ts
     chunk: Chunk
-    pairs: list[Pair]
+    pairs: Pairs
 
 
 class TikvLoads:
@@ -78,7 +77,7 @@ class TikvLoads:
         self,
         client: TikvClient,
         history: SchemaHistory,
-        tables: TableFilter,
+        tables: TablePatterns,
         names: Mapping[str, OrderedKey],
         ended: Callable[[Ts], object],
         known_ts: Ts,
@@ -122,7 +121,7 @@ class TikvLoads:
             if not is_created:
                 is_created = True  # sinks that have a part of it already drop this
                 yield Changes([load_change(NewTable(table.info.id), ts)], ts)
-            elif not has_integer_order(table):
+            elif not has_integer_order(table.info):
                 yield from self._whole(table, ts, after)
                 return
             else:
@@ -149,12 +148,9 @@ class TikvLoads:
     def _whole(self, table: TableAt, ts: Ts, after: OrderedKey) -> Iterator[Step]:
         """Yield the table in one transaction of any size: a restart can't resume inside it."""
         yield Changes([load_change(LoadedRows(Chunk(table.name, WHOLE, after)), ts)])
-        for physical_id in partition_ids(table.info) or (table.info.id,):
-            start, end = record_span(physical_id)
-            found = self._client.kv.scan(start, end, ts)
-            while pairs := self._client.run(take_page(found, CHUNK_ROWS, CHUNK_BYTES)):
-                reach("snapshot.chunk_read")
-                yield Changes(self._changes(pairs, ts))
+        for pairs in all_rows(self._client, row_ranges(table.info), ts, CHUNK_ROWS, CHUNK_BYTES):
+            reach("snapshot.chunk_read")
+            yield Changes(self._changes(pairs, ts))
         yield Changes([], ts)
 
     def _chunks(self, table: TableAt, after: OrderedKey) -> Generator[Step, None, tuple[OrderedKey, bool]]:
@@ -187,21 +183,16 @@ class TikvLoads:
             last = read.chunk.loaded.last
 
     def _chunk(self, table: TableAt, after: OrderedKey, ts: Ts) -> _Read:
-        start, end = record_span(table.info.id)
-        if after:
-            start = record_prefix(table.info.id) + encode_int(int(after[0])) + b"\0"
-        pairs = self._client.run(take_page(self._client.kv.scan(start, end, ts), CHUNK_ROWS, CHUNK_BYTES))
+        rest = range_after(table.info, after)
+        keys, values = pairs = first_rows(self._client, [rest], ts, CHUNK_ROWS, CHUNK_BYTES)
         reach("snapshot.chunk_read")
-        loaded = WHOLE
-        if len(pairs) >= CHUNK_ROWS or sum([len(value) for _, value in pairs]) >= CHUNK_BYTES:
-            _, handle = decode_record_key(pairs[-1][0])
-            assert isinstance(handle, int)
-            loaded = TableProgress((handle,))
+        is_full = len(keys) >= CHUNK_ROWS or sum(map(len, values)) >= CHUNK_BYTES
+        loaded = TableProgress(key_in(keys[-1])) if is_full else WHOLE
         return _Read(ts, Chunk(table.name, loaded, after), pairs)
 
-    def _changes(self, pairs: Sequence[Pair], ts: Ts) -> list[KvChange]:
-        self._rows += len(pairs)
-        return [KvChange(ts, ts, PUT, key, value) for key, value in pairs]
+    def _changes(self, pairs: Pairs, ts: Ts) -> list[KvChange]:
+        self._rows += len(pairs[0])
+        return [KvChange(ts, ts, PUT, *pair) for pair in zip(*pairs, strict=True)]
 
 
 class SchemaKnown(Struct, frozen=True):

@@ -10,11 +10,9 @@ from typing import Final
 from msgspec import Struct
 
 from ..actors import PooledActor, Target
-from ..codec.tidb.column_type import ColumnFlag
-from ..codec.tidb.key import decode_record_key, encode_int, record_prefix, record_span
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.run import KvBlock, KvRun
 from ..codec.tidb.table import to_table
-from ..codec.tidb.table_info import partition_ids
 from ..events import (
     PUT,
     REST,
@@ -36,9 +34,9 @@ from ..failpoint import reach
 from ..mounter import RowReader, SchemaHistory, TableAt
 from ..puller.puller import SnapshotReport
 from ..puller.tikv.client import TikvClient
-from ..puller.tikv.kv.page import Pair, take_page
-from ..routing import TableFilter
 from ..sink import Deliver
+from ..snapshot.tikv.ranges import RawRange, has_integer_order, key_in, range_after, row_ranges
+from ..snapshot.tikv.reads import Pairs, all_rows
 
 CHUNK_ROWS: Final = 5_000
 CHUNK_BYTES: Final = 4 << 20
@@ -47,14 +45,6 @@ CHUNK_BYTES: Final = 4 << 20
 ROOM: Final = 1 << 30
 """Distance of the first chunk's ts below the snapshot's ts: four seconds. Changes after
 the snapshot sort after all chunks; earlier ones are in them."""
-
-
-def has_integer_order(table: TableAt) -> bool:
-    """Return True if a table's keys sort as its integer primary key: that of an unsigned one is encoded in
-    another order, and partitions are one after the other."""
-    wanted = ColumnFlag.PRI_KEY | ColumnFlag.UNSIGNED
-    is_unsigned = any(column.flags & wanted == wanted for column in table.info.columns)
-    return table.info.pk_is_handle and not is_unsigned and not partition_ids(table.info)
 
 
 class TikvSnapshot:
@@ -67,7 +57,7 @@ class TikvSnapshot:
         self,
         client: TikvClient,
         history: SchemaHistory,
-        tables: TableFilter,
+        tables: TablePatterns,
         source: str,
         at: Ts,
         *,
@@ -105,7 +95,7 @@ class TikvSnapshot:
         reader = RowReader(table)
         if have is None:
             yield self._creation(table)
-        if has_integer_order(table):
+        if has_integer_order(table.info):
             yield from self._chunks(table, reader, have)
         else:
             yield from self._whole(table, reader)
@@ -117,48 +107,40 @@ class TikvSnapshot:
 
     def _chunks(self, table: TableAt, reader: RowReader, have: TableProgress | None) -> Iterator[Item]:
         """Yield chunks by integer key; each is a transaction, after which a restart continues."""
-        start, end = record_span(table.info.id)
-        if have is not None and have.last:
-            start = record_prefix(table.info.id) + encode_int(int(have.last[0])) + b"\0"
-        for pairs in self._pages(start, end):
-            _, handle = decode_record_key(pairs[-1][0])
-            assert isinstance(handle, int)
-            yield self._transaction(table, reader, pairs, TableProgress((handle,)))
-        yield self._transaction(table, reader, [], TableProgress())
+        rest = range_after(table.info, (have.last or ()) if have is not None else ())
+        for pairs in self._pieces([rest]):
+            yield self._transaction(table, reader, pairs, TableProgress(key_in(pairs[0][-1])))
+        yield self._transaction(table, reader, ([], []), TableProgress())
 
     def _whole(self, table: TableAt, reader: RowReader) -> Iterator[Item]:
         """Yield the table in one transaction of any size: a restart can't resume inside it."""
         ts = next(self._numbers)
-        for physical_id in partition_ids(table.info) or (table.info.id,):
-            for pairs in self._pages(*record_span(physical_id)):
-                rows = self._read(reader, pairs, ts)
-                yield Transaction(
-                    ts, ts, self._source, rows, last=False, chunk=Chunk(table.name, TableProgress(()))
-                )
+        for pairs in self._pieces(row_ranges(table.info)):
+            rows = self._read(reader, pairs, ts)
+            chunk = Chunk(table.name, TableProgress(()))
+            yield Transaction(ts, ts, self._source, rows, last=False, chunk=chunk)
         yield Transaction(ts, ts, self._source, [], str(self._at), chunk=Chunk(table.name, TableProgress()))
 
     def _transaction(
-        self, table: TableAt, reader: RowReader, pairs: list[Pair], loaded: TableProgress
+        self, table: TableAt, reader: RowReader, pairs: Pairs, loaded: TableProgress
     ) -> Transaction:
         ts = next(self._numbers)
         rows = self._read(reader, pairs, ts)
         return Transaction(ts, ts, self._source, rows, str(self._at), chunk=Chunk(table.name, loaded))
 
-    def _read(self, reader: RowReader, pairs: list[Pair], ts: Ts) -> Sequence[RowChange]:
-        self._rows += len(pairs)
-        block = KvBlock(reader, [KvChange(ts, ts, PUT, key, value) for key, value in pairs])
-        if not pairs:
+    def _read(self, reader: RowReader, pairs: Pairs, ts: Ts) -> Sequence[RowChange]:
+        count = len(pairs[0])
+        self._rows += count
+        block = KvBlock(reader, [KvChange(ts, ts, PUT, *pair) for pair in zip(*pairs, strict=True)])
+        if not count:
             return []
-        return Rows([KvRun(ts, ts, reader.table, "insert", None, block, 0, len(pairs))])
+        return Rows([KvRun(ts, ts, reader.table, "insert", None, block, 0, count)])
 
-    def _pages(self, start: bytes, end: bytes) -> Iterator[list[Pair]]:
-        client = self._client
+    def _pieces(self, ranges: Sequence[RawRange]) -> Iterator[Pairs]:
         low, high = self._tables.keys
-        start, end = max(start, low), min(end, high or end)
-        if start >= end:
-            return
-        found = client.kv.scan(start, end, self._at)
-        while pairs := client.run(take_page(found, CHUNK_ROWS, CHUNK_BYTES)):
+        clipped = [(max(start, low), min(end, high or end)) for start, end in ranges]
+        wanted = [(start, end) for start, end in clipped if start < end]
+        for pairs in all_rows(self._client, wanted, self._at, CHUNK_ROWS, CHUNK_BYTES):
             reach("snapshot.chunk_read")
             yield pairs
 

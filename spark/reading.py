@@ -73,7 +73,7 @@ def reading_of_kind(kind: SourceKind) -> SparkReading:
 
 
 def _rank_mysql(position: str) -> Any:
-    from ..puller.mysql.position import Position
+    from ..codec.mysql.position import Position
 
     return Position.parse(position).rank
 

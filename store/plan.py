@@ -28,7 +28,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
     """Bytes that the step rewrites, as of when the plan was made."""
 
 
-class Plan(Struct, frozen=True, forbid_unknown_fields=True):
+class CompactionPlan(Struct, frozen=True, forbid_unknown_fields=True):
     """Steps, the most rewarding first. A plan is advice: each step determines again what is live, so an old
     plan wastes work and loses nothing."""
 
@@ -67,14 +67,14 @@ class Outcome(Struct, frozen=True):
 StillNeeded: TypeAlias = Callable[[Generation], Iterable[Kept]]
 
 
-def encode_plan(plan: Plan) -> str:
+def encode_plan(plan: CompactionPlan) -> str:
     return msgspec.json.format(msgspec.json.encode(plan)).decode() + "\n"
 
 
-def decode_plan(text: str | bytes, where: str) -> Plan:
+def decode_plan(text: str | bytes, where: str) -> CompactionPlan:
     """Decode a plan. Raises ConfigError that names `where` the text was."""
     try:
-        plan = msgspec.json.decode(text, type=Plan)
+        plan = msgspec.json.decode(text, type=CompactionPlan)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{where} is no compaction plan: {error}") from None
     if plan.version != VERSION:
@@ -82,7 +82,7 @@ def decode_plan(text: str | bytes, where: str) -> Plan:
     return plan
 
 
-def apply_plan(plan: Plan, store: Store, still_needed: StillNeeded) -> list[Outcome]:
+def apply_plan(plan: CompactionPlan, store: Store, still_needed: StillNeeded) -> list[Outcome]:
     """Carry out the steps that concern this store. Only its Compactor may call this. Raises StoreError.
 
     `still_needed` returns the live ranges of a generation; everything else in it is dropped.

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..engine.feed import Feed
-from ..engine.options import feed_options, open_sinks
+from ..engine.opening import open_sinks
+from ..engine.options import feed_options
 from .progress import feed_ended
 
 

@@ -74,7 +74,7 @@ class Running(Child):
         return self.ended()
 
 
-class Place:
+class CopiedTable:
     """A table `item` in a schema of its own, and a feed that copies it into SQLite."""
 
     inside: Sequence[str] = ()

@@ -23,7 +23,7 @@ class Broken(Exception):
     """The connection is cut without an answer."""
 
 
-class Store:
+class S3Server:
     """A server, and another client of it than the sink's."""
 
     endpoint: str
@@ -71,7 +71,7 @@ class _Quiet(WSGIRequestHandler):
         pass
 
 
-class S3Store(Store):
+class S3Store(S3Server):
     """A server with one bucket for each user of `bucket`."""
 
     def __init__(self) -> None:

@@ -10,10 +10,10 @@ import subprocess
 import sys
 from typing import Self
 
-from .s3 import LOGIN, S3Store, Store
+from .s3 import LOGIN, S3Server, S3Store
 
 
-class S3Process(Store):
+class S3Process(S3Server):
     """The store of a child process."""
 
     def __enter__(self) -> Self:

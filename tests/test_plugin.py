@@ -91,7 +91,7 @@ def test_check_warns_of_what_only_the_local_engine_takes(tidemill: Call, tmp_pat
     assert on_spark.removeprefix(local).splitlines() == [
         "warning source: source.url: Spark can't read csv, only mysql, tikv: use the local engine",
         "warning sink sink-1: Spark can't write to csv: its tasks would write to one file at once; use "
-        "file:///directory",
+        "directory:///rows",
     ]
 
 
@@ -104,7 +104,7 @@ def test_check_warns_of_what_only_the_local_engine_takes(tidemill: Call, tmp_pat
         ),
         (
             ["--source", "tikv://pd:2379", "--engine", "spark", "--sink", "csv:///x.csv"],
-            "Spark can't write to csv: its tasks would write to one file at once; use file:///directory",
+            "Spark can't write to csv: its tasks would write to one file at once; use directory:///rows",
         ),
         (["--source", "csv://", "--sink", "csv:///x.csv"], "source.url: 'csv://' names no file; for "),
         (

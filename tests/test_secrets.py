@@ -12,7 +12,8 @@ import pytest
 
 from tidemill.config import read
 from tidemill.config.url import redacted
-from tidemill.engine.options import feed_options, make_data_dir, open_sinks
+from tidemill.engine.opening import make_data_dir, open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.spark.read.options import read_options

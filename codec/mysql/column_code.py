@@ -32,7 +32,7 @@ from .values import (
 )
 
 
-class Part(NamedTuple):
+class FormatItem(NamedTuple):
     """Bytes that one item of a struct format reads."""
 
     order: str
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 class Read(NamedTuple):
     """How to read a column: a struct's parts, then code that makes the value of their variables."""
 
-    parts: list[Part]
+    parts: list[FormatItem]
     lines: list[str]
     counted: bool = False
     """True if the parts are only a length; the code takes as many bytes from `p` on and advances it."""
@@ -104,21 +104,21 @@ def read_column(i: int, field: Field, names: dict[str, Any]) -> Read:
     column = field.column
     match field.type:
         case Type.TINY | Type.SHORT | Type.LONG | Type.LONGLONG:
-            return Read([Part("<", _INTEGERS[field.type][column.unsigned], f"v{i}")], [])
+            return Read([FormatItem("<", _INTEGERS[field.type][column.unsigned], f"v{i}")], [])
         case Type.INT24:
-            low, high = Part("<", "H", f"a{i}"), Part("<", "bB"[column.unsigned], f"b{i}")
+            low, high = FormatItem("<", "H", f"a{i}"), FormatItem("<", "bB"[column.unsigned], f"b{i}")
             return Read([low, high], [f"v{i} = a{i} + (b{i} << 16)"])
         case Type.FLOAT:
-            return Read([Part("<", "f", f"v{i}")], [])
+            return Read([FormatItem("<", "f", f"v{i}")], [])
         case Type.DOUBLE:
-            return Read([Part("<", "d", f"v{i}")], [])
+            return Read([FormatItem("<", "d", f"v{i}")], [])
         case Type.NEWDECIMAL:
             return _decimal(i, column.length, column.scale, names)
         case Type.BIT:
             parts, number = _uint(">", (column.length + 7) // 8, f"a{i}")
             return Read(parts, [f"v{i} = {number}"])
         case Type.YEAR:
-            return Read([Part("<", "B", f"a{i}")], [f"v{i} = a{i} and 1900 + a{i}"])
+            return Read([FormatItem("<", "B", f"a{i}")], [f"v{i} = a{i} and 1900 + a{i}"])
         case Type.DATE | Type.NEWDATE:
             return _date(i)
         case Type.TIME2:
@@ -128,10 +128,10 @@ def read_column(i: int, field: Field, names: dict[str, Any]) -> Read:
         case Type.TIMESTAMP2:
             return _timestamp(i, ">", column.scale)
         case Type.TIME:
-            low, high = Part("<", "H", f"a{i}"), Part("<", "b", f"b{i}")
+            low, high = FormatItem("<", "H", f"a{i}"), FormatItem("<", "b", f"b{i}")
             return Read([low, high], [f"v{i} = old_time(a{i} + (b{i} << 16))"])
         case Type.DATETIME:
-            return Read([Part("<", "Q", f"a{i}")], [f"v{i} = old_datetime(a{i})"])
+            return Read([FormatItem("<", "Q", f"a{i}")], [f"v{i} = old_datetime(a{i})"])
         case Type.TIMESTAMP:
             return _timestamp(i, "<", 0)
         case Type.ENUM:
@@ -149,9 +149,9 @@ def read_column(i: int, field: Field, names: dict[str, Any]) -> Read:
     raise ValueError(f"no code for type {field.type}")
 
 
-def _uint(order: str, size: int, name: str) -> tuple[list[Part], str]:
+def _uint(order: str, size: int, name: str) -> tuple[list[FormatItem], str]:
     """Return the parts of an unsigned integer of `size` bytes, and the expression that combines them."""
-    parts = [Part(order, letter, f"{name}_{k}") for k, letter in enumerate(_UINT_LETTERS[order][size])]
+    parts = [FormatItem(order, letter, f"{name}_{k}") for k, letter in enumerate(_UINT_LETTERS[order][size])]
     terms = []
     shift = 0
     for part in parts if order == "<" else reversed(parts):
@@ -216,7 +216,7 @@ def _decimal(i: int, digits: int, scale: int, names: dict[str, Any]) -> Read:
     """
     whole = digits - scale
     words = [d for d in (whole % 9, *[9] * (whole // 9), *[9] * (scale // 9), scale % 9) if d]
-    parts: list[Part] = []
+    parts: list[FormatItem] = []
     terms = []
     ones = 0  # the sum if all bits were ones
     for k, word_digits in enumerate(words):
@@ -242,7 +242,7 @@ def _date(i: int) -> Read:
     """Read a DATE: 15 bits of year, 4 of month, 5 of day, the low byte first."""
     fields = f"b{i} << 7 | a{i} >> 9, a{i} >> 5 & 15, a{i} & 31"
     return Read(
-        [Part("<", "H", f"a{i}"), Part("<", "B", f"b{i}")],
+        [FormatItem("<", "H", f"a{i}"), FormatItem("<", "B", f"b{i}")],
         [
             "try:",
             f"    v{i} = date({fields})",
@@ -267,7 +267,7 @@ def _datetime(i: int, scale: int) -> Read:
     parts, micros = _fraction(i, scale)
     fields = f"m{i} // 13, m{i} % 13, b{i} >> 17 & 31, b{i} >> 12 & 31, b{i} >> 6 & 63, b{i} & 63, {micros}"
     return Read(
-        [Part(">", "B", f"a{i}"), Part(">", "I", f"b{i}"), *parts],
+        [FormatItem(">", "B", f"a{i}"), FormatItem(">", "I", f"b{i}"), *parts],
         [
             f"m{i} = (a{i} << 10 | b{i} >> 22) - {1 << 17}",
             "try:",
@@ -283,12 +283,12 @@ def _timestamp(i: int, order: str, scale: int) -> Read:
     parts, micros = _fraction(i, scale)
     zero = printed_datetime(0, 0, 0, 0, 0, 0, 0, scale)
     return Read(
-        [Part(order, "I", f"a{i}"), *parts],
+        [FormatItem(order, "I", f"a{i}"), *parts],
         [f"v{i} = EPOCH + timedelta(0, a{i}, {micros}) if a{i} else {zero!r}"],
     )
 
 
-def _fraction(i: int, scale: int) -> tuple[list[Part], str]:
+def _fraction(i: int, scale: int) -> tuple[list[FormatItem], str]:
     """Return the parts of a second's fraction, and its microseconds."""
     if not scale:
         return [], "0"

@@ -12,7 +12,7 @@ from json.encoder import encode_basestring
 from struct import Struct as Packing
 from typing import Final, TypeAlias
 
-from ..tidb.decimal import decode_decimal
+from ..decimal import decode_decimal
 from .field import Type
 from .values import packed_time, printed_datetime, printed_time
 

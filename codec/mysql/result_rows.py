@@ -25,8 +25,8 @@ from ...events import (
     not_a_member,
 )
 from ..native import library
-from ..native.mysql_result import ResultLayout, result_reader
 from .field import Type
+from .native_result import ResultLayout, result_reader
 from .row_code import RowsReader
 from .tokens import quoted
 from .values import UNREADABLE, sent_date, sent_datetime, sent_time, sent_timestamp
@@ -99,7 +99,7 @@ def bitmap_bytes(columns: int) -> int:
     return (columns + 2 + 7) // 8
 
 
-def _converter(column: Column) -> _Convert | None:
+def converter(column: Column) -> _Convert | None:
     """Return the function of the bytes of a value that has its length before it; None for other values."""
     match column.kind:
         case "char" | "varchar" | "text" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6":
@@ -139,7 +139,7 @@ class ResultRowsDecoder:
 
     def __init__(self, table: Table) -> None:
         self.table: Final = table
-        converters = [_converter(column) for column in table.columns]
+        converters = [converter(column) for column in table.columns]
         self.layout: Final = ResultLayout(table) if library.in_use else None
         """The native layout; None if the native decoder isn't in use."""
         self.read = compile_rows(table, converters)
@@ -190,7 +190,7 @@ class ResultRowsDecoder:
 
 def _value_reader(column: Column) -> Callable[[bytes, int], int]:
     """Return a function that reads the value at a place and returns its end."""
-    packing, convert = number_format(column), _converter(column)
+    packing, convert = number_format(column), converter(column)
     if packing is not None:
         return lambda _, at: at + packing.size
 

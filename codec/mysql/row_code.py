@@ -15,7 +15,7 @@ from struct import calcsize
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ...events import RowChange, Table, Ts
-from .column_code import NAMES, Part, read_changes_of_json, read_column, read_json_before_changes
+from .column_code import NAMES, FormatItem, read_changes_of_json, read_column, read_json_before_changes
 from .field import Field, Type, visible
 from .values import UNREADABLE
 
@@ -177,7 +177,7 @@ class _Code:
 
     def _straight(self, columns: Sequence[int], skip: int = 0) -> Iterator[str]:
         """Read adjacent columns, none of them NULL, after `skip` bytes."""
-        parts: list[Part] = []
+        parts: list[FormatItem] = []
         lines: list[str] = []
         for i in columns:
             read = self._reads[i]
@@ -203,7 +203,7 @@ class _Code:
                 yield "else:"
                 yield from _indented(1, self._straight([i]))
 
-    def _unpack(self, parts: Sequence[Part], skip: int) -> Iterator[str]:
+    def _unpack(self, parts: Sequence[FormatItem], skip: int) -> Iterator[str]:
         """Read `parts` after `skip` bytes with one struct call per byte order, and advance over them."""
         sizes = [calcsize(f"<{part.letter}") for part in parts]
         orders = [part.order for part, size in zip(parts, sizes, strict=True) if size > 1] or ["<"]

@@ -12,8 +12,8 @@ from ...errors import SourceError
 from ...events import Op, RowChange, Ts
 from ..native import library
 from ..native.library import native
-from ..native.mysql_rows import ImageLayout, image_reader
 from .field import TableMap, visible
+from .native_rows import ImageLayout, image_reader
 from .row_code import Images, RowsReader, compile_rows, unreadable_column
 from .values import UNREADABLE
 from .walk import Walk, compile_walk

@@ -13,8 +13,8 @@ from struct import Struct as Packing
 from struct import calcsize
 from typing import Any, Final, NamedTuple, assert_never
 
+from ..decimal import MAX_DIGITS, word_bytes, words
 from .column_type import is_unsigned
-from .decimal import MAX_DIGITS, word_bytes, words
 from .field import Field
 from .time import MAX_SCALE, unit_micros
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TypeAlias
 
-from .decimal import decimal_end
+from ..decimal import decimal_end
 from .json import json_end
 from .key import decode_bytes, decode_int, encode_bytes, encode_int
 from .number import (

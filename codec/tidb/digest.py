@@ -6,8 +6,8 @@ import struct
 from contextlib import suppress
 from typing import Any, Final, assert_never
 
+from ..decimal import decode_decimal
 from .column_type import ColumnFlag, Type
-from .decimal import decode_decimal
 from .field import UNREADABLE, Field, field_of
 from .table_info import ColumnInfo
 from .time import MAX_SCALE, decode_duration, printed_date, printed_datetime, printed_duration

@@ -10,10 +10,10 @@ from typing import Any, Final, assert_never
 from msgspec import Struct
 
 from ...events import Kind, not_a_member
+from ..decimal import decode_decimal, encode_decimal, with_scale
 from ..mysql.values import set_printer
 from . import storage
 from .column_type import ColumnFlag, is_unsigned, kind_of
-from .decimal import decode_decimal, encode_decimal, with_scale
 from .json import decode_json, encode_json
 from .json_text import parse_json, print_json
 from .storage import Storage

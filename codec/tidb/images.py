@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from ...events import PUT, KvChange, Run
 from ..image import NO_IMAGE, Image
-from ..native.tidb_rows import TidbRows
 from .field import UNREADABLE
+from .native_rows import TidbRows
 from .packed import PackedRun
 from .run import KvRun, PairsRun
 

@@ -12,9 +12,9 @@ from struct import Struct as Packing
 from typing import Any, Final
 
 from ...events import Row
+from ..decimal import decimal_end
 from .cell_code import NAMES, Cell, cell_code, handle_code
 from .columns import Columns
-from .decimal import decimal_end
 from .field import UNREADABLE, Field
 from .json import json_end
 from .number import decode_uvarint, encode_varint

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from ...errors import SourceError
 from ...events import Row, Table
 from ..native import library
-from ..native.tidb_rows import TidbRows, native_rows
 from .checksum import verify
 from .columns import columns_of
 from .field import UNREADABLE
 from .layout import HEAD, VERSION, Layout, cells_of, layout_of
+from .native_rows import TidbRows, native_rows
 from .old_row import FIRST_BYTES, split_row
 from .old_row_code import compile_old_rows
 from .row_code import Pair, RowsReader, compile_rows

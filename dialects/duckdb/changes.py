@@ -24,10 +24,9 @@ from ...events import (
     TableName,
     TruncateTable,
 )
-from ..conversion import keeps_text, keeps_values
+from ..conversion import described, keeps_text, keeps_values
 from ..database import StatementRejected, cant_compute, effective
 from ..renames import Rename, in_order
-from ..sqlite.changes import described
 from .session import DuckDbSession
 from .tables import Declared, Tables, quoted
 from .types import Encoder, is_text

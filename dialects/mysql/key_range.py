@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from functools import partial
 from ipaddress import ip_address
 from math import isfinite
 from typing import Final, assert_never
 
-from ...codec.mysql.result_rows import ResultRowsDecoder, select_expression
+from ...codec.mysql.result_rows import select_expression
 from ...codec.mysql.tokens import qualified as quoted
 from ...events import (
-    INTEGERS,
     Column,
     KeyPart,
+    KeyRange,
     OrderedKey,
     Table,
     float_of,
@@ -41,10 +43,6 @@ _LAST_BYTES: Final = {"ascii": 0x7F, "utf8mb3": 0xEF, "utf8": 0xEF}
 _MAX_TIME: Final = (839 * 3600 - 1) * 1_000_000 + 999_999
 
 
-def has_integer_key(table: Table) -> bool:
-    return bool(table.key) and all(table.columns[i].kind in INTEGERS for i in table.key)
-
-
 def has_ranges(table: Table) -> bool:
     """Return True if the rows above or below any key can be selected, by the order of the index."""
     return all(_has_ranges(table.columns[i]) for i in table.key)
@@ -68,29 +66,45 @@ def is_ordered(table: Table) -> bool:
     return key_order(table) is not None and has_ranges(table)
 
 
-def last_key(table: Table, row: bytes) -> OrderedKey:
-    """Return the key of a row as it is received."""
-    order = key_order(table)
-    assert order is not None
-    (change,) = ResultRowsDecoder(table).decode(row, 0, 0)
-    assert change.after is not None
-    return order(change.after)
+def select(table: Table, columns: Sequence[Column]) -> str:
+    """Return the SELECT of these columns of all rows, in any order."""
+    expressions = ", ".join(select_expression(column) for column in columns)
+    return f"SELECT {expressions} FROM {quoted(table.schema, table.name)}"
 
 
-def chunk_query(table: Table, after: OrderedKey | None, limit: int | None) -> str:
-    """Return the SELECT of a table's rows; with `limit`, ordered by its key."""
-    columns = ", ".join(select_expression(column) for column in table.columns)
-    sql = f"SELECT {columns} FROM {quoted(table.schema, table.name)}"
-    if limit is None:
+def chunk_query(table: Table, within: KeyRange | None = None, limit: int | None = None) -> str:
+    """Return the SELECT of a table's rows: of the first ones in a range of its key, in order; without a range
+    of all rows, in any order."""
+    sql = select(table, table.columns)
+    if within is None:
         return sql
-    sql += " FORCE INDEX (PRIMARY)"
-    if after is not None:
-        sql += f" WHERE {above(table, after)}"
-    return f"{sql} ORDER BY {', '.join(_key(table))} LIMIT {limit}"
+    where = where_clause(conditions(table, within))
+    most = "" if limit is None else f" LIMIT {limit}"
+    return f"{sql} FORCE INDEX (PRIMARY){where} ORDER BY {', '.join(_key(table))}{most}"
+
+
+def conditions(table: Table, within: KeyRange) -> list[str]:
+    """Return the conditions of the rows in a range. Raises ValueError if a bound can't be one of the
+    table's."""
+    found = []
+    if within.after:
+        found.append(above(table, within.after))
+    if within.up_to:
+        found.append(up_to(table, within.up_to))
+    return found
+
+
+def where_clause(conditions: Sequence[str]) -> str:
+    """Return the WHERE of all of these conditions; empty without any."""
+    if len(conditions) == 1:
+        return f" WHERE {conditions[0]}"
+    return f" WHERE {' AND '.join(f'({one})' for one in conditions)}" if conditions else ""
 
 
 def is_key_of(table: Table, key: OrderedKey) -> bool:
     """Return True if a key can be one of the table's, and not only of a definition that it had before."""
+    if len(key) != len(table.key):
+        return False
     try:
         above(table, key)
     except ValueError:
@@ -99,7 +113,10 @@ def is_key_of(table: Table, key: OrderedKey) -> bool:
 
 
 def above(table: Table, key: OrderedKey) -> str:
-    """Return the condition of the rows after a key. Raises ValueError if it can't be one of the table's."""
+    """Return the condition of the rows after a key, or after all keys that begin with these parts.
+
+    Raises ValueError if they can't be parts of the table's key.
+    """
     return _beside(table, key, ">", ">")
 
 
@@ -109,16 +126,28 @@ def up_to(table: Table, key: OrderedKey) -> str:
 
 
 def _beside(table: Table, key: OrderedKey, sign: str, last_sign: str) -> str:
+    columns = [table.columns[i] for i in table.key[: len(key)]]
+    parts = [
+        (partial(_compared, column, part), f"{quoted(column.name)} = {literal(column, part)}")
+        for column, part in zip(columns, key, strict=True)
+    ]
+    return beside(parts, sign, last_sign)
+
+
+def beside(parts: Sequence[tuple[Callable[[str], str], str]], sign: str, last_sign: str) -> str:
+    """Return the condition that a key is above or below another one, `last_sign` comparing its last part.
+
+    For each part there are the function from a sign to its comparison, and the condition that it is equal.
+    """
     # Not (a, b) > (1, 2): the optimizer would read the index from its start.
-    *firsts, (last, last_part) = zip([table.columns[i] for i in table.key], key, strict=True)
-    condition = _compared(last, last_sign, last_part)
-    for column, part in reversed(firsts):
-        same = f"{quoted(column.name)} = {literal(column, part)}"
-        condition = f"{_compared(column, sign, part)} OR ({same} AND ({condition}))"
+    *firsts, (last, _) = parts
+    condition = last(last_sign)
+    for compared, same in reversed(firsts):
+        condition = f"{compared(sign)} OR ({same} AND ({condition}))"
     return condition
 
 
-def _compared(column: Column, sign: str, part: KeyPart) -> str:
+def _compared(column: Column, part: KeyPart, sign: str) -> str:
     name = quoted(column.name)
     if column.kind != "enum":
         return f"{name} {sign} {literal(column, part)}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from math import copysign
 from typing import Any, Final
 
@@ -14,16 +13,15 @@ from ...events import (
     FLOATS,
     OF_MARIADB,
     TEXTS,
-    Checkpoint,
     Row,
     Table,
     TableName,
 )
 from ..address import Address
-from ..checkpoint import FeedCheckpoint, explained
-from ..database import CHECKPOINT_TABLE, OWN_SCHEMA, difference
+from ..database import CHECKPOINT_TABLE, OWN_SCHEMA
 from ..options import MySqlOptions
 from ..read import Key, Range, Settled, Summing
+from ..sql_reader import FeedReader, explained
 from .fit import Fit
 from .home import Home
 from .modes import STRICT
@@ -37,18 +35,21 @@ _SAME_EVERYWHERE: Final = ("_bin", "_general_ci", "latin1_swedish_ci")
 """Endings of collations that MariaDB and MySQL define in the same way."""
 
 
-class MySqlReader:
+class MySqlReader(FeedReader):
     """The stored form of a row is the source's, except for a negative zero, which is text, and for documents
     of another source, which are printed in one way."""
 
+    begin_reading = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+    begin_writing = "START TRANSACTION"
+
     def __init__(self, address: Address, options: MySqlOptions, feed: str) -> None:
         schema = options.schema or address.database
-        self._schema = schema
         server = ServerOptions(
             host="127.0.0.1" if address.host in (None, "localhost") else address.host,
             port=address.port or 3306,
         )
-        self.identity = f"mysql://{server.address}/{schema or ''}"
+        super().__init__(f"mysql://{server.address}/{schema or ''}", feed)
+        self._schema = schema
         self._session = MySqlSession(address, self.identity)
         with explained(self._session):
             self._session.connect()
@@ -56,7 +57,6 @@ class MySqlReader:
         self._fit = Fit(self._session, options.collations)
         self._tables = Tables(self._session, schema, self._fit)
         self._home = Home(self._session, schema or OWN_SCHEMA, feed)
-        self._checkpoint = FeedCheckpoint(self.identity, feed, self._load_checkpoint, self._run)
         self.summing = self._reader = ServerRows(connection, server, self._qualified)
         self._prints_documents = False
         """True if the server prints documents in another way than the source."""
@@ -71,7 +71,8 @@ class MySqlReader:
     def meet(self, source: Summing | None) -> None:
         self._prints_documents = source is None and not self._reader.is_mariadb
 
-    # --- the checkpoint
+    def _rows(self, sql: str, *values: Any) -> list[Any]:
+        return self._reader.rows(sql, *values)
 
     def _run(self, statement: str) -> int:
         with explained(self._session):
@@ -80,18 +81,12 @@ class MySqlReader:
     def _load_checkpoint(self) -> str | None:
         schema = self._schema or OWN_SCHEMA
         with explained(self._session):
-            there = self._reader.rows(
+            there = self._rows(
                 "SELECT 1 FROM information_schema.tables WHERE table_schema=%s AND table_name=%s",
                 schema,
                 CHECKPOINT_TABLE,
             )
             return self._home.load_checkpoint() if there else None
-
-    def checkpoint(self) -> Checkpoint | None:
-        return self._checkpoint.load()
-
-    def reading(self) -> AbstractContextManager[Checkpoint]:
-        return self._checkpoint.reading("START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
     # --- tables
 
@@ -99,22 +94,16 @@ class MySqlReader:
         """Return the tables if each is in its own schema; else the source's schema isn't known."""
         if self._schema:
             return []
-        rows = self._reader.rows(
+        rows = self._rows(
             "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
         )
         return [(schema, table) for schema, table in rows if schema != OWN_SCHEMA]
 
-    def differs(self, table: Table) -> str | None:
-        have = self._tables.columns((table.schema, table.name))
-        if have is None:
-            return None
-        wanted = dict(zip([c.name for c in table.columns], self._tables.types(table.columns), strict=True))
-        named = {column: have.get(column, type_) for column, type_ in wanted.items()}
-        return difference(have, named)
+    def _columns(self, table: Table) -> Mapping[str, str]:
+        return self._tables.columns((table.schema, table.name)) or {}
 
-    def common(self, table: Table) -> list[str]:
-        have = {column.lower() for column in self._tables.columns((table.schema, table.name)) or {}}
-        return [column.name for column in table.columns if column.name.lower() in have]
+    def _types(self, table: Table) -> list[str]:
+        return self._tables.types(table.columns)
 
     def sorts_as(self, table: Table, source: Summing | None) -> bool:
         if source is None or source.is_mariadb is None:
@@ -134,7 +123,7 @@ class MySqlReader:
 
     def _collations(self, table: Table) -> dict[str, str]:
         return dict(
-            self._reader.rows(
+            self._rows(
                 "SELECT LOWER(column_name), collation_name FROM information_schema.columns "
                 "WHERE table_schema = %s AND table_name = %s",
                 self._tables.schema_of((table.schema, table.name)),
@@ -186,31 +175,14 @@ class MySqlReader:
     def repair(self, table: Table, found: Settled) -> list[str]:
         return self._repair.statements(self._typed(table), found, native_json=not self._reader.is_mariadb)
 
-    def apply(self, table: Table, found: Settled) -> bool:
-        with explained(self._session):
-            self._session.execute("START TRANSACTION")
-            try:
-                if self._locked(table, found.key) != found.target:
-                    return False
-                for statement in self.repair(table, found):
-                    if not self._session.execute(statement):
-                        return False
-                self._session.execute("COMMIT")
-            finally:
-                self._session.execute("ROLLBACK")
-        return True
-
     def _typed(self, table: Table) -> Table:
         """Return the table with the types of its columns here."""
         return replace(table, columns=tuple(map(self._fit.typed, table.columns)))
 
-    def _locked(self, table: Table, key: Key) -> Any:
-        """Return the row with this key, or the number of such rows, locked."""
+    def _present(self, table: Table, key: Key) -> Any:
         if not table.key:
             where = self._repair.where(self._typed(table), key, native_json=not self._reader.is_mariadb)
-            rows = self._reader.rows(
-                f"SELECT COUNT(*) FROM {self._qualified(table)} WHERE {where} FOR UPDATE"
-            )
+            rows = self._rows(f"SELECT COUNT(*) FROM {self._qualified(table)} WHERE {where} FOR UPDATE")
             return rows[0][0]
         found = self._reader.rows_of(table, self.source_keys(table, [key]), "FOR UPDATE")
         rows = [row for row in self.stored(table, found) if tuple([row[i] for i in table.key]) == key]

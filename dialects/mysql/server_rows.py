@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, Final
-
-from msgspec.structs import replace
 
 from ...codec.mysql.result_rows import ResultRowsDecoder, select_expression
 from ...events import (
@@ -16,12 +15,13 @@ from ...events import (
     Column,
     Row,
     Table,
+    key_table,
     not_a_member,
 )
 from ...events.per_table import PerTable
 from ..read import Checksum, Key, Range
 from .client import Session, is_mariadb, query, translated
-from .key_range import has_ranges
+from .key_range import beside, has_ranges, where_clause
 from .result import Result
 from .server import ServerOptions
 from .text import compile_key, key_columns, name
@@ -58,7 +58,7 @@ class ServerRows:
         self._hint = hint
         self.is_mariadb = is_mariadb(session)
         self._decoders = PerTable(ResultRowsDecoder)
-        self._keys = PerTable(_only_key)
+        self._keys = PerTable(key_table)
         with translated(options):  # MySQL needs a database for a query in a query
             query(session, "USE information_schema")
 
@@ -81,7 +81,7 @@ class ServerRows:
 
     def page(self, table: Table, within: Range, limit: int) -> list[Row]:
         """Return the first rows of a range by key."""
-        rest = f"{self._hint} {_where(table, within)} ORDER BY {_key(table)} LIMIT {limit}"
+        rest = f"{self._hint}{_where(table, within)} ORDER BY {_key(table)} LIMIT {limit}"
         return [row for rows in self.select(table, rest) for row in rows]
 
     def between(self, table: Table, within: Range, limit: int) -> Iterator[list[Row]]:
@@ -109,7 +109,7 @@ class ServerRows:
     # --- ranges
 
     def bound(self, table: Table, within: Range, rows: int) -> Key | None:
-        rest = f"{self._hint} {_where(table, within)} ORDER BY {_key(table)} LIMIT 1 OFFSET {rows - 1}"
+        rest = f"{self._hint}{_where(table, within)} ORDER BY {_key(table)} LIMIT 1 OFFSET {rows - 1}"
         found = [row for some in self.select(self._keys[table], rest) for row in some]
         return found[0] if found else None
 
@@ -119,16 +119,10 @@ class ServerRows:
         # LIMIT: else the server merges the two queries, and computes the hash once for each use.
         ((rows, hashed, *bits),) = self.rows(
             f"SELECT COUNT(*),COUNT(hash),{quarters} FROM (SELECT UNHEX(SHA2({_text(table)},256)) AS hash "
-            f"FROM {self._qualified(table)} {self._hint} {_where(table, within)} "
+            f"FROM {self._qualified(table)} {self._hint}{_where(table, within)} "
             "LIMIT 18446744073709551615) AS hashes"
         )
         return Checksum(rows, tuple(map(int, bits)) if rows == hashed else None)
-
-
-def _only_key(table: Table) -> Table:
-    """Return a table with the columns of the key only."""
-    columns = tuple(table.columns[i] for i in table.key)
-    return replace(table, columns=columns, key=tuple(range(len(columns))))
 
 
 def _text(table: Table) -> str:
@@ -171,20 +165,17 @@ def _where(table: Table, within: Range) -> str:
         conditions.append(_beyond(table, within.after, ">", ">"))
     if within.upto is not None:
         conditions.append(_beyond(table, within.upto, "<", "<="))
-    return f"WHERE {' AND '.join(f'({one})' for one in conditions)}" if conditions else ""
+    return where_clause(conditions)
 
 
 def _beyond(table: Table, key: Key, sign: str, last: str) -> str:
     """Return the condition that a key is above or below another one."""
-    # Not (a, b) > (1, 2): the optimizer would read the index from its start.
-    condition = ""
-    for i, value in zip(table.key[::-1], key[::-1], strict=True):
-        part, literal = _ordered(table.columns[i], value)
-        if not condition:
-            condition = f"{part}{last}{literal}"
-        else:
-            condition = f"{part}{sign}{literal} OR ({part}={literal} AND ({condition}))"
-    return condition
+    parts = [_ordered(table.columns[i], value) for i, value in zip(table.key, key, strict=True)]
+    return beside([(partial(_compared, *part), _compared(*part, "=")) for part in parts], sign, last)
+
+
+def _compared(part: str, literal: str, sign: str) -> str:
+    return f"{part}{sign}{literal}"
 
 
 def _ordered(column: Column, value: Any) -> tuple[str, str]:

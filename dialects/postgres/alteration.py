@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from ...codec.mysql.column_defaults import NotComputable, default_for_existing_rows, needs_clock
 from ...errors import NotReproducible, SinkError
 from ...events import WITH_DATE, Action, AddColumn, ChangeColumn, ChangeKey, Column, Ddl, DropColumn
-from ..conversion import keeps_text, keeps_values
+from ..conversion import described, keeps_text, keeps_values
 from ..database import cant_compute
 from ..renames import Rename, in_order
-from ..sqlite.changes import described
 from .refusals import reason_of_refusal
 from .session import PostgresSession
 from .tables import Found, Tables

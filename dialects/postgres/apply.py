@@ -82,7 +82,7 @@ class PostgresApplier:
 
     def _insert(self, table: Table, rows: list[Row], packet: Packet) -> None:
         plan = self._plans[table]
-        if len(rows) < _FEWEST_TO_COPY:
+        if len(rows) < _FEWEST_TO_COPY and not plan.has_large(rows):
             packet.add(plan.inserts(rows))
             return
         packet.send()

@@ -143,9 +143,25 @@ class Plan:
         yield from joined(self._insert, ",", self._values(rows), "", STATEMENT_CHARS)
 
     def blocks(self, rows: list[Row]) -> Iterator[str]:
-        """Yield the lines of `copy`."""
+        """Yield the lines of `copy`; a line with a large value comes in pieces."""
         for first in range(0, len(rows), _BLOCK_ROWS):
-            yield "\n".join([*self._lines(rows[first : first + _BLOCK_ROWS]), ""])
+            block = rows[first : first + _BLOCK_ROWS]
+            if self.has_large(block):
+                for row in block:
+                    yield from text.line_pieces(self._table.columns, row)
+            else:
+                yield "\n".join([*self._lines(block), ""])
+
+    def has_large(self, rows: list[Row]) -> bool:
+        """Return True if a value is so large that its text is better made in pieces."""
+        return any(
+            (value := row[i]) is not None and len(value) >= text.LARGE for i in self._long for row in rows
+        )
+
+    @cached_property
+    def _long(self) -> Sequence[int]:
+        """Columns that may have large values."""
+        return [i for i in self._every if self._table.columns[i].kind in text.LONG]
 
     def _one(self, where: str) -> str:
         """Return the condition of one row of those that fulfil `where`."""

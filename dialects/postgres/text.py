@@ -7,7 +7,7 @@ each table, without dispatch on types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeAlias, assert_never
 
 from ...codec.row_code import compile_rows
@@ -19,6 +19,12 @@ Render: TypeAlias = Callable[[Iterable[Row]], list[str]]
 
 NAME_BYTES: Final = 63
 """Maximum length of a name; PostgreSQL cuts off the rest."""
+
+LARGE: Final = 1 << 20
+"""Length from which on the text of a value is made in pieces."""
+_PIECE: Final = 1 << 17
+LONG: Final = frozenset({"text", "json", "blob", "geometry"})
+"""Kinds of columns whose values may be large."""
 
 _LITERAL: Final[dict[str, Any]] = {"Q": "'", "QQ": "''", "N": "NULL", "X": "\\x"}
 _CSV: Final[dict[str, Any]] = {"Q": '"', "QQ": '""', "N": "", "X": "\\x"}
@@ -57,6 +63,24 @@ def compile_values(columns: tuple[Column, ...]) -> Render:
 def compile_lines(columns: tuple[Column, ...]) -> Render:
     """Return a function that renders each row as a line of CSV, without its end."""
     return _compile(columns, _list(columns, range(len(columns))), _CSV)
+
+
+def line_pieces(columns: tuple[Column, ...], row: Row) -> Iterator[str]:
+    """Yield the line of a row, with its end: a large value a piece at a time, and not as a whole."""
+    end = ""
+    for column, value in zip(columns, row, strict=True):
+        yield end
+        end = ","
+        if column.kind in LONG and value is not None and len(value) >= LARGE:
+            is_bytes = isinstance(value, bytes)
+            yield '"\\x' if is_bytes else '"'
+            for start in range(0, len(value), _PIECE):
+                piece = value[start : start + _PIECE]
+                yield piece.hex() if is_bytes else piece.replace('"', '""')
+            yield '"'
+        else:
+            yield from compile_lines((column,))([(value,)])
+    yield "\n"
 
 
 def compile_list(columns: tuple[Column, ...], index: Iterable[int]) -> Render:

@@ -8,7 +8,7 @@ from ...events import AS_BYTES, WITH_DATE, Column, Kind
 
 """Kinds with values that PostgreSQL lacks, such as 0000-00-00."""
 TEXTS: Final = {"char", "varchar", "text", "enum", "set", "json"}
-INTEGERS: Final = {"tinyint", "smallint", "mediumint", "int", "bigint", "year"}
+INTEGERS: Final[frozenset[Kind]] = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 
 _SIGNED: Final[dict[Kind, str]] = {
     "tinyint": "smallint",

@@ -23,7 +23,7 @@ from ...events import (
     TableName,
     TruncateTable,
 )
-from ..conversion import keeps_text
+from ..conversion import described, keeps_text
 from ..database import cant_compute, effective
 from ..renames import Rename, in_order
 from .table import (
@@ -136,17 +136,6 @@ class SchemaChanges:
         )
         if has_nul:
             self._execute(f"UPDATE {table} SET {name}=?", stored)
-
-
-def described(column: Column) -> str:
-    """Return a column's type for people."""
-    size = ",".join(map(str, filter(None, (column.length, column.scale))))
-    details = [
-        f"({size})" if size else "",
-        " unsigned" if column.unsigned else "",
-        f" {column.charset or ''}",
-    ]
-    return f"{column.kind}{''.join(details)}".rstrip()
 
 
 def _declaration(column: Column) -> Declaration:

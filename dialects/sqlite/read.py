@@ -6,43 +6,38 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from ...errors import Retryable, SinkError
-from ...events import Checkpoint, Column, Row, Table, TableName
-from ..checkpoint import FeedCheckpoint
-from ..database import CHECKPOINT_TABLE, difference
-from ..read import Key, Range, Settled, Summing
+from ...events import Checkpoint, Column, Kind, Row, Table, TableName
+from ..database import CHECKPOINT_TABLE
+from ..sql_reader import SqlReader, fetched
 from .table import quoted
 from .types import compile_encode, declared_type, from_sqlite
 
-_SORTED: Final = frozenset({
-    "tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year", "float", "double",
-    "binary", "varbinary", "date", "datetime", "timestamp",
-})  # fmt: skip
-"""Kinds whose stored values sort as in the source."""
-_KEYS: Final = 200
-_PAGE_ROWS: Final = 5_000
 _BUSY_SECONDS: Final = 10.0
 
 
-class SqliteReader:
+class SqliteReader(SqlReader):
     """Opens the file for reading only, until a repair is applied."""
 
-    summing: Summing | None = None
+    sorted_kinds = frozenset[Kind]({
+        "tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year", "float", "double",
+        "binary", "varbinary", "date", "datetime", "timestamp",
+    })  # fmt: skip
+    begin_writing = "BEGIN IMMEDIATE"
 
     def __init__(self, file: Path, table_name: str, feed: str) -> None:
+        super().__init__(f"sqlite:{file.absolute().resolve()}", feed)
         self._file = file
         self._table_name = table_name
-        self._feed = feed
-        self.identity = f"sqlite:{file.absolute().resolve()}"
-        self._checkpoint = FeedCheckpoint(self.identity, feed, self._load_checkpoint, self._rows)
         self._connection: sqlite3.Connection | None = None
-        self._writing: sqlite3.Connection | None = None
+        self._writes = False
 
     @property
     def _opened(self) -> sqlite3.Connection:
@@ -77,17 +72,25 @@ class SqliteReader:
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
-        if self._writing is not None:
-            self._writing.close()
-
-    def meet(self, source: Summing | None) -> None:
-        """Do nothing: rows are stored in one way."""
+            self._connection = None
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
         with self._explained():
             return self._opened.execute(sql, values).fetchall()
 
-    # --- the checkpoint
+    def _run(self, statement: str) -> int:
+        with self._explained():
+            return self._opened.execute(statement).rowcount
+
+    def _pages(self, query: str) -> Iterator[list[Any]]:
+        with self._explained():
+            yield from fetched(self._opened.execute(query))
+
+    def _begin_writing(self) -> None:
+        if not self._writes:
+            self.close()
+            self._connection, self._writes = self._open("rw"), True
+        super()._begin_writing()
 
     def _load_checkpoint(self) -> str | None:
         if not self._rows("SELECT 1 FROM sqlite_master WHERE name=?", CHECKPOINT_TABLE):
@@ -98,22 +101,24 @@ class SqliteReader:
     def checkpoint(self) -> Checkpoint | None:
         is_unused = not self._file.with_name(f"{self._file.name}-wal").exists()
         if self._connection is not None or not is_unused:
-            return self._checkpoint.load()
+            return super().checkpoint()
         # Else SQLite creates files beside it, even for reading.
         self._connection = self._open("ro&immutable=1")
         try:
-            return self._checkpoint.load()
+            return super().checkpoint()
         finally:
-            self._connection.close()
-            self._connection = None
-
-    def reading(self) -> AbstractContextManager[Checkpoint]:
-        return self._checkpoint.reading("BEGIN")
+            self.close()
 
     # --- tables
 
-    def _name(self, table: Table) -> str:
+    def _own_name(self, table: Table) -> str:
         return self._table_name.format(schema=table.schema, table=table.name)
+
+    def _qualified(self, table: Table) -> str:
+        return quoted(self._own_name(table))
+
+    def _name(self, identifier: str) -> str:
+        return quoted(identifier)
 
     def names(self) -> list[TableName]:
         if self._table_name != "{schema}.{table}":
@@ -122,148 +127,31 @@ class SqliteReader:
         return [(found[1], found[2]) for (name,) in rows if (found := re.fullmatch(r"([^.]+)\.(.+)", name))]
 
     def _columns(self, table: Table) -> dict[str, str]:
-        return dict(self._rows("SELECT name, type FROM pragma_table_info(?)", self._name(table)))
+        return dict(self._rows("SELECT name, type FROM pragma_table_info(?)", self._own_name(table)))
 
-    def differs(self, table: Table) -> str | None:
-        have = self._columns(table)
-        if not have:
-            return None
-        return difference(
-            have, {column.name: have.get(column.name, declared_type(column)) for column in table.columns}
-        )
+    def _types(self, table: Table) -> list[str]:
+        return [declared_type(column) for column in table.columns]
 
-    def common(self, table: Table) -> list[str]:
-        have = {name.lower() for name in self._columns(table)}
-        return [column.name for column in table.columns if column.name.lower() in have]
-
-    def sorts_as(self, table: Table, source: Summing | None) -> bool:  # noqa: ARG002
-        return all(table.columns[i].kind in _SORTED for i in table.key)
-
-    # --- rows
+    # --- values
 
     def stored(self, table: Table, rows: Sequence[Row]) -> list[Row]:
         return compile_encode(table.columns, range(len(table.columns)))(rows)
 
-    def source_keys(self, table: Table, keys: Sequence[Key]) -> list[Key]:
-        columns = [table.columns[i] for i in table.key]
-        found = []
-        for key in keys:
-            with suppress(ValueError, TypeError, AttributeError, ArithmeticError):  # not a value of this kind
-                found.append(tuple(map(from_sqlite, columns, key)))
-        return found
+    def _source_form(self, column: Column) -> Callable[[Any], Any]:
+        return partial(from_sqlite, column)
 
-    def between(self, table: Table, within: Range, limit: int) -> Iterator[list[Row]]:
-        columns, key = _values(table), _key(table)
-        marks = f"({','.join('?' * len(table.key))})"
-        after, upto = within
-        while True:
-            conditions = ["TRUE"]
-            values: list[Any] = []
-            for sign, bound in (">", after), ("<=", upto):
-                if bound is not None:
-                    conditions.append(f"({key}) {sign} {marks}")
-                    values += bound
-            rows = self._rows(
-                f"SELECT {columns} FROM {quoted(self._name(table))} WHERE {' AND '.join(conditions)} "
-                f"ORDER BY {key} LIMIT {limit}",
-                *values,
-            )
-            yield rows
-            if len(rows) < limit:
-                return
-            after = tuple([rows[-1][i] for i in table.key])
+    def _value(self, column: Column) -> str:
+        name = quoted(column.name)
+        if declared_type(column):
+            return name
+        # A column without a type may hold a number that isn't an integer, and Python finds 1.0 equal to 1.
+        return f"CASE typeof({name}) WHEN 'real' THEN 'real ' || {name} ELSE {name} END"
 
-    def rows_of(self, table: Table, keys: Sequence[Key]) -> list[Row]:
-        marks = f"({','.join('?' * len(table.key))})"
-        found: list[Row] = []
-        for at in range(0, len(keys), _KEYS):
-            some = keys[at : at + _KEYS]
-            found += self._rows(
-                f"SELECT {_values(table)} FROM {quoted(self._name(table))} "
-                f"WHERE ({_key(table)}) IN (VALUES {','.join([marks] * len(some))})",
-                *(value for key in some for value in key),
-            )
-        return found
+    def _equals(self, column: Column, value: Any) -> str:
+        return f"{quoted(column.name)} IS {literal(value)}"
 
-    def every(self, table: Table) -> Iterator[list[Row]]:
-        with self._explained():
-            rows = self._opened.execute(f"SELECT {_values(table)} FROM {quoted(self._name(table))}")
-            while page := rows.fetchmany(_PAGE_ROWS):
-                yield page
-
-    # --- repair
-
-    def begin_script(self) -> list[str]:
-        return []
-
-    def repair(self, table: Table, found: Settled) -> list[str]:
-        name = quoted(self._name(table))
-        names = [quoted(column.name) for column in table.columns]
-        if not table.key:
-            same = _same(names, found.key)
-            more = found.source - found.target
-            if more > 0:
-                return [_insert(name, names, found.key)] * more
-            return [
-                f"DELETE FROM {name} WHERE rowid IN (SELECT rowid FROM {name} WHERE {same} LIMIT {-more})"
-            ]
-        if found.target is None:
-            return [_insert(name, names, found.source)]
-        where = _same([names[i] for i in table.key], found.key)
-        if found.source is None:
-            return [f"DELETE FROM {name} WHERE {where}"]
-        pairs = zip(names, found.source, found.target, strict=True)
-        changed = ", ".join(f"{column}={literal(ours)}" for column, ours, theirs in pairs if ours != theirs)
-        return [f"UPDATE {name} SET {changed} WHERE {where}"]
-
-    def apply(self, table: Table, found: Settled) -> bool:
-        if self._writing is None:
-            self._writing = self._open("rw")
-        reading, self._connection = self._connection, self._writing
-        try:
-            self._rows("BEGIN IMMEDIATE")
-            if self._present(table, found.key) != found.target:
-                return False
-            for statement in self.repair(table, found):
-                self._rows(statement)
-            self._rows("COMMIT")
-            return True
-        finally:
-            if self._writing.in_transaction:
-                self._rows("ROLLBACK")
-            self._connection = reading
-
-    def _present(self, table: Table, key: Key) -> Any:
-        """Return the row with this key, or the number of such rows."""
-        if not table.key:
-            same = _same([quoted(column.name) for column in table.columns], key)
-            return self._rows(f"SELECT COUNT(*) FROM {quoted(self._name(table))} WHERE {same}")[0][0]
-        rows = self.rows_of(table, [key])
-        return rows[0] if rows else None
-
-
-def _values(table: Table) -> str:
-    return ",".join(map(_value, table.columns))
-
-
-def _value(column: Column) -> str:
-    name = quoted(column.name)
-    if declared_type(column):
-        return name
-    # A column without a type may hold a number that isn't an integer, and Python finds 1.0 equal to 1.
-    return f"CASE typeof({name}) WHEN 'real' THEN 'real ' || {name} ELSE {name} END"
-
-
-def _key(table: Table) -> str:
-    return ",".join(quoted(table.columns[i].name) for i in table.key)
-
-
-def _same(names: Sequence[str], values: Sequence[Any]) -> str:
-    return " AND ".join(f"{name} IS {literal(value)}" for name, value in zip(names, values, strict=True))
-
-
-def _insert(name: str, names: Sequence[str], row: Row) -> str:
-    return f"INSERT INTO {name} ({', '.join(names)}) VALUES ({', '.join(map(literal, row))})"
+    def _literal(self, column: Column, value: Any) -> str:  # noqa: ARG002
+        return literal(value)
 
 
 def literal(value: Any) -> str:

@@ -6,7 +6,7 @@ import asyncio
 
 from ...codec.proto import metapb
 from ..parts import Parts
-from ..store import Store
+from ..store import TikvStore
 
 
 class ServerFaults(Parts):
@@ -16,7 +16,7 @@ class ServerFaults(Parts):
         """Stop a store: close its port and cut its streams. Others lead its regions where possible."""
         self._loop.run(self._store_down(self._store_of(store)))
 
-    async def _store_down(self, store: Store) -> None:
+    async def _store_down(self, store: TikvStore) -> None:
         await store.server.stop()
         self.topology.abandon(store.id)
 

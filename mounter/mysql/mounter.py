@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.entry import (
     COMMIT,
     DDL,
@@ -31,7 +32,9 @@ from ...events import (
     Ddl,
     DropTable,
     Item,
+    KeyRange,
     KvChange,
+    OrderedKey,
     Rows,
     Run,
     Sorted,
@@ -40,10 +43,9 @@ from ...events import (
     Ts,
     runs_of,
 )
-from ..tables import Tables
+from ...snapshot.overlay import Overlay, changed_within, ordered_keys
 from .catalog import Catalog, CatalogChange
 from .change import Change
-from .chunk import ChunkOverlay
 from .ddl import Statements
 from .history import History
 from .policy import APPLY_ALL, Policy
@@ -61,7 +63,7 @@ class Mounter:
         self,
         layouts: Layouts,
         source: str,
-        tables: Tables,
+        tables: TablePatterns,
         *,
         catalog: Catalog | None = None,
         history: History | None = None,
@@ -105,8 +107,10 @@ class Mounter:
         """True if the open transaction was rolled back."""
         self._loads = False
         """True if the open transaction's rows are part of a snapshot."""
-        self._overlay: ChunkOverlay | None = None
-        """The changes that were logged while the open transaction's rows were read."""
+        self._overlay: Overlay[OrderedKey] | None = None
+        """The changes that were logged while the open transaction's rows were read, ..."""
+        self._after: OrderedKey = ()
+        """... whose keys are above this one."""
         self._held: Ddl | None = None
         """The open transaction's latest schema change, until it is known whether it is its last item."""
 
@@ -241,7 +245,7 @@ class Mounter:
             items.append(self._held)
             self._held = None
         if runs:
-            after = None if self._overlay is None else self._overlay.after
+            after = None if self._overlay is None else self._after
             chunk = Chunk(runs[0].table.full_name, TableProgress(()), after) if self._loads else None
             commit_ts, start_ts = change.commit_ts, change.start_ts
             items.append(Transaction(commit_ts, start_ts, self._source, Rows(runs), last=False, chunk=chunk))
@@ -250,7 +254,7 @@ class Mounter:
         self, change: KvChange, position: str, chunk: Chunk | None, runs: list[Run], items: list[Item]
     ) -> None:
         if self._overlay is not None and chunk is not None:
-            runs += runs_of(self._overlay.changed(chunk.loaded))
+            runs += runs_of(changed_within(self._overlay, KeyRange(self._after, chunk.loaded.last)))
         self._rolled_back = self._loads = False
         self._overlay = None
         if chunk is not None and not chunk.table:
@@ -289,7 +293,7 @@ class Mounter:
             ddls = [self._ddl(change, Change(table.schema, table.name, actions))]
         elif isinstance(statement, ChunkRows):
             self._loads = True
-            self._overlay = ChunkOverlay(statement.after)
+            self._overlay, self._after = Overlay(ordered_keys), statement.after
         elif isinstance(statement, GoneTable):
             self.catalog.remove((statement.schema, statement.name))
             ddls = [self._ddl(change, Change(statement.schema, statement.name, (DropTable(),)))]

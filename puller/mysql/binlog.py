@@ -17,9 +17,11 @@ from struct import error as struct_error
 from msgspec.structs import replace
 
 from ...codec.mysql.entry import DDL, ROWS, encode_statement
+from ...codec.mysql.position import BinlogOffset, Position, Rank
 from ...dialects.mysql.zone import ServerZone
 from ...errors import SourceError
 from ...events import Changes, Ts, compose_ts
+from .commit_clock import CommitClock
 from .compression import ROWS_COMPRESSED, events_of_payload, uncompress_rows
 from .cursor import HEADER, Cursor
 from .dml import changes_definitions
@@ -43,7 +45,6 @@ from .event import (
     XID,
 )
 from .gtid_event import flags_of
-from .position import BinlogOffset, CommitClock, Position, Rank
 from .prepared import COMMIT as XA_COMMIT
 from .prepared import ROLLBACK as XA_ROLLBACK
 from .prepared import Prepared, read_prepare

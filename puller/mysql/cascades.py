@@ -11,8 +11,8 @@ from typing import Final
 
 from ...config import Finding
 from ...dialects.mysql.client import Session, query
+from ...snapshot.mysql.tables import FoundTable
 from .options import MysqlOptions
-from .tables import FoundTable
 
 _CHANGING: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 

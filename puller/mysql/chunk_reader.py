@@ -9,18 +9,18 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...codec.mysql.tokens import qualified as quoted
+from ...codec.mysql.position import Position
 from ...dialects.mysql.client import Session, Unavailable, connect, disconnect, is_mariadb, query, translated
-from ...dialects.mysql.key_range import chunk_query, is_key_of, is_ordered, last_key
+from ...dialects.mysql.key_range import chunk_query, is_key_of
 from ...dialects.mysql.result import Result
 from ...errors import Retryable
-from ...events import OrderedKey, TableProgress
+from ...events import KeyRange, OrderedKey, TableProgress
+from ...snapshot.mysql.packet_keys import PacketKeys
+from ...snapshot.mysql.tables import FoundTable, SourceTable, read_table
+from ...snapshot.mysql.view import BEGIN, begin_view, current_end, hold, prepare
 from .log_watch import LogWatch, Mark
 from .options import MysqlOptions
-from .position import Position
-from .snapshot import BEGIN, begin_view, current_end, prepare
 from .stop_signal import StopSignal
-from .tables import FoundTable, SourceTable, is_unchanged, read_table
 
 _WAIT: Final = "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)"
 _STOP_SECONDS: Final = 2.0
@@ -131,7 +131,7 @@ class _ChunkReader:
         source = task.known or self._read_table(session, task)
         if source is None:
             return self._gone(session, task, mark)
-        if not is_divisible(source):
+        if not source.has_chunks:
             return Chunk(task, mark, mark.position, source, has_key=False)
         if task.after and not is_key_of(source.table, task.after):
             # Each target that has rows of the former definition will load the table again.
@@ -154,9 +154,7 @@ class _ChunkReader:
     def _read(self, session: Session, found: Chunk) -> None:
         """Read the rows, unless the definition is another one by now."""
         assert found.source is not None
-        # This locks the definition until the transaction ends.
-        query(session, f"SELECT 1 FROM {quoted(*found.task.name)} LIMIT 0")
-        if is_unchanged(session, found.source, copies_generated=self._options.copies_generated):
+        if hold(session, found.source, copies_generated=self._options.copies_generated):
             self._read_rows(session, found)
         if self._session is not None:
             query(session, "ROLLBACK")
@@ -193,7 +191,8 @@ class _ChunkReader:
         task, source = found.task, found.source
         assert source is not None
         table = source.table
-        result = Result(session, self._options, table, chunk_query(table, task.after or None, task.limit))
+        query_text = chunk_query(table, KeyRange(task.after), task.limit)
+        result = Result(session, self._options, table, query_text)
         while not result.done and found.bytes < self._max_bytes and not self.stop.is_set:
             if packets := result.read():
                 found.packets.append(packets)
@@ -204,16 +203,11 @@ class _ChunkReader:
         if result.done and result.rows < task.limit:
             found.loaded = TableProgress()
         elif result.rows:
-            found.loaded = TableProgress(last_key(table, result.last_row))
+            found.loaded = TableProgress(PacketKeys(table).last(result.last_row)[0])
 
 
 def _stopped() -> Retryable:
     return Retryable("the load is stopped")
-
-
-def is_divisible(source: SourceTable) -> bool:
-    """Return True if a table's rows can be read in chunks, by the order of its primary key."""
-    return source.known.has_primary and is_ordered(source.table)
 
 
 def place(position: Position) -> tuple[int, int]:

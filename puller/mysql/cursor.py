@@ -6,10 +6,10 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
+from ...codec.mysql.gtid import MARIADB_GTID, MYSQL_GTID, MYSQL_TAGGED_GTID, parse_gtids
+from ...codec.mysql.position import Position, Rank, file_number
 from ...errors import SourceError
 from ...events import Ts, compose_ts
-from .gtid import MARIADB_GTID, MYSQL_GTID, MYSQL_TAGGED_GTID, parse_gtids
-from .position import Position, Rank, file_number
 
 HEADER: Final = 19
 _FILE_START: Final = 4

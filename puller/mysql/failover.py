@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ...codec.mysql.gtid import parse_gtids
+from ...codec.mysql.position import Position
 from ...dialects.mysql.client import Session, Unavailable, is_mariadb, query
 from ...errors import CheckpointError
-from .gtid import parse_gtids
 from .options import MysqlOptions
-from .position import Position
 
 
 def check_reached(session: Session, options: MysqlOptions, position: Position) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ... import failpoint
 from ...codec.mysql.entry import DDL, RESULT_ROWS, Definitions, GoneTable, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
-from ...dialects.mysql.key_range import is_key_of, is_ordered, last_key
+from ...dialects.mysql.key_range import chunk_query, is_key_of
 from ...errors import Retryable
 from ...events import (
     CREATED,
@@ -18,14 +18,16 @@ from ...events import (
     WHOLE,
     Changes,
     Chunk,
+    KeyRange,
     SnapshotProgress,
     Table,
     TableProgress,
     progress_of,
 )
+from ...snapshot.mysql.packet_keys import PacketKeys
+from ...snapshot.mysql.tables import SourceTable
 from ..puller import SnapshotReport
 from .snapshot import Snapshot
-from .tables import SourceTable
 from .transactions import Transactions
 
 Step: TypeAlias = Changes | SnapshotReport | None
@@ -113,7 +115,7 @@ class Loader:
             self._begin()
             self._out.add(DDL, encode_statement(NewTable(source.known)))
             yield self._commit()
-        limit = self._chunk_rows if source.known.has_primary and is_ordered(table) else None
+        limit = self._chunk_rows if source.has_chunks else None
         if limit is not None and loaded is not None and loaded.last and not is_key_of(table, loaded.last):
             loaded = CREATED  # each target that has rows of the former definition will load the table again
         while loaded != WHOLE:
@@ -133,7 +135,8 @@ class Loader:
     ) -> Generator[Step, None, TableProgress]:
         """Return the progress after this chunk's rows."""
         layout = self._layouts.add_table(table)
-        result = self._snapshot.select(table, loaded.last if loaded else None, limit)
+        within = None if limit is None else KeyRange(loaded.last if loaded else None)
+        result = self._snapshot.run(table, chunk_query(table, within, limit))
         told = 0
         while not result.done:
             if packets := result.read():
@@ -146,7 +149,7 @@ class Loader:
         self._rows += result.rows - told
         if limit is None or result.rows < limit:
             return WHOLE
-        return TableProgress(last_key(table, result.last_row))
+        return TableProgress(PacketKeys(table).last(result.last_row)[0])
 
     def _commit(self, chunk: Chunk | None = None) -> Changes | None:
         self._out.commit(self._position, chunk)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...codec.mysql.tokens import qualified as quoted
-from ...dialects.mysql.client import Session, connect, disconnect, is_mariadb, query, translated
-from ...dialects.mysql.key_range import above, up_to
-from ...events import REST, WHOLE, OrderedKey, SnapshotProgress, Table, progress_of
+from ...dialects.mysql.client import connect, disconnect, translated
+from ...events import REST, WHOLE, SnapshotProgress, progress_of
+from ...snapshot.mysql.estimate import rows_up_to
+from ...snapshot.mysql.tables import Follows, FoundTable, estimated_rows, read_table
 from ..puller import SnapshotReport
 from .options import MysqlOptions
-from .tables import Follows, FoundTable, SourceTable, estimated_rows, read_table
 
 
 class LoadProgress:
@@ -87,26 +86,3 @@ def open_progress(
             disconnect(session)
     known = {name: estimates.get(name, 0) for name in names}
     return LoadProgress(known, {name: known[name] for name in complete} | loaded, len(complete))
-
-
-def rows_up_to(session: Session, source: SourceTable, key: OrderedKey) -> int:
-    """Return about the number of a table's rows up to a key; 0 if the table has another key by now.
-
-    Raises pymysql's errors: use it inside translated().
-    """
-    table = source.table
-    try:
-        conditions = up_to(table, key), above(table, key)
-    except ValueError:
-        return 0
-    before, after = [_rows(session, table, condition) for condition in conditions]
-    # A server takes every range that is larger than half of the table for that half.
-    return before if before <= after else max(before, source.rows_estimated - after)
-
-
-def _rows(session: Session, table: Table, condition: str) -> int:
-    """Return the number of rows that the optimizer expects."""
-    # Not FORCE INDEX, with which MySQL doesn't look into the index.
-    sql = f"SELECT 1 FROM {quoted(table.schema, table.name)} USE INDEX (PRIMARY) WHERE {condition}"
-    (plan,) = query(session, f"EXPLAIN FORMAT=TRADITIONAL {sql}")
-    return int(plan[-2 if is_mariadb(session) else -3] or 0)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from ...codec.mysql.entry import DDL, Query, decode_statement
 from ...codec.mysql.layout import Layouts
-from .position import Position
+from ...codec.mysql.position import Position
 
 
 class Entry(NamedTuple):

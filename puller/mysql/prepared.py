@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 import pymysql
 from pymysql.constants import ER
 
+from ...codec.mysql.position import BinlogOffset
 from ...dialects.mysql.client import Session, is_mariadb, query
 from ...errors import SourceError
 from ...events import KvChange
-from .position import BinlogOffset
 
 COMMIT: Final = "XA COMMIT "
 ROLLBACK: Final = "XA ROLLBACK "

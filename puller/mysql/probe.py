@@ -7,13 +7,13 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...codec.mysql.position import Position
 from ...dialects.mysql.client import Server, Unavailable, connect, disconnect, identify, translated
+from ...snapshot.mysql.tables import FoundTable, find_tables
+from ...snapshot.mysql.view import current_end
 from .cascades import logs_cascades
 from .failover import written_gtids
 from .options import MysqlOptions
-from .position import Position
-from .snapshot import current_end
-from .tables import FoundTable, find_tables
 
 
 class Probe(Struct, frozen=True):

@@ -13,6 +13,7 @@ from msgspec import structs
 from ... import failpoint
 from ...codec.mysql.entry import DDL, GoneTable, encode_statement
 from ...codec.mysql.layout import Layouts
+from ...codec.mysql.position import Position
 from ...codec.mysql.schema import is_user_schema
 from ...dialects.mysql.client import Server, Unavailable
 from ...dialects.mysql.result import POLL_SECONDS
@@ -28,13 +29,14 @@ from ...events import (
     compose_ts,
     progress_of,
 )
+from ...snapshot.mysql.tables import Follows, SourceTable
 from ..lane import ALONE, Lane, LoadBarrier
 from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, State
 from .binlog import BinlogDecoder
+from .commit_clock import CommitClock
 from .load import Loader
 from .load_progress import LoadProgress, open_progress
 from .options import MysqlOptions
-from .position import CommitClock, Position
 from .probe import probe
 from .reader import BinlogReader
 from .replication import ReplicationWatch
@@ -43,7 +45,6 @@ from .snapshot import Snapshot
 from .stop_signal import StopSignal
 from .stream import own_server_id
 from .table_loads import TableLoads
-from .tables import Follows, SourceTable
 from .transactions import Transactions
 from .xa_recover import XaStart
 

@@ -11,12 +11,12 @@ from ...actors import PooledActor, Target, pause_seconds
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import Changes, Checkpoint
+from ...snapshot.mysql.tables import Follows
 from ..lane import ALONE, Lane, LoadBarrier
 from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, SourceReport, Statistics
 from .options import MysqlOptions
 from .pull import Pull, Step
 from .stop_signal import StopSignal
-from .tables import Follows
 
 
 class _Read(Struct, frozen=True):

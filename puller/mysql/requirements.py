@@ -24,13 +24,13 @@ from ...dialects.mysql.client import (
 )
 from ...errors import SourceError, TidemillError
 from ...events import Table
+from ...snapshot.mysql.definitions import read_tables
+from ...snapshot.mysql.tables import Follows, FoundTable, SourceTable, find_tables
 from .cascades import unlogged_cascades
-from .definitions import read_tables
 from .generated import unlogged_columns
 from .options import MysqlOptions
 from .prepared import prepared_names
 from .replication import stopped_replication
-from .tables import Follows, FoundTable, SourceTable, find_tables
 from .xa_recover import PREPARED_SECONDS, described
 
 _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})

@@ -19,6 +19,8 @@ import pymysql
 from pymysql.constants import ER
 from pymysql.constants.COMMAND import COM_BINLOG_DUMP_GTID
 
+from ...codec.mysql.gtid import MySqlGtids
+from ...codec.mysql.position import Position
 from ...dialects.mysql.client import (
     Session,
     Unavailable,
@@ -33,9 +35,7 @@ from ...dialects.mysql.packets import PacketCutter
 from ...dialects.mysql.result import POLL_SECONDS, error_of, receive, taken_over
 from ...errors import SourceError, TidemillError
 from .failover import check_reached, gtids_at
-from .gtid import MySqlGtids
 from .options import MysqlOptions
-from .position import Position
 
 _ERROR: Final = 0xFF
 _DUMP_AFTER: Final = Struct("<HIIQI")

@@ -12,16 +12,16 @@ from typing import Final
 from ... import failpoint
 from ...codec.mysql.entry import DDL, RESULT_ROWS, ChunkRows, GoneTable, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
+from ...codec.mysql.position import Position
 from ...events import Chunk as ChunkMark
 from ...events import OrderedKey, SnapshotProgress, progress_of
+from ...snapshot.mysql.tables import SourceTable
 from ..puller import SnapshotReport
 from .binlog import BinlogDecoder
 from .chunk_reader import Chunk, ChunkReaders, ReadChunk, place
 from .load_progress import LoadProgress
 from .log_watch import LogWatch
 from .options import MysqlOptions
-from .position import Position
-from .tables import SourceTable
 from .transactions import Transactions
 
 MAX_CHUNK_BYTES: Final = 8 << 20

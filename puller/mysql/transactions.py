@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...codec.mysql.entry import COMMIT, DDL, ROLLBACK_MARKER, ROWS, Commit, encode_commit, entry_key
 from ...errors import SourceError
 from ...events import PUT, Changes, Chunk, KvChange, Ts
+from .commit_clock import CommitClock
 from .log_watch import Entry, LogWatch
-from .position import CommitClock
 
 _NUMBER_OF_EMPTY = 1
 

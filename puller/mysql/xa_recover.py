@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...codec.mysql.position import BinlogOffset
 from ...dialects.mysql.client import connect, disconnect, query, translated
 from ...errors import Retryable, SourceError
+from ...snapshot.mysql.view import current_end
 from .options import MysqlOptions
-from .position import BinlogOffset
 from .prepared import prepared_names
-from .snapshot import current_end
 
 PREPARED_SECONDS: Final = 10.0
 """Maximum wait for transactions that were prepared before the start."""

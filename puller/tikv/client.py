@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, contextmanager
 from random import Random
 from typing import Any, TypeVar
 
-from ...actors import Clock
+from ...actors import Clock, SystemClock
+from ...events import Ts
 from ..grpc.channel import Channels
 from ..grpc.loop import LoopThread
 from .kv.kv import Kv
 from .kv.region_cache import RegionCache
 from .options import TikvOptions
 from .pd.pd import PdClient
+from .pd.safe_point import SafePoint
 
 log = logging.getLogger("tidemill.puller")
 
@@ -57,6 +60,10 @@ class TikvClient:
         """Run a coroutine in the loop's thread and return its result."""
         return self.loop.run(work, timeout_seconds)
 
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine in the loop's thread; return its result to come."""
+        return self.loop.begin(work)
+
     def stop(self) -> None:
         """End all tasks, connections and the thread. Idempotent."""
         if not self._started:
@@ -87,3 +94,30 @@ class TikvClient:
             self.on_error(error)
         else:
             log.error("a task of the TiKV client failed", exc_info=error)
+
+
+@contextmanager
+def connected(options: TikvOptions) -> Iterator[TikvClient]:
+    """Connect to the cluster. Raises Retryable and Fatal."""
+    client = TikvClient(options, SystemClock(), Random())
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+
+
+@contextmanager
+def held(client: TikvClient, name: str, ts: Ts) -> Iterator[None]:
+    """Keep the versions at `ts` readable, until `gc_ttl_seconds` after the end, for the feed `name`.
+
+    Raises SourceError if they were already collected, or at the end if they may have been meanwhile.
+    """
+    safe_point = SafePoint(client.options, client.pd, client.clock, f"tidemill-{name}", lambda: ts)
+    client.run(safe_point.start(ts))
+    errors: list[BaseException] = []
+    client.on_error = errors.append
+    client.loop.submit(safe_point.run(), "hold the GC safe point")
+    yield
+    if errors:
+        raise errors[0]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from typing import Final, Protocol, TypeVar
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb import meta
-from ...codec.tidb.table_info import DbInfo, TableInfo, decode_db_info, decode_table_info
+from ...codec.tidb.table_info import DbInfo, TableInfo, decode_db_info, decode_table_info, holds_rows
 from ...errors import SourceError
 from ...events import Ts
 
@@ -32,12 +32,6 @@ class Reads(Protocol):
         ...
 
 
-class Wanted(Protocol):
-    """The filter of followed tables: a TableFilter."""
-
-    def matches(self, schema: str, table: str) -> bool: ...
-
-
 class Schema(Protocol):
     """The receiver of the schema: a SchemaHistory, or TableNames."""
 
@@ -46,12 +40,14 @@ class Schema(Protocol):
     def add_table(self, database_id: int, info: TableInfo) -> None: ...
 
 
-class TableNames(ABC):
-    """The names of all tables of a schema; subclasses handle those that are followed."""
+class TableNames:
+    """The names of all tables of a schema, and those that are followed."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: TablePatterns) -> None:
         self.names: list[tuple[str, str]] = []
         """(schema, table) of all tables."""
+        self.tables: list[tuple[str, TableInfo]] = []
+        """The followed tables with their schemas; views and sequences are among them."""
         self._wanted = wanted
         self._databases: dict[int, str] = {}
 
@@ -62,11 +58,12 @@ class TableNames(ABC):
         schema = self._databases[database_id]
         self.names.append((schema, info.name))
         if self._wanted.matches(schema, info.name):
-            self.follow(schema, info)
+            self.tables.append((schema, info))
 
-    @abstractmethod
-    def follow(self, schema: str, info: TableInfo) -> None:
-        """Handle a followed table; it may be a view or a sequence."""
+    @property
+    def with_rows(self) -> list[tuple[str, TableInfo]]:
+        """The followed tables that have rows in TiKV."""
+        return [(schema, info) for schema, info in self.tables if holds_rows(info)]
 
 
 async def read_schema(kv: Reads, ts: Ts, schema: Schema, own_tables: set[int] | None = None) -> int:

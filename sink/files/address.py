@@ -47,23 +47,18 @@ def bucket_of(url: str, options: A) -> tuple[BucketAddress, A]:
 def directory_of(url: str, options: D) -> tuple[Path, D]:
     """Return the directory, and the options with those in the URL. Raises ConfigError."""
     parts = urlsplit(url)
-    if parts.netloc or not parts.path.strip("/"):
+    if parts.scheme == "directory" and (parts.netloc or not parts.path.strip("/")):
         raise ConfigError(f"{redacted(url)!r} names no directory; for instance {DIRECTORY_EXAMPLE}")
-    path, options = path_of(url, options, DIRECTORY_EXAMPLE)
+    path, options = path_of(url, options, ARCHIVE_EXAMPLE)
     return path.absolute().resolve(), options
 
 
 def path_of(url: str, options: D, example: str) -> tuple[Path, D]:
     """Return the path, which may be relative, and the options with those in the URL. Raises ConfigError."""
-    return path_in(url, example), with_query(options, urlsplit(url).query, _NOT_IN_URLS)
-
-
-def path_in(url: str, example: str) -> Path:
-    """Return the path of a URL, which may be relative. Raises ConfigError."""
     parts = urlsplit(url)
     path = unquote(parts.netloc + parts.path)
     if not path:
         raise ConfigError(f"{redacted(url)!r} names no file; for instance {example}")
     if parts.fragment:
         raise ConfigError(f"{redacted(url)!r} has a #: write %23 for one in a name")
-    return Path(path)
+    return Path(path), with_query(options, parts.query, _NOT_IN_URLS)

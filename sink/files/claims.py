@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,7 +15,7 @@ from ...failpoint import reach
 from ..encoding.options import EncodingOptions
 from .address import BUCKET_EXAMPLE, DIRECTORY_EXAMPLE, BucketAddress, bucket_of, directory_of
 from .options import BucketAccess
-from .store import Store
+from .store import Store, in_parallel
 
 _URI: Final = "claim-check-storage-uri"
 _OPTIONS: Final = "claim-check-storage-options"
@@ -45,13 +44,13 @@ class Claims:
         """Write objects durably; see `encoding.claims.ClaimStore`."""
         self._waiting_since = self._now()
         try:
-            with ThreadPoolExecutor(min(_PARALLEL, len(objects)), "claims") as pool:
-                calls = [pool.submit(self._store.write, *found) for found in objects.items()]
-            for call in calls:
-                call.result()
+            in_parallel(_PARALLEL, self._write, list(objects.items()))
         finally:
             self._waiting_since = None
         reach("claims.kept")
+
+    def _write(self, named: tuple[str, bytes]) -> None:
+        self._store.write(*named)
 
     def waits(self, stage: str) -> list[Wait]:
         """Return the wait for the store, of a part of this name."""
@@ -97,13 +96,13 @@ def survey_claims(options: EncodingOptions, now: Callable[[], float]) -> Finding
 
 def _place(options: EncodingOptions) -> _Place:
     uri = options.claim_check_storage_uri
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         name.replace("-", "_"): value for name, value in options.claim_check_storage_options.items()
     }
     scheme = uri.partition(":")[0]
-    if given and scheme != "s3":
+    if settings and scheme != "s3":
         raise ConfigError(f"encoding.{_OPTIONS}: only an object store has options")
-    access = build(BucketAccess, given, f"encoding.{_OPTIONS}")
+    access = build(BucketAccess, settings, f"encoding.{_OPTIONS}")
     try:
         match scheme:
             case "s3":

@@ -5,32 +5,15 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from ...errors import InvariantViolated, SinkError
-from ...events import Batch, Checkpoint, Item, Ts
+from ...events import Batch, Checkpoint
 from ...failpoint import reach
 from ...store.disk import sync
 from ..sink import CheckpointStore, Sink, SinkTraits
+from .lines import Lines
 from .ndjson import NdjsonLines
-
-
-class Lines(Protocol):
-    """Forms the lines of a file. Called only by its sink."""
-
-    has_definitions: bool
-    """True if `of` takes a Ddl with ChangeDetails."""
-
-    def start(self) -> None:
-        """Forget unfinished transactions: they come again from their first row."""
-
-    def of(self, item: Item) -> bytes:
-        """Return the lines of an item, each with its end. Raises NotEncodable."""
-        ...
-
-    def watermark(self, ts: Ts) -> bytes:
-        """Return the lines that say that all changes up to `ts` were written; empty if there are no such."""
-        ...
 
 
 class FileSink(Sink):
@@ -75,10 +58,10 @@ class FileSink(Sink):
     def _go_on(self, length: int) -> None:
         if self._new_path.exists():  # a crash came between the first checkpoint and the rename
             self._new_path.replace(self._path)
-        there = self._path.stat().st_size if self._path.exists() else 0
-        if there < length:
+        size = self._path.stat().st_size if self._path.exists() else 0
+        if size < length:
             raise SinkError(
-                f"{self._path} has {there} bytes, its checkpoint says {length}: put back the whole file, "
+                f"{self._path} has {size} bytes, its checkpoint says {length}: put back the whole file, "
                 "or remove it and its checkpoint to begin again"
             )
         self._file = self._path.open("ab")

@@ -1,17 +1,60 @@
-"""The formats of files by name, for one file of lines and for folders of files."""
+"""The protocol of formats, which make the content of files, and the formats by name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from ...actors import SystemClock
 from ...errors import ConfigError
+from ...events import Item, Table, Ts
 from .options import DirectoryOptions, LinesOptions
 
 if TYPE_CHECKING:
     from ..encoding.encoder import Milliseconds
-    from .file import Lines
-    from .piece import Format
+    from .lines import Lines
+
+Group: TypeAlias = tuple[Table | None, int, str]
+"""The changes that are in one file: those of a table version (None for schema changes), of a day since 1970
+in UTC, and of a source."""
+
+
+class Piece(NamedTuple):
+    """Encoded changes of one group, in commit order."""
+
+    group: Group
+    first: Ts
+    last: Ts
+    content: Any
+    size: int
+    """Bytes in memory."""
+
+
+class Format(Protocol):
+    """Makes files of one format. Called only by its sink, `content` by any of its threads."""
+
+    def start(self) -> None:
+        """Forget unfinished transactions: they come again from their first row."""
+
+    def pieces(self, items: Sequence[Item]) -> Iterable[Piece]:
+        """Return the pieces of items. Raises SinkError for a value that the format can't hold."""
+        ...
+
+    def suffix(self, group: Group) -> str:
+        """Return the end of a file's name, with its point."""
+        ...
+
+    def content(self, group: Group, pieces: Sequence[Piece]) -> Any:
+        """Return a file of these pieces, as a buffer."""
+        ...
+
+    def pack(self, content: Any) -> Any:
+        """Return a piece's content as a buffer, for the journal."""
+        ...
+
+    def unpack(self, group: Group, packed: bytes) -> Any:
+        """Return a piece's content from its buffer."""
+        ...
 
 
 def file_lines(options: LinesOptions) -> Lines:
@@ -65,8 +108,8 @@ def _check_extension(options: DirectoryOptions) -> None:
     from ..encoding.encodings import encoding_options
     from ..encoding.options import CanalOptions
 
-    found = encoding_options(options.format, options.encoding)
-    if not (isinstance(found, CanalOptions) and found.enable_tidb_extension):
+    encoding = encoding_options(options.format, options.encoding)
+    if not (isinstance(encoding, CanalOptions) and encoding.enable_tidb_extension):
         raise ConfigError("row_key needs encoding.enable-tidb-extension = true: it is in the field _tidb")
 
 

@@ -1,12 +1,43 @@
-"""The protocol of layouts, which name the files, and the layout by table and date."""
+"""The protocol of layouts, which name the files, and the layout by table and date.
+
+    table=shop.orders/date=2026-11-21/<first commit ts>-<last>-<origin>.parquet
+    table=ddl/date=…/…                  schema changes
+    _tidemill/                          not for readers
+
+Hive, Spark, DuckDB and Arrow read these folders as partitions.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Final, NamedTuple, Protocol
+from urllib.parse import quote
 
-from ...events import Ddl, Ts
-from .names import DDL_FOLDER, HIDDEN, date_of, file_name, table_folder
-from .piece import Group
+from ...errors import SinkError
+from ...events import Ddl, Ts, physical_ms, timestamp
+from .formats import Group
+from .store import Store
+
+HIDDEN: Final = "_tidemill"
+"""Folder of the feed's own; readers skip names that begin with an underscore."""
+DDL_FOLDER: Final = "table=ddl"
+"""Folder of schema changes; no table has this name, as theirs contain a dot."""
+DAY_MS: Final = 86_400_000
+_MOST_BYTES: Final = 200
+"""Longest name of a table's folder. File systems take 255 bytes; writers add a prefix and a suffix of theirs
+to it while they make files."""
+_DIGEST_DIGITS: Final = 32
+_DATED: Final = re.compile(r"date=(\d{4}-\d\d-\d\d)/[^/]+")
+"""A file below its table's folder: the day."""
+
+
+class DatedFolder(NamedTuple):
+    """A folder of files of one day."""
+
+    name: str
+    date: str
 
 
 class Layout(Protocol):
@@ -36,9 +67,13 @@ class Layout(Protocol):
         visible then; None if that isn't known."""
         ...
 
+    def dated(self, store: Store) -> Iterator[DatedFolder]:
+        """Yield the folders of rows by day, more than once each. Raises as Store does."""
+        ...
+
 
 class TablesLayout:
-    """Folders that Hive, Spark, DuckDB and Arrow read as partitions; `files.names` describes them."""
+    """Folders by table and date."""
 
     name = "tables"
     has_statements = True
@@ -59,6 +94,48 @@ class TablesLayout:
 
     def marks(self, ts: Ts | None) -> dict[str, str]:
         return {} if ts is None else {f"{HIDDEN}/metadata": checkpoint_text(ts)}
+
+    def dated(self, store: Store) -> Iterator[DatedFolder]:
+        for folder in store.entries():
+            if folder.startswith("table=") and folder != DDL_FOLDER:
+                for name in store.names(folder):
+                    if match := _DATED.fullmatch(name):
+                        yield DatedFolder(f"{folder}/date={match[1]}", match[1])
+
+
+def table_folder(schema: str, name: str) -> str:
+    """Return a table's folder, with other characters than letters and digits as %XX. A long name is cut, and
+    ends in a digest of the whole name."""
+    folder = f"table={_escaped(schema)}.{_escaped(name)}"
+    if len(folder) <= _MOST_BYTES:
+        return folder
+    digest = sha256(folder.encode()).hexdigest()[:_DIGEST_DIGITS]
+    return f"{folder[: _MOST_BYTES - _DIGEST_DIGITS - 1]}~{digest}"
+
+
+def _escaped(name: str) -> str:
+    return quote(name, safe="").replace(".", "%2E")
+
+
+def check_unused(target: object, names: Iterable[str]) -> None:
+    """Raise SinkError if a target without a checkpoint holds names besides the feed's own."""
+    if first := min((name for name in names if name != HIDDEN), default=""):
+        raise SinkError(f"{target} holds {first} already: empty it, or give another prefix")
+
+
+def day_of(ts: Ts) -> int:
+    """Return the day of a commit ts in UTC, counted from 1970."""
+    return physical_ms(ts) // DAY_MS
+
+
+def date_of(ts: Ts) -> str:
+    """Return the day of a commit ts in UTC, in ISO 8601."""
+    return timestamp(ts).date().isoformat()
+
+
+def file_name(first: Ts, last: Ts, origin: str, suffix: str) -> str:
+    """Return digits of equal length, so that names sort in the order of the changes."""
+    return f"{first:020}-{last:020}-{origin}{suffix}"
 
 
 def checkpoint_text(ts: Ts) -> str:

@@ -1,6 +1,6 @@
 """The states of a prefix: each commit's checkpoint and what it wrote, and the fence against a second writer.
 
-    _tidemill/states/<epoch>-<number>-<writer>.json
+    <root>/states/<epoch>-<number>-<writer>.json
 
 The latest state counts: the highest epoch, and in it the highest number. A writer takes a new epoch at its
 start, by an empty state of number 0, before it reads the latest one. So a state that an older writer saves
@@ -11,15 +11,15 @@ nothing. It needs no conditional writes, only that a list shows what was written
 from __future__ import annotations
 
 from typing import Final, NamedTuple
+from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
 
 from ...errors import CheckpointError, Retryable, SinkError
-from .names import HIDDEN
+from .layout import HIDDEN
 from .store import Store
 
-_FOLDER: Final = f"{HIDDEN}/states"
 VERSION: Final = 1
 
 
@@ -39,6 +39,8 @@ class State(Struct, frozen=True, kw_only=True):
     """Small objects to be written before the staged ones are published: contents by name."""
     staged: dict[str, str] = {}
     """Names of the objects by their staged names."""
+    journal: list[str] = []
+    """Names of the journal's objects, in their order."""
     marks: dict[str, str] = {}
     """Small objects to be written last."""
 
@@ -52,33 +54,29 @@ class _Entry(NamedTuple):
     def name(self) -> str:
         return f"{self.epoch:08}-{self.number:012}-{self.writer}.json"
 
-    @property
-    def path(self) -> str:
-        return f"{_FOLDER}/{self.name}"
-
 
 class Ledger:
     """The states of one feed's sink in a store. After `claim`, it writes as the only one, or finds out."""
 
-    def __init__(self, store: Store, feed: str, sink: str, writer: str) -> None:
-        """`writer` is different in every process."""
+    def __init__(self, store: Store, feed: str, sink: str, root: str = HIDDEN) -> None:
+        """`root` is a hidden folder of the sink's own."""
+        self.feed: Final = feed
+        self.sink: Final = sink
+        self.root: Final = root
         self._store: Final = store
-        self._feed: Final = feed
-        self._sink: Final = sink
-        self._writer: Final = writer
+        self._writer: Final = uuid4().hex[:12]
         self._epoch = 0
         self._number = 0
 
     def latest(self) -> State | None:
         """Return the latest state. Raises SinkError if it is another feed's, CheckpointError if damaged."""
-        while True:
-            written = [entry for entry in self._entries() if entry.number]
-            if not written:
-                return None
-            latest = max(written)
-            content = self._store.read(latest.path)
-            if content is not None:
-                return self._parsed(latest, content)
+        state = latest_state(self._store, self.root)
+        if state is not None and (state.feed, state.sink) != (self.feed, self.sink):
+            raise SinkError(
+                f"{self._store.name} belongs to sink {state.sink!r} of feed {state.feed!r}: "
+                "give another prefix"
+            )
+        return state
 
     def claim(self) -> State | None:
         """Fence off earlier writers, and return the latest state. Raises Retryable if another one claims."""
@@ -86,10 +84,10 @@ class Ledger:
         self._epoch = 1 + max([entry.epoch for entry in self._entries()], default=0)
         self._number = 0
         own = _Entry(self._epoch, 0, self._writer)
-        self._store.write(own.path, b"{}")
+        self._store.write(self._path(own), b"{}")
         if self._others():
-            self._store.remove(own.path)
-            raise Retryable(f"{self._store.name}: another copy of feed {self._feed!r} starts at this moment")
+            self._store.remove(self._path(own))
+            raise Retryable(f"{self._store.name}: another copy of feed {self.feed!r} starts at this moment")
         return self.latest()
 
     @property
@@ -100,13 +98,13 @@ class Ledger:
         """Save a state: the commit. After Retryable it may have been saved, or may be later."""
         self._number += 1
         own = _Entry(self._epoch, self._number, self._writer)
-        self._store.write(own.path, msgspec.json.format(msgspec.json.encode(state)))
+        self._store.write(self._path(own), msgspec.json.format(msgspec.json.encode(state)))
 
     def check(self) -> None:
         """Raise SinkError if another writer has taken over."""
         if self._others():
             raise SinkError(
-                f"{self._store.name}: another copy of feed {self._feed!r} has taken over: stop one of "
+                f"{self._store.name}: another copy of feed {self.feed!r} has taken over: stop one of "
                 "them, or give it a prefix of its own"
             )
 
@@ -114,29 +112,47 @@ class Ledger:
         """Remove the states before the latest one."""
         for entry in self._entries():
             if entry < (self._epoch, self._number):
-                self._store.remove(entry.path)
+                self._store.remove(self._path(entry))
 
     def _others(self) -> list[_Entry]:
         """Return the states of writers that began with this one or later."""
-        found = self._entries()
-        return [entry for entry in found if entry.epoch >= self._epoch and entry.writer != self._writer]
+        return [
+            entry for entry in self._entries() if entry.epoch >= self._epoch and entry.writer != self._writer
+        ]
+
+    def _path(self, entry: _Entry) -> str:
+        return f"{_folder(self.root)}/{entry.name}"
 
     def _entries(self) -> list[_Entry]:
-        found = [name.removesuffix(".json").split("-") for name in self._store.names(_FOLDER)]
-        return [_Entry(int(epoch), int(number), writer) for epoch, number, writer in found]
+        return _entries(self._store, self.root)
 
-    def _parsed(self, entry: _Entry, content: bytes) -> State:
-        try:
-            state = msgspec.json.decode(content, type=State)
-        except msgspec.DecodeError as error:
-            raise CheckpointError(f"{self._store.name}/{entry.path} is damaged: {error}") from error
-        if state.version != VERSION:
-            raise CheckpointError(
-                f"{self._store.name}/{entry.path} has version {state.version}, which this program can't read"
-            )
-        if (state.feed, state.sink) != (self._feed, self._sink):
-            raise SinkError(
-                f"{self._store.name} belongs to sink {state.sink!r} of feed {state.feed!r}: "
-                "give another prefix"
-            )
-        return state
+
+def latest_state(store: Store, root: str) -> State | None:
+    """Return the latest state in a hidden folder, whoever wrote it. Raises CheckpointError if damaged."""
+    while True:
+        written = [entry for entry in _entries(store, root) if entry.number]
+        if not written:
+            return None
+        path = f"{_folder(root)}/{max(written).name}"
+        content = store.read(path)
+        if content is not None:
+            return _parsed(f"{store.name}/{path}", content)
+
+
+def _folder(root: str) -> str:
+    return f"{root}/states"
+
+
+def _entries(store: Store, root: str) -> list[_Entry]:
+    parts = [name.removesuffix(".json").split("-") for name in store.names(_folder(root))]
+    return [_Entry(int(epoch), int(number), writer) for epoch, number, writer in parts]
+
+
+def _parsed(path: str, content: bytes) -> State:
+    try:
+        state = msgspec.json.decode(content, type=State)
+    except msgspec.DecodeError as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    if state.version != VERSION:
+        raise CheckpointError(f"{path} has version {state.version}, which this program can't read")
+    return state

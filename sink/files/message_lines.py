@@ -10,7 +10,7 @@ from ...events import Ddl, Item, Transaction, Ts
 from ..encoding.encoder import Encoder, Message, Milliseconds
 from ..encoding.encodings import make_encoder
 from ..encoding.json_text import html_json_bytes
-from .row_numbers import RowNumbers
+from .lines import RowNumbers
 
 _FOREIGN: Final = (
     "large-message-handle-compression",

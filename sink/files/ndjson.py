@@ -24,7 +24,7 @@ from ...events import (
     physical_ms,
 )
 from ...events.per_table import PerTable
-from .row_numbers import RowNumbers
+from .lines import RowNumbers
 
 Values: TypeAlias = Callable[[Iterable[Row]], list[dict[str, Any]]]
 

@@ -27,55 +27,24 @@ class LinesOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderOptions:
-    """Options of every folder of files. Raises ConfigError that names the accepted values."""
+class DirectoryOptions:
+    """Options of folders of files. Raises ConfigError that names the accepted values."""
 
-    format: str = "parquet"
+    format: Literal["parquet", "ndjson", "csv", "canal-json", "debezium", "maxwell", "simple"] = "parquet"
     """Format of the files."""
     file_bytes: int = 64 << 20
     """Bytes in memory, over all tables, at which files are written; Parquet files take about a fifth of that
     on disk."""
     flush_seconds: float = 60.0
     """Maximum time until rows are in files for readers."""
-
-    def __post_init__(self) -> None:
-        self._check_least(1, "file_bytes")
-        self._check_least(0, "flush_seconds")
-
-    def _check_least(self, least: int, *names: str) -> None:
-        for name in names:
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} = {getattr(self, name):g}: at least {least}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetOptions(FolderOptions):
-    """Options of an archive with a journal. Raises ConfigError that names the accepted values."""
-
-    format: Literal["parquet"] = "parquet"
-    """Format of the files."""
-    journal_seconds: float = 1.0
+    journal_seconds: float = 60.0
     """Minimum pause between writes to the journal, after which rows are acknowledged that have yet to be in
-    files. Rows that reach `file_bytes` meanwhile go to files without the journal."""
-
-    def __post_init__(self) -> None:
-        FolderOptions.__post_init__(self)
-        self._check_least(0, "journal_seconds")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryOptions(FolderOptions):
-    """Options of files that become visible when they are whole. Raises ConfigError that names the accepted
-    values."""
-
-    format: Literal["parquet", "ndjson", "csv", "canal-json", "debezium", "maxwell", "simple"] = "parquet"
-    """Format of the files."""
+    files. Rows that are enough for files meanwhile go there without the journal. There is none if this is as
+    long as `flush_seconds`."""
     layout: Literal["tables", "ticdc"] = "tables"
     """Names of the files: by table and date, or as TiCDC names them."""
     encoding: dict[str, Any] = field(default_factory=dict, repr=False)
     """Options of the encoding, by the names in docs/encodings.md."""
-    flush_seconds: float = 60.0
-    """Maximum time until rows are visible, and the checkpoint moves."""
     commit_rows: int = 200_000
     """Rows at which files are written, whatever their bytes: the feed keeps them in memory until then."""
     date_separator: Literal["none", "year", "month", "day"] = "day"
@@ -83,8 +52,8 @@ class DirectoryOptions(FolderOptions):
     file_index_width: int = 20
     """Digits of a file's number in the layout "ticdc"."""
     file_expiration_days: int = 0
-    """Days that files of the layout "ticdc" are kept, counted back from the checkpoint's; 0: forever. Needs
-    folders by day."""
+    """Days that files of rows are kept, counted back from the checkpoint's; 0: forever. Needs folders by
+    day."""
     row_key: bool = False
     """Add the row's source and number in its transaction to canal-json (in `_tidb`) and to csv of the layout
     "ticdc" (with the commit ts, as columns at the end); parquet, ndjson and other csv always have them."""
@@ -102,18 +71,37 @@ class DirectoryOptions(FolderOptions):
         return "csv with row_key" if self.adds_columns else self.format
 
     def __post_init__(self) -> None:
-        FolderOptions.__post_init__(self)
-        self._check_least(1, "commit_rows", "parallel")
-        self._check_least(0, "file_expiration_days")
+        self._check_least(1, "file_bytes", "commit_rows", "parallel")
+        self._check_least(0, "flush_seconds", "journal_seconds", "file_expiration_days")
         if not 6 <= self.file_index_width <= 20:
             raise ConfigError(f"file_index_width = {self.file_index_width}: 6 to 20")
         for option, default in (("date_separator", "day"), ("file_index_width", 20)):
             if self.layout != "ticdc" and getattr(self, option) != default:
                 raise ConfigError(f'{option} goes with layout = "ticdc": give it too, or leave {option} out')
-        if self.file_expiration_days and (self.layout, self.date_separator) != ("ticdc", "day"):
-            raise ConfigError('file_expiration_days needs layout = "ticdc" and date_separator = "day"')
+        if self.file_expiration_days and self.date_separator != "day":
+            raise ConfigError('file_expiration_days needs date_separator = "day"')
         if self.row_key and self.format in _KEYLESS:
             raise ConfigError(f"row_key: the format {self.format} has no place for a key: leave row_key out")
+
+    def _check_least(self, least: int, *names: str) -> None:
+        for name in names:
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} = {getattr(self, name):g}: at least {least}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveOptions(DirectoryOptions):
+    """Options of an archive of Parquet files. Raises ConfigError that names the accepted values."""
+
+    format: Literal["parquet"] = "parquet"
+    """Format of the files."""
+    journal_seconds: float = 1.0
+    """Minimum pause between writes to the journal, after which rows are acknowledged that have yet to be in
+    files. Rows that are enough for files meanwhile go there without the journal. There is none if this is as
+    long as `flush_seconds`."""
+    commit_rows: int = 1_000_000
+    """Rows at which files are written, whatever their bytes: the feed keeps them in memory until then. They
+    are there as bytes of the source, not as Python objects."""
 
 
 @dataclass(frozen=True, kw_only=True)

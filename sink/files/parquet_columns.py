@@ -37,12 +37,9 @@ from ...events import (
     Ts,
 )
 from ..arrow_text import as_text
-from .names import DDL_FOLDER, table_folder
 
 TABLE: Final = b"tidemill.table"
 """Metadata key of a file: the Table as JSON."""
-FOLDER: Final = b"tidemill.folder"
-"""Metadata key of a file: the archive folder that it belongs to."""
 
 MOST_DIGITS: Final = 38
 """Maximum precision of a decimal that every Parquet reader accepts; Spark rejects a file with a larger
@@ -77,8 +74,7 @@ DDL: Final = pa.schema(
         pa.field("table", pa.string(), nullable=False),
         pa.field("query", pa.large_string(), nullable=False),
         pa.field("actions", pa.large_string(), nullable=False),
-    ],
-    {FOLDER: DDL_FOLDER},
+    ]
 )
 
 
@@ -108,11 +104,7 @@ def arrow_type(column: Column) -> pa.DataType:
             assert_never(column.kind)
 
 
-def folder(table: Table) -> str:
-    return table_folder(table.schema, table.name)
-
-
-class Layout:
+class ChangeColumns:
     """One version of a table, with functions that convert its rows to columns."""
 
     def __init__(self, table: Table) -> None:
@@ -121,9 +113,8 @@ class Layout:
         self._texts = [_text(column) for column in table.columns]
         self._nulls: Row = (None,) * len(table.columns)
         image = self._image_type = pa.struct(self._fields)
-        metadata = {FOLDER: folder(table), TABLE: msgspec.json.encode(table)}
+        metadata = {TABLE: msgspec.json.encode(table)}
         self.schema = pa.schema([*_HEAD, pa.field("before", image), pa.field("after", image)], metadata)
-        self.schema_bytes = self.schema.serialize().to_pybytes()
 
     def batch(self, rows: Sequence[Numbered]) -> pa.RecordBatch:
         """Return the batch of changes. Raises SinkError for a value out of its column type's range."""
@@ -141,13 +132,14 @@ class Layout:
 
     def _images(self, runs: Sequence[Run]) -> tuple[pa.Array, pa.Array]:
         """Return the rows before and after; as columns if the source can read them so."""
-        found = read_images(runs)
-        if found is not None:
-            before, after = found
+        images = read_images(runs)
+        if images is not None:
+            before, after = images
             count = sum([len(run) for run in runs])
             return self._from_columns(before, count), self._from_columns(after, count)
         changes = [change for run in runs for change in run.changes()]
-        return self._image([one.before for one in changes]), self._image([one.after for one in changes])
+        rows = [change.before for change in changes], [change.after for change in changes]
+        return self._image(rows[0]), self._image(rows[1])
 
     def _from_columns(self, image: Image, count: int) -> pa.Array:
         if image.columns is None:

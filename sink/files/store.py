@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Store(Protocol):
@@ -43,3 +47,15 @@ class Store(Protocol):
 
     def remove_folder(self, folder: str) -> None:
         """Remove a folder with everything in it, if there is one."""
+
+
+def in_parallel(threads: int, function: Callable[[T], None], arguments: Sequence[T]) -> None:
+    """Call a function with each argument, in up to `threads` threads; wait for all calls, then raise the
+    first error."""
+    if len(arguments) == 1:
+        function(arguments[0])
+    elif arguments:
+        with ThreadPoolExecutor(min(threads, len(arguments)), "files") as pool:
+            calls = [pool.submit(function, argument) for argument in arguments]
+        for call in calls:
+            call.result()

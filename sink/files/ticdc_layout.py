@@ -11,6 +11,8 @@ here it is that of the commit ts.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -26,14 +28,15 @@ from ...events import (
     altered,
 )
 from ..encoding.statement_kind import statement_kind, table_after
-from .layout import checkpoint_text
-from .names import HIDDEN, date_of
+from .formats import Group
+from .layout import HIDDEN, DatedFolder, checkpoint_text, date_of
 from .options import DATE_LENGTHS, DirectoryOptions
-from .piece import Group
 from .store import Store
 from .ticdc_schema import KEY_COLUMNS, columns_of, schema_checksum, schema_name, schema_text
 
 _PREFIX: Final = "CDC"
+_DATED: Final = re.compile(r"([^/]+/\d+/(\d{4}-\d\d-\d\d))/(?:meta/)?CDC[^/]*")
+"""A file below its schema's folder: the folder of its day, and the day."""
 _MOST_BYTES: Final = 240
 """Longest name of a table or schema: file systems take 255 bytes, with the suffix of a table's file."""
 
@@ -135,13 +138,20 @@ class TicdcLayout:
                 raise CheckpointError(f"{self._store.name}/{path} is damaged: {error}") from error
         return self._known[full]
 
+    def dated(self, store: Store) -> Iterator[DatedFolder]:
+        for schema in store.entries():
+            if schema != HIDDEN:
+                for name in store.names(schema):
+                    if match := _DATED.fullmatch(name):
+                        yield DatedFolder(f"{schema}/{match[1]}", match[2])
+
     def definitions(self) -> dict[str, str]:
-        found, self._definitions = self._definitions, {}
-        return found
+        definitions, self._definitions = self._definitions, {}
+        return definitions
 
     def marks(self, ts: Ts | None) -> dict[str, str]:
-        found, self._marks = self._marks, {}
-        return found if ts is None else {**found, "metadata": checkpoint_text(ts)}
+        marks, self._marks = self._marks, {}
+        return marks if ts is None else {**marks, "metadata": checkpoint_text(ts)}
 
 
 def _folder(schema: str, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from ...chain.selection.tables import TablePatterns
 from ...errors import ConfigError
 from .canal_names import DynamicTopic, PartitionHash
 from .template import HEADER_NAMES, Template, TopicTemplate
@@ -34,7 +35,7 @@ class Dispatch:
     """Topic and partition of some tables. Raises ConfigError that names the accepted values."""
 
     tables: tuple[str, ...]
-    """Patterns of full names, with * and ?; the first entry that matches a table is used."""
+    """Patterns of tables, as in `source.tables`; the first entry that matches a table is used."""
     topic: str = ""
     """The topic, with {schema} and {table}; empty: the URL's."""
     partition: PartitionBy = "table"
@@ -44,8 +45,7 @@ class Dispatch:
     def __post_init__(self) -> None:
         if self.topic:
             TopicTemplate(self.topic, "dispatch.topic")
-        if not self.tables:
-            raise ConfigError('dispatch.tables: name at least one, for instance "shop.*"')
+        TablePatterns.parse(self.tables, "dispatch.tables")
         _check_columns("dispatch.", self.partition, self.columns)
 
 

@@ -35,7 +35,7 @@ def sink_kind(dialect: Dialect) -> SinkKind:
     )
 
 
-def _copies_definitions(options: RowOptions) -> bool:
+def _copies_definitions(_: str, options: RowOptions) -> bool:
     return options.copies_definitions
 
 

@@ -13,7 +13,7 @@ from ... import failpoint
 from ...actors import Timer
 from ...events import Ts
 from ...store.generation import Generation
-from ...store.plan import Kept, Outcome, Plan, apply_plan, move
+from ...store.plan import CompactionPlan, Kept, Outcome, apply_plan, move
 from ...store.store import Store
 from ..admission import AdmissionControl, Part
 from ..run import BlockLocation, Run
@@ -35,7 +35,7 @@ class Acknowledged(Struct, frozen=True):
 class CarryOut(Struct, frozen=True):
     """To a Compactor: the steps of a plan for its store; `done` is called with their outcomes."""
 
-    plan: Plan
+    plan: CompactionPlan
     done: Callable[[list[Outcome]], object]
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from ...actors import ActorSystem, Failed, PooledRef, Target
 from ...events import Sorted, Ts
-from ...store.plan import Outcome, Plan
+from ...store.plan import CompactionPlan, Outcome
 from ...store.scratch import Scratch
 from ...store.store import Store
 from ..engine import Engine
@@ -78,7 +78,7 @@ class DbSorter(Engine):
             if store.bytes:
                 compactor.offer(Acknowledged(ts))  # if it is full, a later one says more
 
-    def compact(self, plan: Plan, done: Callable[[list[Outcome]], object]) -> None:
+    def compact(self, plan: CompactionPlan, done: Callable[[list[Outcome]], object]) -> None:
         answers = Answers(len(self._compactors), done)
         for compactor in self._compactors:
             compactor.post(CarryOut(plan, answers.add))

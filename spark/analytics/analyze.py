@@ -15,7 +15,7 @@ from ...codec.mysql.layout_file import read_layouts
 from ...engine.plan_inbox import PlanInbox
 from ...engine.status import SinkStatus, StatusFile
 from ...errors import TidemillError
-from ...store.plan import VERSION, Plan, encode_plan
+from ...store.plan import VERSION, CompactionPlan, encode_plan
 from . import analyze_archive, analyze_store
 from .advice import FeedPlace
 from .compared import Compaction
@@ -49,7 +49,7 @@ class FeedStore(Struct, frozen=True):
     def report(self, spark: SparkSession) -> StoreReport:
         """Analyze the store; a running feed writes its buffers to files before. Raises StoreError."""
         with suppress(TidemillError):  # without a running feed everything is in the files
-            PlanInbox(self.data_dir).hand_over(Plan(VERSION, 0, [], flush=True), FLUSH_SECONDS)
+            PlanInbox(self.data_dir).hand_over(CompactionPlan(VERSION, 0, [], flush=True), FLUSH_SECONDS)
         acknowledged = min((sink.ts for sink in _sinks(self.data_dir)), default=0)
         layouts = [*read_layouts(self.data_dir)]
         return analyze_store(spark, self.directory, acknowledged, layouts=layouts)
@@ -87,7 +87,7 @@ def analysis(
     return Analysis(made, None if store is None else encode_plan(store.plan))
 
 
-def compaction(spark: SparkSession, feed: FeedStore, plan: Plan) -> Compaction:
+def compaction(spark: SparkSession, feed: FeedStore, plan: CompactionPlan) -> Compaction:
     """Have the running feed carry out the plan, and measure its store before and after.
 
     Raises StoreError, ConfigError and CheckpointError.

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from ...errors import SinkError
 from ...events import LOGICAL_BITS
-from ...sink.files.names import DAY_MS, DDL_FOLDER, HIDDEN, date_of
-from ...sink.files.parquet_directory import File, files, folders
+from ...sink.files.layout import DAY_MS, DDL_FOLDER, HIDDEN, date_of
 from ..archive.archive import layouts_of, reason_to_leave
+from ..archive.files import File, files, folders
 from ..archive.fold import ORDER, Layout, events
 from .report import ArchiveReport, ArchiveTable, DayFigures, HotKey
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...events import Ts
-from ...store.plan import VERSION, Plan, Step
+from ...store.plan import VERSION, CompactionPlan, Step
 from .report import WindowFigures
 
 LEAST_SHARE: Final = 10
@@ -15,14 +15,14 @@ LEAST_BYTES: Final = 16 << 20
 """A plan that frees less than this has no generation of which more is rewritten than freed."""
 
 
-def plan_of(windows: Iterable[WindowFigures], acknowledged: Ts) -> Plan:
+def plan_of(windows: Iterable[WindowFigures], acknowledged: Ts) -> CompactionPlan:
     """Return a plan of the generations worth compacting, by bytes freed per byte rewritten."""
     worth = [one for one in windows if one.free_bytes * LEAST_SHARE >= one.bytes > 0]
     if sum(one.free_bytes for one in worth) < LEAST_BYTES:
         worth = [one for one in worth if gain(one) >= 1]
     ranked = sorted(worth, key=lambda one: (-gain(one), -one.free_bytes, one.store, one.window))
     steps = [Step(one.store, one.window, one.free_bytes, one.bytes - one.free_bytes) for one in ranked]
-    return Plan(VERSION, acknowledged, steps)
+    return CompactionPlan(VERSION, acknowledged, steps)
 
 
 def gain(window: WindowFigures) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ...events import Ts
-from ...store.plan import Plan
+from ...store.plan import CompactionPlan
 
 
 class TableFigures(Struct, frozen=True):
@@ -101,7 +101,7 @@ class StoreReport(Struct, frozen=True):
     tables: list[TableFigures]
     cells: list[CellFigures]
     hot_keys: list[HotKey]
-    plan: Plan
+    plan: CompactionPlan
 
     @property
     def bytes(self) -> int:

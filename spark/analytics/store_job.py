@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ...codec.mysql.layout_file import LayoutRecord
 from ...errors import StoreError
 from ...events import Ts
-from ...store.plan import Plan
+from ...store.plan import CompactionPlan
 from .binlog_tables import UNKNOWN, BinlogTables
 from .facts import FACTS, window_facts
 from .rank import plan_of
@@ -50,7 +50,7 @@ def store_facts(
     return places.mapInArrow(read, from_arrow_schema(FACTS))
 
 
-def by_table(facts: DataFrame, plan: Plan | None = None) -> DataFrame:
+def by_table(facts: DataFrame, plan: CompactionPlan | None = None) -> DataFrame:
     """table, changes, rows, deletes, bytes, dead_bytes, blocks, read_amplification, bytes_after,
     read_amplification_after, overlap. `_after`: without the blocks that `plan` frees."""
     from pyspark.sql import functions as f

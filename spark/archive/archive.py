@@ -21,20 +21,21 @@ from msgspec import Struct
 
 from ...errors import InvariantViolated, SinkError
 from ...events import Table, Ts
-from ...sink.files.names import DDL_FOLDER, HIDDEN, table_folder
+from ...sink.files.layout import DDL_FOLDER, HIDDEN, table_folder
 from ...sink.files.parquet_columns import TABLE, arrow_type
-from ...sink.files.parquet_directory import (
+from ...store.disk import lock, sync, write
+from .files import (
     NEW,
     SUFFIX,
     File,
     commit,
     discard,
     files,
+    files_and_pending,
     folders,
     publish,
     read_schema,
 )
-from ...store.disk import lock, sync, write
 from .fold import FOLDED, Layout, fold
 
 if TYPE_CHECKING:
@@ -116,10 +117,7 @@ def _finish(directory: Path, made: Path) -> None:
 
 def _compact(spark: SparkSession, directory: Path, folder: str, up_to_ts: Ts) -> TableReport:
     name = unquote(folder.removeprefix("table="))
-    found = files(directory, folder)
-    taken = _up_to(
-        found, up_to_ts, _last_batches(directory)
-    )  # in this order: a batch is recorded before its files appear
+    taken = _up_to(*files_and_pending(directory, folder), up_to_ts)
     layouts = layouts_of(taken)
     left = reason_to_leave(taken, layouts)
     if left:
@@ -146,15 +144,9 @@ def _compact(spark: SparkSession, directory: Path, folder: str, up_to_ts: Ts) ->
     return report
 
 
-def _last_batches(directory: Path) -> set[Path]:
-    """Return the files that a streaming query may replace when it repeats its last batch after a failure."""
-    records = (directory / HIDDEN).glob("spark-*.json")
-    return {directory / name for record in records for name in json.loads(record.read_text())["names"]}
-
-
-def _up_to(found: Sequence[File], up_to_ts: Ts, open_files: set[Path]) -> list[File]:
+def _up_to(found: Sequence[File], pending: Sequence[File], up_to_ts: Ts) -> list[File]:
     """Return the first files whose changes are all at or below the ts and before those of all other files."""
-    rest = [file.first for file in found if file.last > up_to_ts or file.path in open_files]
+    rest = [file.first for file in (*found, *pending) if file in pending or file.last > up_to_ts]
     bound = min(rest, default=up_to_ts + 1)
     return [file for file in found if file.last < bound]
 

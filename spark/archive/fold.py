@@ -12,8 +12,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from ...events import LOGICAL_BITS, Table
-from ...sink.files.names import DAY_MS, date_of, file_name
-from ...sink.files.parquet_directory import SUFFIX, discard, write_file
+from ...sink.files.layout import DAY_MS, date_of, file_name
+from .files import SUFFIX, discard, write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +46,7 @@ def fold(spark: SparkSession, layouts: Sequence[Layout], making: Path, folder: s
     winners = _winners([events(*pair) for pair in zip(layouts, frames, strict=True)]).persist()
     try:
         for number, (layout, frame) in enumerate(zip(layouts, frames, strict=True)):
-            rows = frame.join(winners, list(ORDER), "left_semi").select(*ORDER, "after")
+            rows = frame.join(winners, list(ORDER), "left_semi").select("source", *ORDER, "after")
             tasks = sum(Path(path).stat().st_size for path in layout.paths) // TASK_BYTES + 1
             _write(rows, tasks, layout.schema, making, f"{folder}/{number}")
         return int(winners.count())
@@ -149,6 +149,7 @@ def as_loaded(rows: pa.Table, target: pa.Schema) -> pa.Table:
     """Return the rows as inserts of a snapshot, in the archive's columns."""
     count_ = rows.num_rows
     columns = {
+        "source": rows.column("source").cast(target.field("source").type),
         **{name: rows.column(name) for name in ORDER},
         "op": pa.repeat(pa.scalar("insert"), count_),
         "snapshot": pa.repeat(pa.scalar(True), count_),

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
+from ...chain.selection.tables import TablePatterns
+from ...codec.mysql.position import Position
 from ...errors import ConfigError
 from ...puller.mysql.options import MysqlOptions
-from ...puller.mysql.position import Position
 from ...puller.tikv.options import TikvOptions
-from ...routing import TableFilter
 from ..read.options import ReadOptions, read_options
 from .backfilled import Backfilled
 from .directory import MERGED, READ, Directory
@@ -22,7 +22,6 @@ from .options import BackfillOptions
 from .plan import Plan
 from .progress import Report, Watch
 from .records import Alteration, Changes, ChunkRecord, Manifest
-from .source import source_options
 from .tasks import SAID, CatchUp, MergeChunks, ReadChunk, collected, run
 
 if TYPE_CHECKING:
@@ -73,19 +72,19 @@ class _Backfill:
         self._directory = directory
         self._settings = settings
         self._report = report
-        self._wanted = TableFilter(options.patterns)
+        self._wanted = TablePatterns.parse(options.patterns)
 
     def run(self) -> Manifest:
-        source = source_options(self._options)
-        manifest = self._of_one_ts(source) if self._options.reading.by_ts else self._of_a_log(source)
+        manifest = self._of_one_ts() if self._options.reading.by_ts else self._of_a_log()
         self._directory.save_manifest(manifest)
         self._tidy(manifest)
         return manifest
 
     # --- TiKV: all chunks are of one ts
 
-    def _of_one_ts(self, source: TikvOptions) -> Manifest:
-        from ..snapshot.tikv_reads import connected, held
+    def _of_one_ts(self) -> Manifest:
+        source = cast("TikvOptions", self._options.source_options)
+        from ...puller.tikv.client import connected, held
         from .tikv_chunk import plan_tikv
 
         with connected(source) as client:
@@ -100,7 +99,8 @@ class _Backfill:
 
     # --- MariaDB: each chunk is of its own moment, until it is brought to the latest of them
 
-    def _of_a_log(self, source: MysqlOptions) -> Manifest:
+    def _of_a_log(self) -> Manifest:
+        source = cast("MysqlOptions", self._options.source_options)
         try:
             from .mysql_plan import plan_mysql
         except ImportError as error:

@@ -6,29 +6,42 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.entry import ROLLBACK_MARKER, position_of
 from ...codec.mysql.layout import Layouts
+from ...codec.mysql.position import Position, Rank
 from ...codec.mysql.schema import is_user_schema
 from ...codec.row_bytes import RowBytes
 from ...errors import Retryable
 from ...events import Changes as Raw
-from ...events import Ddl, Item, RenameTables, Row, RowChange, Sorted, Table, TableName, Transaction
+from ...events import (
+    Ddl,
+    Item,
+    OrderedKey,
+    RenameTables,
+    Row,
+    RowChange,
+    Sorted,
+    Table,
+    TableName,
+    Transaction,
+)
 from ...mounter import Mounter
 from ...puller.mysql.binlog import BinlogDecoder
+from ...puller.mysql.commit_clock import CommitClock
 from ...puller.mysql.options import MysqlOptions
-from ...puller.mysql.position import CommitClock, Position, Rank
 from ...puller.mysql.reader import BinlogReader
 from ...puller.mysql.stream import own_server_id
 from ...puller.mysql.transactions import Transactions
-from ...routing import TableFilter
+from ...snapshot.key_bytes import encode_key
+from ...snapshot.overlay import ordered_keys
 from .directory import Directory
-from .keys import encode_key, key_of
 from .plan import Plan, TablePlan
 from .records import Alteration, Changes, ChunkRecord
 from .retry_deadline import RetryDeadline
@@ -42,7 +55,7 @@ SCHEMA: Final = pa.schema(
         pa.field("change", pa.binary(), nullable=False),
     ]
 )
-"""`key` sorts as the table's keys do, and is empty without an integer key; `number` counts the changes."""
+"""`key` sorts as the table's keys do, and is empty if they have no order; `number` counts the changes."""
 
 _GROUP_ROWS: Final = 20_000
 _Rank: TypeAlias = Rank
@@ -57,7 +70,7 @@ def collect(
     patience: RetryDeadline,
 ) -> Changes:
     """Read the binlog from before the first chunk up to `until`. Raises Retryable and Fatal."""
-    follows = TableFilter(plan.patterns)
+    follows = TablePatterns.parse(plan.patterns)
     path = directory.new_changes_file()
     with pq.ParquetWriter(path, SCHEMA) as file:
         route = _Route(plan, records, file)
@@ -76,7 +89,7 @@ class _Log:
     """The binlog between two positions, as items."""
 
     def __init__(
-        self, options: MysqlOptions, plan: Plan, wanted: TableFilter, patience: RetryDeadline
+        self, options: MysqlOptions, plan: Plan, wanted: TablePatterns, patience: RetryDeadline
     ) -> None:
         self.voided: list[int] = []
         self._options = replace(options, server_id=options.server_id or own_server_id())
@@ -121,15 +134,16 @@ class _Target:
     """A table, with the encoding of its rows."""
 
     def __init__(self, plan: Plan, table: TablePlan, records: Mapping[int, ChunkRecord]) -> None:
-        self.by_key = table.by_key
-        self.key = key_of(table.table)
+        self.key = ordered_keys(table.table) if table.by_key else None
         self.encode = RowBytes(plan.source, table.table).encode
         self._numbers = [chunk.number for chunk in table.chunks]
         self._bounds = [chunk.up_to for chunk in table.chunks if chunk.up_to is not None]
         self._low = {number: Position.parse(records[number].low).rank for number in self._numbers}
 
-    def chunk(self, key: tuple[Any, ...]) -> int:
-        return self._numbers[bisect_left(self._bounds, key[0])] if self.by_key else self._numbers[0]
+    def chunk(self, key: OrderedKey) -> int:
+        """Return the number of the chunk with the key, or of a table in one chunk."""
+        place = bisect_left(self._bounds, True, key=lambda bound: key[: len(bound)] <= bound)
+        return self._numbers[place]
 
     def lacks(self, number: int, at: _Place) -> bool:
         """True if the chunk was read before the transaction."""
@@ -204,11 +218,11 @@ class _Route:
 def _parts(target: _Target, row: RowChange) -> Iterator[tuple[int, bytes, Row | None, Row | None]]:
     """Split a change by the keys that it concerns."""
     before, after = row.before, row.after
-    if not target.by_key:
+    if (key := target.key) is None:
         yield target.chunk(()), b"", before, after
         return
-    old = None if before is None else target.key(before)
-    new = None if after is None else target.key(after)
+    old = None if before is None else key(before)
+    new = None if after is None else key(after)
     if old is not None and old != new:
         yield target.chunk(old), encode_key(old), before, None
     if new is not None:

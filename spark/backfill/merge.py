@@ -10,17 +10,18 @@ from msgspec import Struct
 
 from ...codec.mysql.result_rows import ResultRowsDecoder
 from ...codec.mysql.result_writer import ResultWriter
-from ...codec.row_bytes import RowBytes
+from ...codec.row_bytes import Images, RowBytes
 from ...errors import InvariantViolated
-from ...events import KvChange, Row, Table
+from ...events import KvChange, OrderedKey, Row, RowChange, Table
+from ...snapshot.key_bytes import decode_key
+from ...snapshot.mysql.packet_keys import PacketKeys
+from ...snapshot.overlay import Overlay
 from .chunk_file import ChunkWriter
 from .errors import NotLoadable
-from .key_reader import KeyReader
-from .keys import Key, decode_key, key_of
 from .plan import TablePlan
 
 MOST_CHANGED: Final = 1_000_000
-"""Maximum changed rows of a table without an integer key, which are kept in memory."""
+"""Maximum changed rows of a table whose keys have no order, which are kept in memory."""
 
 Pieces: TypeAlias = Iterable[list[KvChange]]
 
@@ -42,16 +43,16 @@ def merge(
     table = planned.table
     decode = RowBytes(source, table).decode
     if planned.by_key:
-        _by_integers(table, pieces, _latest(table, changes, decode), out)
+        _by_order(table, pieces, _latest(table, changes, decode), out)
     else:
         kind = _ByKey if table.key else _ByRow
         _by_lookup(table, pieces, kind(table, (decode(one.change) for one in changes)), out)
 
 
-# --- keys of integers: two streams in the order of the key
+# --- keys with an order: two streams in that order
 
 
-def _latest(table: Table, changes: Iterable[Change], decode: Any) -> Iterator[tuple[Key, bytes]]:
+def _latest(table: Table, changes: Iterable[Change], decode: Any) -> Iterator[tuple[OrderedKey, bytes]]:
     """Yield the last change of each key: its row's packets, or none if it was deleted."""
     packets = ResultWriter(table).packets
     last: Change | None = None
@@ -63,19 +64,25 @@ def _latest(table: Table, changes: Iterable[Change], decode: Any) -> Iterator[tu
         yield _state(last, decode, packets)
 
 
-def _state(last: Change, decode: Any, packets: Any) -> tuple[Key, bytes]:
+def _state(last: Change, decode: Any, packets: Any) -> tuple[OrderedKey, bytes]:
     _, after, _ = decode(last.change)
     return decode_key(last.key), b"" if after is None else packets(after)
 
 
-def _by_integers(table: Table, pieces: Pieces, latest: Iterator[tuple[Key, bytes]], out: ChunkWriter) -> None:
+def _by_order(
+    table: Table, pieces: Pieces, latest: Iterator[tuple[OrderedKey, bytes]], out: ChunkWriter
+) -> None:
     change = next(latest, None)
-    keyed_rows = KeyReader(table).rows
+    keys = PacketKeys(table)
     for piece in pieces:
         for raw in piece:
             packets = raw.value
+            last, count = keys.last(packets)
+            if change is None or change[0] > last:
+                out.add_packets(packets, count)
+                continue
             kept, rows = 0, 0  # what is passed on unchanged begins at `kept`
-            for key, start, stop in keyed_rows(packets):
+            for key, start, stop in keys.rows(packets):
                 while change is not None and change[0] <= key:
                     _pass_on(out, packets[kept:start], rows)
                     kept, rows = start, 0
@@ -119,36 +126,34 @@ def _check(table: Table, count: int) -> None:
     if count > MOST_CHANGED:
         raise NotLoadable(
             f"{table.full_name}: more than {MOST_CHANGED:,} rows changed while it was read, too many for a "
-            "table without a primary key of integers: load it by the snapshot of an ordinary feed"
+            "table whose keys have no order here: load it by the snapshot of an ordinary feed"
         )
 
 
 class _ByKey:
     """Rows with a key: the last change of each key counts. Keys are compared as stored, without collation."""
 
-    def __init__(self, table: Table, changes: Iterable[tuple[Row | None, Row | None, Any]]) -> None:
-        self._key = key_of(table)
-        self._states: dict[tuple[Any, ...], Row | None] = {}
+    def __init__(self, table: Table, changes: Iterable[Images]) -> None:
+        key = table.key
+        self._overlay = Overlay[Row](lambda _: lambda row: tuple([row[index] for index in key]))
+        self._key = self._overlay.key(table)
         for before, after, _ in changes:
-            if before is not None:
-                self._states[self._key(before)] = None
-            if after is not None:
-                self._states[self._key(after)] = after
-            _check(table, len(self._states))
+            self._overlay.add([RowChange(0, 0, table, "update", before, after)])
+            _check(table, len(self._overlay))
 
     def takes(self, row: Row) -> bool:
         """True if the row changed after it was read."""
-        return self._key(row) in self._states
+        return self._key(row) in self._overlay
 
     def rest(self) -> list[Row]:
         """Return the new versions of the taken rows, and inserted rows."""
-        return [row for row in self._states.values() if row is not None]
+        return [change.after for _, change in self._overlay.states() if change.after is not None]
 
 
 class _ByRow:
     """Rows without a key: equal rows are counted."""
 
-    def __init__(self, table: Table, changes: Iterable[tuple[Row | None, Row | None, Any]]) -> None:
+    def __init__(self, table: Table, changes: Iterable[Images]) -> None:
         self._table = table
         self._gone: Counter[Row] = Counter()
         self._new: Counter[Row] = Counter()

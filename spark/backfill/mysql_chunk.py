@@ -2,91 +2,45 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from ...codec.mysql.result_rows import SESSION, select_expression
-from ...codec.mysql.tokens import qualified as quoted
-from ...dialects.mysql.client import Session, connect, disconnect, query, source_of, translated
+from ...codec.mysql.known_table import KnownTable
+from ...codec.mysql.position import Position
+from ...dialects.mysql.client import translated
+from ...dialects.mysql.key_range import chunk_query
 from ...dialects.mysql.result import Result
-from ...errors import SourceError
+from ...events import KeyRange
 from ...failpoint import reach
 from ...puller.mysql.options import MysqlOptions
-from ...puller.mysql.position import Position
-from ...puller.mysql.snapshot import BEGIN, begin, listed_end
-from ...puller.mysql.tables import FoundTable, read_table
+from ...snapshot.mysql.tables import SourceTable
+from ...snapshot.mysql.view import begin, begin_unlocked, listed_end, table_view
 from .chunk_file import ChunkWriter
 from .directory import READ, Directory
-from .errors import SchemaChanged
-from .plan import ChunkPlan, Plan, TablePlan
+from .plan import Plan
 
 
 def read_mysql(options: MysqlOptions, directory: Directory, plan: Plan, number: int) -> None:
     """Read one chunk under a metadata lock of its table, and no other lock.
 
-    Raises SchemaChanged, Retryable and SourceError.
+    Raises TableAltered, Retryable and SourceError.
     """
-    table, chunk = plan.find(number)
-    session = connect(options)
-    try:
-        with translated(options):
-            _check_server(session, options, plan)
-            _check_table(session, table)
-            low = _open_view(session, table)
-            query(session, f"SELECT 1 FROM {quoted(table.table.schema, table.table.name)} LIMIT 0")
-            _check_table(session, table)
-        writer = ChunkWriter(directory, READ, plan, table, number)
+    planned, chunk = plan.find(number)
+    table = planned.table
+    source = SourceTable(KnownTable(table), "", planned.rows_estimated, planned.digest)
+    how = begin if planned.exact else begin_unlocked
+    with table_view(options, plan.source, source, how) as (session, position):
+        writer = ChunkWriter(directory, READ, plan, planned, number)
         try:
-            _copy(Result(session, options, table.table, _select(table, chunk)), writer)
-            with translated(options):
-                high = low if table.exact else listed_end(session).without_gtids
+            within = KeyRange(chunk.after, chunk.up_to) if planned.by_key else None
+            _copy(Result(session, options, table, chunk_query(table, within)), writer)
+            low = high = position
+            if not planned.exact:
+                low = Position.parse(planned.since)
+                with translated(options):
+                    high = listed_end(session).without_gtids
             reach("snapshot.chunk_read")
             writer.finish(str(low), str(high))
         except BaseException:
             writer.discard()
             raise
-    finally:
-        disconnect(session)
-
-
-def _check_server(session: Session, options: MysqlOptions, plan: Plan) -> None:
-    source = source_of(session)
-    if source != plan.source:
-        raise SourceError(f"{options.address} is {source}, and the backfill is of {plan.source}")
-
-
-def _check_table(session: Session, planned: TablePlan) -> None:
-    table = planned.table
-    present = read_table(session, FoundTable(table.schema, table.name), has_catalog=False)
-    if present is None or present.table != table:
-        raise SchemaChanged(table.full_name)
-
-
-def _open_view(session: Session, table: TablePlan) -> Position:
-    """Open a consistent view; return a position whose changes are all visible in it."""
-    if table.exact:
-        return begin(session)
-    query(session, SESSION)
-    with suppress(Exception):  # without this right an ALTER waits until the chunk is read
-        query(session, "SET sql_log_bin = 0")
-    query(session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    query(session, BEGIN)
-    return Position.parse(table.since)
-
-
-def _select(planned: TablePlan, chunk: ChunkPlan) -> str:
-    table = planned.table
-    columns = ", ".join(select_expression(column) for column in table.columns)
-    sql = f"SELECT {columns} FROM {quoted(table.schema, table.name)}"
-    if not planned.by_key:
-        return sql
-    key = [quoted(table.columns[index].name) for index in table.key]
-    bounds = []
-    if chunk.after is not None:
-        bounds.append(f"{key[0]} > {chunk.after}")
-    if chunk.up_to is not None:
-        bounds.append(f"{key[0]} <= {chunk.up_to}")
-    where = f" WHERE {' AND '.join(bounds)}" if bounds else ""
-    return f"{sql} FORCE INDEX (PRIMARY){where} ORDER BY {', '.join(key)}"
 
 
 def _copy(result: Result, writer: ChunkWriter) -> None:

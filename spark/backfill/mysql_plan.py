@@ -1,34 +1,30 @@
-"""Chunks of MariaDB tables: ranges of the first integer column of the primary key."""
+"""Chunks of MariaDB tables: ranges of the primary key."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count, pairwise
-from typing import Final
 
 from msgspec.structs import replace
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.schema import is_user_schema
 from ...dialects.mysql.client import Session, connect, disconnect, query, translated
-from ...dialects.mysql.key_range import has_integer_key
 from ...errors import ConfigError
-from ...events import compose_ts
+from ...events import KeyRange, OrderedKey, compose_ts
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.probe import probe
 from ...puller.mysql.requirements import survey
-from ...puller.mysql.snapshot import begin
-from ...puller.mysql.tables import SourceTable
-from ...routing import TableFilter
+from ...snapshot.mysql.bounds import bounds
+from ...snapshot.mysql.tables import SourceTable
+from ...snapshot.mysql.view import begin
 from ...sources.source import no_table_matches
-from ..snapshot.cuts import cuts
 from .errors import NotLoadable
 from .options import BackfillOptions
 from .plan import ChunkPlan, Plan, TablePlan, new_uid
 
-_TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 
-
-def plan_mysql(options: MysqlOptions, wanted: TableFilter, settings: BackfillOptions) -> Plan:
+def plan_mysql(options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions) -> Plan:
     """Plan the chunks. Raises ConfigError for patterns, Retryable and SourceError."""
     found = probe(options)
     names = [(table.schema, table.name) for table in found.tables]
@@ -48,7 +44,7 @@ def plan_mysql(options: MysqlOptions, wanted: TableFilter, settings: BackfillOpt
     return with_tables(empty, options, wanted, settings)
 
 
-def with_tables(plan: Plan, options: MysqlOptions, wanted: TableFilter, settings: BackfillOptions) -> Plan:
+def with_tables(plan: Plan, options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions) -> Plan:
     """Return the plan with the tables that it lacks, as they are now."""
     have = {table.table.full_name for table in plan.tables}
 
@@ -68,7 +64,7 @@ def with_tables(plan: Plan, options: MysqlOptions, wanted: TableFilter, settings
         with translated(options):
             exact = _says_positions(session, settings)
             tables = [
-                _plan_table(session, table, settings, exact, since, numbers.__next__)
+                _plan_table(session, options, table, settings, exact, since, numbers.__next__)
                 for table in found.tables
                 if lacks(table.table.schema, table.table.name)
             ]
@@ -97,6 +93,7 @@ def _says_positions(session: Session, settings: BackfillOptions) -> bool:
 
 def _plan_table(
     session: Session,
+    options: MysqlOptions,
     source: SourceTable,
     settings: BackfillOptions,
     exact: bool,
@@ -104,18 +101,18 @@ def _plan_table(
     number: Callable[[], int],
 ) -> TablePlan:
     table = source.table
-    exact = exact and source.engine in _TRANSACTIONAL
+    exact = exact and source.is_transactional
     if not exact and not table.key:
         raise NotLoadable(
             f"{table.full_name} has no primary key, and its rows can't be read as of one position: give it a "
             "key, or leave it out of tables"
         )
     own = number()
-    by_key = source.known.has_primary and has_integer_key(table)
-    bounded = cuts(session, table, _chunk_rows(session, source, settings)) if by_key else []
-    bounds: list[int | None] = [None, *bounded, None]
-    chunks = tuple(ChunkPlan(number(), after, up_to) for after, up_to in pairwise(bounds))
-    return TablePlan(own, table, chunks, by_key, exact, since, source.rows_estimated)
+    by_key, found = source.has_chunks, list[OrderedKey]()
+    if by_key:
+        found = bounds(session, options, table, _chunk_rows(session, source, settings), KeyRange())
+    chunks = tuple([ChunkPlan(number(), *edge) for edge in pairwise([None, *found, None])])
+    return TablePlan(own, table, chunks, by_key, exact, since, source.rows_estimated, source.digest)
 
 
 def _chunk_rows(session: Session, source: SourceTable, settings: BackfillOptions) -> int:

@@ -9,7 +9,7 @@ from uuid import uuid4
 from msgspec import Struct
 
 from ...errors import InvariantViolated
-from ...events import Table, Ts
+from ...events import OrderedKey, Table, Ts
 
 STRIDE: Final = 1 << 20
 """Timestamps reserved for a chunk, one per piece: 4 ms, less than reading any chunk takes."""
@@ -29,10 +29,10 @@ class ChunkPlan(Struct, frozen=True, omit_defaults=True):
 
     number: int
     """Unique in the plan; higher ones come later in the order of delivery."""
-    after: int | None = None
-    """MariaDB: lower bound of the first key column, exclusive; None: from the first row."""
-    up_to: int | None = None
-    """MariaDB: upper bound of the first key column, inclusive; None: to the last row."""
+    after: OrderedKey | None = None
+    """MariaDB: lower bound of the keys, exclusive; None: from the first row."""
+    up_to: OrderedKey | None = None
+    """MariaDB: upper bound of the keys, inclusive; None: to the last row."""
     start: bytes = b""
     """TiKV: first raw key."""
     end: bytes = b""
@@ -45,12 +45,14 @@ class TablePlan(Struct, frozen=True, omit_defaults=True):
     table: Table
     chunks: tuple[ChunkPlan, ...]
     by_key: bool = False
-    """True if rows come in the order of an integer key, so that loading can resume after any row."""
+    """True if rows come in the order of their keys, so that loading can resume after any row."""
     exact: bool = True
     """True if each chunk is of one position; otherwise of a range between two positions."""
     since: str = ""
     """MariaDB: the binlog position before the table was planned; the plan includes earlier alterations."""
     rows_estimated: int = 0
+    digest: bytes = b""
+    """MariaDB: hash of the definition, as in a SourceTable."""
     info: bytes = b""
     """TiKV: the table's definition at the plan's ts."""
 

@@ -16,6 +16,7 @@ from ...events import (
     Ddl,
     Item,
     KvChange,
+    OrderedKey,
     RowChange,
     Rows,
     Run,
@@ -23,6 +24,7 @@ from ...events import (
     Transaction,
     Ts,
 )
+from ...snapshot.overlay import ordered_keys
 from .chunk_file import ChunkFiles
 from .plan import ChunkPlan, Plan, TablePlan
 from .records import Manifest
@@ -34,7 +36,7 @@ _Read = Callable[[list[KvChange], Ts], tuple[Run, Callable[[], RowChange]]]
 class Replay:
     """The tables' definitions and rows, in the order of their timestamps.
 
-    Each piece of a table with a key of integers is a transaction; other tables are one transaction each.
+    Each piece of a table that is read by key is a transaction; other tables are one transaction each.
     """
 
     def __init__(self, manifest: Manifest, files: ChunkFiles) -> None:
@@ -81,7 +83,7 @@ class Replay:
             return
         if have is None:
             yield self.creation(table, next(numbers))
-        # Without an integer key a load can't resume inside a table.
+        # Without an order of the keys a load can't resume inside a table.
         ts = numbers if table.by_key else repeat(next(numbers))
         for chunk in table.chunks:
             if have is None or not _is_within(table, chunk, have):
@@ -102,12 +104,12 @@ def _is_within(table: TablePlan, chunk: ChunkPlan, have: TableProgress) -> bool:
         from ...codec.tidb.table_info import decode_table_info
 
         return chunk.end <= record_key(decode_table_info(table.info).id, int(have.last[0]))
-    return chunk.up_to is not None and chunk.up_to < int(have.last[0])
+    return chunk.up_to is not None and chunk.up_to < have.last[: len(chunk.up_to)]
 
 
-def _key(row: RowChange) -> tuple[int, ...]:
+def _key(row: RowChange) -> OrderedKey:
     assert row.after is not None
-    return tuple([row.after[index] for index in row.table.key])
+    return ordered_keys(row.table)(row.after)
 
 
 def _reader(table: TablePlan) -> _Read:

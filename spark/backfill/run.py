@@ -9,7 +9,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
-from ...engine.options import FeedOptions, feed_options, make_data_dir, open_sinks
+from ...engine.opening import make_data_dir, open_sinks
+from ...engine.options import FeedOptions, feed_options
 from ...engine.progress import open_progress
 from ...engine.stopping import set_by_signals
 from ...errors import ConfigError, Retryable

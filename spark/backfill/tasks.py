@@ -5,32 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from uuid import uuid4
 
 import pyarrow as pa
 
 from ... import errors
 from ...errors import Fatal, InvariantViolated, Retryable, TidemillError
+from ...snapshot.mysql.view import TableAltered
 from ..planner import Planner
 from ..read.options import ReadOptions
 from ..read.scratch import scratch
 from ..run.errors import explain
 from .chunk_file import ChunkFiles, ChunkWriter
 from .directory import MERGED, READ, Directory
-from .errors import NotLoadable, SchemaChanged
+from .errors import NotLoadable
 from .merge import Change, merge
 from .plan import Plan
 from .retry_deadline import RetryDeadline
-from .source import source_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from ...puller.mysql.options import MysqlOptions
 
 SAID: Final = "kind string, text string"
 _SAID: Final = pa.schema([("kind", pa.string()), ("text", pa.string())])
 _Said: TypeAlias = tuple[str, str]
 _DONE: Final[_Said] = ("", "")
+_ALTERED: Final = "altered"
 _STOPPED: Final[_Said] = ("stopped", "")
 
 
@@ -55,8 +58,8 @@ class _Work:
         try:
             self.planner.check()
             self._patiently(number)
-        except SchemaChanged as error:
-            return "SchemaChanged", error.name
+        except TableAltered as error:
+            return _ALTERED, error.name
         except TidemillError as error:
             self.directory.stop()
             return type(error).__name__, str(error)
@@ -85,7 +88,7 @@ class ReadChunk(_Work):
     def do(self, plan: Plan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
         if self.directory.record(READ, number) is not None:
             return  # the task was killed after its result and before its end
-        self.options.reading.read_chunk(source_options(self.options), self.directory, plan, number)
+        self.options.reading.read_chunk(self.options.source_options, self.directory, plan, number)
 
 
 class CatchUp(_Work):
@@ -98,7 +101,7 @@ class CatchUp(_Work):
     def do(self, plan: Plan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
         from .catch_up import collect
 
-        source = source_options(self.options)
+        source = cast("MysqlOptions", self.options.source_options)
         records = self.directory.records(READ, [chunk.number for _, chunk in plan.chunks()])
         collect(source, self.directory, plan, records, self.until, patience)
 
@@ -173,11 +176,11 @@ def collected(spark: SparkSession, frame: DataFrame) -> list[str]:
 def _check(said: Sequence[_Said]) -> list[str]:
     """Return the altered tables. Raises the first error."""
     for kind, text in said:
-        if kind not in ("", "SchemaChanged", "stopped"):
+        if kind not in ("", _ALTERED, "stopped"):
             known = {**vars(errors), NotLoadable.__name__: NotLoadable}
             found: Callable[[str], BaseException] = known.get(kind, Fatal)
             raise found(text)
-    return sorted({text for kind, text in said if kind == "SchemaChanged"})
+    return sorted({text for kind, text in said if kind == _ALTERED})
 
 
 @contextmanager

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from itertools import count, pairwise
-from typing import Final, TypeAlias
+from typing import Final
 
-from ...codec.tidb.column_type import ColumnFlag
-from ...codec.tidb.key import record_span
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.table import to_table
-from ...codec.tidb.table_info import TableInfo, encode_table_info, partition_ids
+from ...codec.tidb.table_info import encode_table_info
 from ...errors import ConfigError, SourceError
 from ...events import Ts
 from ...failpoint import reach
-from ...puller.tikv.client import TikvClient
+from ...puller.tikv.client import TikvClient, connected
 from ...puller.tikv.kv.region_bounds import region_bounds
 from ...puller.tikv.options import TikvOptions
-from ...puller.tikv.schema import read_schema
-from ...puller.tikv.span import table_span
-from ...routing import TableFilter
+from ...puller.tikv.schema import TableNames, read_schema
+from ...puller.tikv.span import raw_span
+from ...snapshot.tikv.ranges import RawRange, has_integer_order, row_ranges
+from ...snapshot.tikv.reads import all_rows
 from ...sources.source import no_table_matches
-from ..snapshot.tikv_reads import RowTables, connected, read_pairs
 from .chunk_file import PIECE_BYTES, ChunkWriter
 from .directory import READ, Directory
 from .options import BackfillOptions
 from .plan import STRIDE, ChunkPlan, Plan, TablePlan, new_uid
 
 _PIECE_ROWS: Final = 1000
-_Pair: TypeAlias = tuple[bytes, bytes]
 
 
-def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions, ts: Ts) -> Plan:
+def plan_tikv(client: TikvClient, wanted: TablePatterns, settings: BackfillOptions, ts: Ts) -> Plan:
     """Plan the chunks at `ts`; 0: now.
 
     Raises ConfigError for patterns and a future ts, Retryable and SourceError.
@@ -38,22 +36,18 @@ def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions
     if ts > now:
         raise ConfigError(f"option ts = {ts}: it is yet to come, the cluster has come to {now}")
     at = ts or now
-    schema = RowTables(wanted)
+    schema = TableNames(wanted)
     client.run(read_schema(client.kv, at, schema))
     if unmatched := wanted.unmatched(schema.names):
         raise ConfigError(no_table_matches(unmatched, schema.names))
     numbers = count()
     tables = []
-    for name, info in schema.tables:
+    for name, info in schema.with_rows:
         own = next(numbers)
-        spans = [
-            span
-            for physical_id in partition_ids(info) or (info.id,)
-            for span in _chunks(client, physical_id, settings.chunk_regions)
-        ]
+        spans = [span for rows in row_ranges(info) for span in _chunks(client, rows, settings.chunk_regions)]
         chunks = tuple(ChunkPlan(next(numbers), start=start, end=end) for start, end in spans)
         table = to_table(name, info)
-        tables.append(TablePlan(own, table, chunks, _by_handle(info), info=encode_table_info(info)))
+        tables.append(TablePlan(own, table, chunks, has_integer_order(info), info=encode_table_info(info)))
     after = next(numbers)
     return Plan(
         "tikv",
@@ -68,17 +62,10 @@ def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions
     )
 
 
-def _by_handle(info: TableInfo) -> bool:
-    """True if the keys sort as integer handles in one keyspace."""
-    wanted = ColumnFlag.PRI_KEY | ColumnFlag.UNSIGNED
-    unsigned = any(column.flags & wanted == wanted for column in info.columns)
-    return info.pk_is_handle and not partition_ids(info) and not unsigned
-
-
-def _chunks(client: TikvClient, physical_id: int, regions: int) -> list[_Pair]:
+def _chunks(client: TikvClient, rows: RawRange, regions: int) -> list[RawRange]:
     """Cut the raw keys at the bounds of every n-th region."""
-    (bounds,) = client.run(region_bounds(client.cache, [table_span(physical_id)]))
-    start, end = record_span(physical_id)
+    (bounds,) = client.run(region_bounds(client.cache, [raw_span(*rows)]))
+    start, end = rows
     return list(pairwise([start, *bounds[regions - 1 :: regions], end]))
 
 
@@ -91,7 +78,7 @@ def read_tikv(options: TikvOptions, directory: Directory, plan: Plan, number: in
         writer = ChunkWriter(directory, READ, plan, table, number)
         try:
             ranges = [(chunk.start, chunk.end)]
-            for pairs in read_pairs(client, ranges, int(plan.position), _PIECE_ROWS, PIECE_BYTES):
+            for pairs in all_rows(client, ranges, int(plan.position), _PIECE_ROWS, PIECE_BYTES):
                 writer.add_pairs(*pairs)
             reach("snapshot.chunk_read")
             writer.finish(plan.position, plan.position)

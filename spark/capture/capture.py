@@ -17,7 +17,8 @@ from pyarrow import flight
 from ...actors import Clock, SystemClock
 from ...engine.checkpoint import CheckpointFile
 from ...engine.feed import Feed
-from ...engine.options import FeedOptions, make_data_dir
+from ...engine.opening import make_data_dir
+from ...engine.options import FeedOptions
 from ...engine.status import FeedStatus
 from ...errors import ConfigError
 from ...sink import SinkFactory

@@ -9,16 +9,17 @@ from msgspec import Struct
 
 from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER, ROWS, position_of
 from ...codec.mysql.layout import Layouts
+from ...codec.mysql.position import Position, Rank
 from ...codec.mysql.schema import is_user_schema
 from ...events import KvChange, Ts, compose_ts
 from ...puller.mysql.binlog import BinlogDecoder
+from ...puller.mysql.commit_clock import CommitClock
 from ...puller.mysql.event import FORMAT_DESCRIPTION
 from ...puller.mysql.options import MysqlOptions
-from ...puller.mysql.position import CommitClock, Position, Rank
 from ...puller.mysql.reader import BinlogReader
 from ...puller.mysql.stream import Dump
-from ...puller.mysql.tables import Follows
 from ...puller.mysql.transactions import Transactions
+from ...snapshot.mysql.tables import Follows
 from .offset import Offset
 
 _MAX_PIECE: Final = 1 << 20

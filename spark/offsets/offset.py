@@ -6,9 +6,9 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from ...codec.mysql.position import Position
 from ...errors import CheckpointError
 from ...events import MAX_LOGICAL, Checkpoint, Table, Ts
-from ...puller.mysql.position import Position
 from ..read.parts import WHOLE, Part
 
 _FIELDS: Final[dict[str, type]] = {"ts": int, "position": str, "source": str}

@@ -6,17 +6,16 @@ from random import Random
 from typing import Any, Final, cast
 
 from ...actors import SystemClock
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.table import to_table
-from ...codec.tidb.table_info import TableInfo
 from ...errors import CheckpointError, ConfigError, SourceError
 from ...events import Table, Ts, physical_ms
 from ...puller.tikv.client import TikvClient
 from ...puller.tikv.options import TikvOptions
 from ...puller.tikv.schema import TableNames, read_schema
-from ...routing import TableFilter
 from ...sources.source import no_table_matches
 from ..read.options import ReadOptions
-from ..read.parts import WHOLE, Part, PartFilter
+from ..read.parts import WHOLE, Part
 from ..read.ranges import Ranges
 from .offset import Limit, Offset, ts_offset
 
@@ -33,12 +32,12 @@ class TikvOffsets:
         self._ranges: dict[Part, Ranges] = {}
 
     def tables(self) -> list[Table]:
-        wanted = TableFilter(self._options.patterns)
-        found = _Tables(wanted)
+        wanted = TablePatterns.parse(self._options.patterns)
+        found = TableNames(wanted)
         self.client.run(read_schema(self.client.kv, self._now(), found))
         if unmatched := wanted.unmatched(found.names):
             raise ConfigError(no_table_matches(unmatched, found.names))
-        return found.tables
+        return [to_table(schema, info) for schema, info in found.tables]
 
     def latest(self) -> Offset:
         return self._offset(self._now())
@@ -73,7 +72,7 @@ class TikvOffsets:
         if options.partitions == 1 or not options.split_tables:
             return None
         if part not in self._ranges:
-            wanted = PartFilter(options.patterns, part)
+            wanted = part.chosen(options.patterns)
             self._ranges[part] = Ranges(self.client, wanted, options.partitions)
         return self.client.run(self._ranges[part].bounds(start.ts, end.ts))
 
@@ -104,12 +103,3 @@ class TikvOffsets:
                 f"what follows ts {ts} may be gone: the GC safe point of {self.source} is {collected}; start "
                 "again with a snapshot (a longer tidb_gc_life_time keeps more)"
             )
-
-
-class _Tables(TableNames):
-    def __init__(self, wanted: TableFilter) -> None:
-        super().__init__(wanted)
-        self.tables: list[Table] = []
-
-    def follow(self, schema: str, info: TableInfo) -> None:
-        self.tables.append(to_table(schema, info))

@@ -17,7 +17,7 @@ from .. import option_values as values_of
 from ..offsets.offset import Limit
 from ..option_form import OptionForm, divided
 from ..reading import SparkReading, reading_of
-from .parts import Part, PartFilter
+from .parts import Part
 
 if TYPE_CHECKING:
     from ...engine.options import FeedOptions
@@ -129,7 +129,7 @@ class ReadOptions:
         )
         # A log is always read whole: rows of other parts are dropped from its transactions later, so
         # that the rest keeps its numbers.
-        return replace(options, tables=PartFilter(self.patterns, part)) if self.reading.by_ts else options
+        return replace(options, tables=part.chosen(self.patterns)) if self.reading.by_ts else options
 
 
 _FORM: Final = OptionForm(
@@ -173,7 +173,7 @@ def _check(options: ReadOptions) -> None:
         raise ConfigError(f"option toTs = {options.to_ts}: at least fromTs, which is {options.from_ts}")
     if options.from_ts and options.from_position:
         raise ConfigError("option fromPosition: fromTs says where to begin, too; give one of them")
-    _ = options.source_options, PartFilter(options.patterns, Part())  # checks them
+    _ = options.source_options, Part().chosen(options.patterns)  # checks them
 
 
 _OF_BATCHES: Final = {

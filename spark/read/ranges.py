@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.key import record_span
-from ...codec.tidb.table_info import TableInfo, holds_rows, partition_ids
+from ...codec.tidb.table_info import TableInfo, partition_ids
 from ...events import Ts
 from ...puller.tikv.client import TikvClient
 from ...puller.tikv.kv.region_bounds import region_bounds
 from ...puller.tikv.schema import TableNames, read_schema, schema_version
 from ...puller.tikv.span import table_span
-from ...routing import TableFilter
 
 REGION: Final = 16
 """Weight of a region of a table with several regions; a table within a single region has weight 1."""
@@ -26,7 +26,7 @@ LOOK_SECONDS: Final = 60.0
 class Ranges:
     """Computes the bounds between ranges. Used only in the loop's thread."""
 
-    def __init__(self, client: TikvClient, wanted: TableFilter, count: int) -> None:
+    def __init__(self, client: TikvClient, wanted: TablePatterns, count: int) -> None:
         """`count` is the maximum number of ranges."""
         self._client = client
         self._wanted = wanted
@@ -47,9 +47,9 @@ class Ranges:
         if start != end and await schema_version(kv, start) != version:
             return None
         if version != self._version:
-            tables = _Tables(self._wanted)
+            tables = TableNames(self._wanted)
             await read_schema(kv, end, tables)
-            self._version, self._keys = version, sorted(tables.keys)
+            self._version, self._keys = version, sorted(_keys(tables.with_rows))
         elif clock.now() < self._next:
             return self._bounds
         self._bounds = tuple(even(await self._pieces(), self._count))
@@ -96,15 +96,10 @@ class _Keys(Struct, frozen=True, order=True):
     divisible: bool
 
 
-class _Tables(TableNames):
-    def __init__(self, wanted: TableFilter) -> None:
-        super().__init__(wanted)
-        self.keys: list[_Keys] = []
-
-    def follow(self, schema: str, info: TableInfo) -> None:  # noqa: ARG002
-        if holds_rows(info):
-            divisible = _is_divisible(info)
-            self.keys += [_Keys(id_, divisible) for id_ in partition_ids(info) or (info.id,)]
+def _keys(tables: Iterable[tuple[str, TableInfo]]) -> Iterator[_Keys]:
+    for _, info in tables:
+        divisible = _is_divisible(info)
+        yield from (_Keys(id_, divisible) for id_ in partition_ids(info) or (info.id,))
 
 
 def _is_divisible(info: TableInfo) -> bool:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from threading import Event
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
 from ...actors import Clock, SystemClock
 from ...engine.coordinator import Course
+from ...engine.failures import Unavailable
 from ...engine.handover import Handover, HandoverClosed
-from ...engine.options import FeedOptions, open_source
+from ...engine.opening import open_source
+from ...engine.options import FeedOptions
+from ...engine.parts import FeedParts
 from ...engine.pipeline import Pipeline
-from ...engine.unavailable import Unavailable
+from ...engine.pipeline import start as start_pipeline
+from ...engine.requests import PipelineRequests
+from ...engine.waits import Startup
 from ...errors import Retryable
 from ...events import Checkpoint, Ddl, Item, Sorted
 from ...sink.python import python_sink
-from ...sources.source import Source, SourceInfo
+from ...sources.source import Source
 from .watch import AGAIN_SECONDS
 
 
@@ -32,24 +37,35 @@ def follow(
     handover = Handover()
     task = _begin(options, start, handover, patience_seconds)
     try:
-        while (items := handover.get()) is not None:
-            yield task.with_refusals(items)
-        if task.course.error is not None:
-            raise task.course.error
+        for items in handover.each():
+            yield [task.source.restored(item) if isinstance(item, Ddl) else item for item in items]
+        if task.pipeline.course.error is not None:
+            raise task.pipeline.course.error
     finally:
         handover.close()
-        task.close()
+        task.pipeline.close()
+
+
+class _Task(NamedTuple):
+    """A pipeline that ends where a feed would restart: items already yielded can't be taken back, and Spark
+    repeats the whole task."""
+
+    pipeline: Pipeline
+    source: _Unrefused
 
 
 def _begin(
     options: FeedOptions, start: Checkpoint | None, handover: Handover, patience_seconds: float
-) -> Task:
+) -> _Task:
     clock = SystemClock()
     until = clock.now() + patience_seconds
     options.data_dir.mkdir(parents=True, exist_ok=True)
     while True:
+        source = _Unrefused(open_source(options, clock))
+        parts = _parts(options, start, handover, clock, cast("Source", source))
         try:
-            return Task(options, start, handover, patience_seconds)
+            course = _TaskCourse(clock, handover, patience_seconds)
+            return _Task(start_pipeline(parts, PipelineRequests(), course), source)
         except Unavailable as error:
             pause = max(AGAIN_SECONDS, error.wait or 0.0)
             if clock.now() + pause > until:
@@ -57,27 +73,18 @@ def _begin(
             Event().wait(pause)
 
 
-class Task(Pipeline):
-    """A pipeline that ends where a feed would restart: items already yielded can't be taken back, and Spark
-    repeats the whole task."""
-
-    def __init__(
-        self, options: FeedOptions, start: Checkpoint | None, handover: Handover, patience_seconds: float
-    ) -> None:
-        clock = SystemClock()
-        self._unrefused = _Unrefused(open_source(options, clock))
-        sink = python_sink("spark", handover.put, _Start(start))
-        course = _TaskCourse(clock, handover, patience_seconds)
-        # Tasks side by side would write one file.
-        super().__init__(
-            options, [sink], clock, source=cast("Source", self._unrefused), course=course, keeps_state=False
-        )
-
-    def with_refusals(self, items: Sequence[Item]) -> Sequence[Item]:
-        return [self._unrefused.restored(item) if isinstance(item, Ddl) else item for item in items]
-
-    def admit(self, found: SourceInfo) -> None:
-        """Accept tables dropped meanwhile; the driver has checked the patterns."""
+def _parts(
+    options: FeedOptions, start: Checkpoint | None, handover: Handover, clock: Clock, source: Source
+) -> FeedParts:
+    return FeedParts(
+        options=options,
+        sinks=[python_sink("spark", handover.put, _Start(start))],
+        clock=clock,
+        startup=Startup(clock),
+        keeps_state=False,  # tasks side by side would write one file
+        checks_tables=False,  # tables may have been dropped since the driver checked the patterns
+        open_source=lambda *_: source,
+    )
 
 
 class _TaskCourse(Course):

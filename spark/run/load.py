@@ -14,11 +14,11 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
+from ...engine.failures import pause_seconds
 from ...engine.feed import Feed
 from ...engine.options import FeedOptions
-from ...engine.patterns import keep_patterns
+from ...engine.patterns import check_patterns, keep_patterns
 from ...engine.progress import Progress
-from ...engine.retry import pause_seconds
 from ...errors import ConfigError, Retryable
 from ...events import Checkpoint
 from ...sink import SinkFactory
@@ -60,7 +60,9 @@ class Load:
         """Load the sinks and return the starts of their queries; none if stopped. Raises as feeds do."""
         there = {name: find_start(sink) for name, sink in self.sinks.items()}
         check_partitions(there, self.how.partitions)
-        keep_patterns(self.options, is_new=not any(map(_position, there.values())))
+        if any(map(_position, there.values())):
+            check_patterns(self.options)
+        keep_patterns(self.options)
         begun = {name: at for name, at in there.items() if isinstance(at, Start)}
         fresh = [name for name in self.sinks if name not in begun]
         self._load({name: there[name] for name in fresh if not is_loaded(there[name])})

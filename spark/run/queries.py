@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ...engine.options import FeedOptions
 from ...engine.sink_options import SinkOptions
 from ...engine.status import SinkStatus
@@ -67,7 +69,7 @@ class SinkQuery:
             .queryName(id_)
             .option("checkpointLocation", self._directory.absolute().as_uri())
             .options(sink=sink.url, id=id_, partitions=str(parts))
-            .options(**{f"sink.{key}": str(value) for key, value in sink.section.items()})
+            .options(**{f"sink.{key}": _text(value) for key, value in sink.section.items()})
         )
         ends = writer.trigger(availableNow=True) if options.until else writer.trigger(processingTime=trigger)
         self._query = ends.start()
@@ -155,3 +157,8 @@ class SinkQuery:
 def lines(queries: Sequence[SinkQuery]) -> str:
     """Describe the queries' batches for people."""
     return ", ".join(f"{query.name} at batch {query.batch}" for query in queries if query.batch >= 0)
+
+
+def _text(value: object) -> str:
+    """Return an option of a feed.toml as Spark takes it."""
+    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)

@@ -8,12 +8,13 @@ from contextlib import suppress
 from threading import Event
 from typing import Any
 
-from ...engine.duplicates import reject_duplicates
-from ...engine.options import FeedOptions, feed_options, make_data_dir
+from ...engine.opening import make_data_dir
+from ...engine.options import FeedOptions, feed_options
 from ...engine.progress import open_progress
 from ...engine.status import StatusFile
 from ...engine.stopping import set_by_signals
 from ...errors import CheckpointError
+from ...sink.factory import reject_duplicates
 from ..launch.quiet import LOG, quiet_session
 from ..launch.starting import starting
 from ..reading import reading_of_kind

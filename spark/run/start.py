@@ -12,7 +12,8 @@ from functools import partial
 
 from msgspec import Struct
 
-from ...engine.options import FeedOptions, sink_context
+from ...engine.opening import sink_context
+from ...engine.options import FeedOptions
 from ...engine.sink_options import SinkOptions
 from ...errors import ConfigError
 from ...events import Batch, Checkpoint, SparkQuery
@@ -20,7 +21,6 @@ from ...sink import SinkFactory
 from ...sink.registry import open_given
 from ...sink.sink import closing
 from ..offsets.offset import Offset
-from ..write.files import Files
 from ..write.options import WriteOptions
 
 
@@ -38,12 +38,8 @@ def local_sinks(options: FeedOptions) -> dict[str, SinkFactory]:
 
 def _local(options: FeedOptions, sink: SinkOptions) -> SinkFactory:
     reject_own_tables(sink)
-    written, given = WriteOptions(url=sink.url, sink=sink.section), sink.given
-    if written.is_files:
-        files = Files(written)
-        files.prepare()
-        given = given._replace(target=files.way.load_url(files.directory))
-    return SinkFactory(partial(open_given, given, sink_context(options, sink.name)))
+    _ = WriteOptions(url=sink.url, sink=sink.section).way
+    return SinkFactory(partial(open_given, sink.given, sink_context(options, sink.name)))
 
 
 def reject_own_tables(sink: SinkOptions) -> None:

@@ -12,10 +12,10 @@ from msgspec.structs import replace as updated
 
 from ...actors import SystemClock
 from ...codec.native.library import description
+from ...engine.failures import pause_seconds
 from ...engine.options import FeedOptions
 from ...engine.progress import Progress
 from ...engine.rate import Rate
-from ...engine.retry import pause_seconds
 from ...engine.status import FeedStatus, State, StatusFile, resident_bytes
 from ...errors import Retryable, TidemillError
 from ...sink import SinkFactory

@@ -13,10 +13,8 @@ from ...codec.tidb.field import Field
 from ...codec.tidb.key import encode_int, record_prefix, record_span
 from ...codec.tidb.sort_key import sort_key
 from ...events import INTEGERS
-from .row_filter import KeyRange, RowFilter
-
-RawRange: TypeAlias = tuple[bytes, bytes]
-"""First raw key, and end, exclusive."""
+from ...snapshot.tikv.ranges import RawRange
+from .row_filter import IntegerRange, RowFilter
 
 _Interval: TypeAlias = tuple[int, int]
 """First and last integer."""
@@ -26,8 +24,8 @@ _GAP: Final = 64
 _MOST: Final = 10_000
 """Maximum number of ranges of a clustered key."""
 _SIGN: Final = 1 << 63
-_SIGNED: Final = KeyRange(-_SIGN - 1, _SIGN - 1)
-_UNSIGNED: Final = KeyRange(-1, 2 * _SIGN - 1)
+_SIGNED: Final = IntegerRange(-_SIGN - 1, _SIGN - 1)
+_UNSIGNED: Final = IntegerRange(-1, 2 * _SIGN - 1)
 _TEXTS: Final = frozenset(("char", "varchar"))
 _AFTER: Final = b"\xff"
 """Sorts after everything that may follow a complete datum or handle in a key."""
@@ -109,7 +107,7 @@ def _intervals(field: Field, filters: Sequence[RowFilter]) -> list[_Interval] | 
     own = [one for one in filters if one.column == field.column.name and one.values]
     if not own:
         return None
-    within = reduce(KeyRange.narrowed, own, _UNSIGNED if _is_unsigned(field) else _SIGNED)
+    within = reduce(IntegerRange.narrowed, own, _UNSIGNED if _is_unsigned(field) else _SIGNED)
     values = _values(field, filters)
     if values is not None:
         return [(value, value) for value in sorted(values) if within.has(value)]

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
-from ...events import Table
-from ...puller.mysql.tables import SourceTable
+from ...events import KeyRange, Table
+from ...snapshot.mysql.tables import SourceTable
 from ..offsets.offset import Offset
 from ..planner import Planner
-from .row_filter import KeyRange, RowFilter
+from .row_filter import RowFilter
 
 if TYPE_CHECKING:
     from ...codec.tidb.table_info import TableInfo
-    from .key_ranges import RawRange
+    from ...snapshot.tikv.ranges import RawRange
 
 
 class SnapshotPartition(InputPartition):

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import pairwise
-from typing import Final
+from typing import Final, cast
 
 from pyspark.sql.datasource import Filter
 
 from ...dialects.mysql.client import Session, is_mariadb
-from ...dialects.mysql.key_range import has_integer_key
 from ...errors import ConfigError
-from ...puller.mysql.tables import FoundTable, SourceTable, read_table
+from ...events import KeyRange, OrderedKey
+from ...puller.mysql.options import MysqlOptions
+from ...snapshot.mysql.bounds import bounds
+from ...snapshot.mysql.tables import FoundTable, SourceTable, read_table
 from ...sources.source import no_table_matches
 from ..offsets.mysql import MysqlOffsets
 from ..read.options import ReadOptions
-from .cuts import cuts
 from .partition import MysqlPartition
-from .row_filter import KeyRange, key_range, row_filters
+from .row_filter import IntegerRange, key_range, row_filters
 
-_TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 _LEAST_ROWS: Final = 1000
 """Rows below which a table isn't divided."""
 
@@ -28,8 +28,8 @@ _LEAST_ROWS: Final = 1000
 def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[MysqlPartition] | None:
     """Divide the snapshot of the option `table`; None if its storage engine has no consistent views.
 
-    With an integer key, up to `partitions` tasks read the rows as of one position. Otherwise, and if one task
-    is enough for a MySQL, it reads the rows of its own time. Raises Retryable and Fatal.
+    If its keys have an order, up to `partitions` tasks read the rows as of one position. Otherwise, and if
+    one task is enough for a MySQL, it reads the rows of its own time. Raises Retryable and Fatal.
     """
     name = FoundTable(*options.table.split(".", 1))
     with closing(MysqlOffsets(options)) as offsets:
@@ -38,27 +38,29 @@ def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[MysqlPartition
             one = read_table(session, name, has_catalog=False)
             if one is None:
                 raise ConfigError(no_table_matches([options.table]))
-            if one.engine not in _TRANSACTIONAL:
+            if not one.is_transactional:
                 return None
             conditions = row_filters(one.table, filters)
-            is_exact = one.known.has_primary and has_integer_key(one.table)
-            within = key_range(one.table, conditions) if is_exact else KeyRange()
-            bounds = _bounds(session, one, within, options.partitions) if is_exact else []
+            is_exact = one.has_chunks
+            wanted = key_range(one.table, conditions) if is_exact else IntegerRange()
+            found: list[OrderedKey] = []
+            if is_exact and options.partitions > 1 and not wanted.is_empty:
+                found = _bounds(session, options, one, wanted.keys)
             if not is_mariadb(session):
-                is_exact = bool(bounds)  # one task needs no lock
+                is_exact = bool(found)  # one task needs no lock
                 at = offsets.settled() if is_exact else at
-    if within.is_empty:
+    if wanted.is_empty:
         return []
-    edges = pairwise([within.after, *bounds, within.up_to])
+    edges = pairwise([wanted.keys.after, *found, wanted.keys.up_to])
     return [
         MysqlPartition(number, one, at, KeyRange(*edge), conditions, is_exact=is_exact)
         for number, edge in enumerate(edges)
     ]
 
 
-def _bounds(session: Session, one: SourceTable, within: KeyRange, partitions: int) -> list[int]:
-    if partitions == 1 or within.is_empty:
-        return []
-    found = cuts(session, one.table, max(_LEAST_ROWS, one.rows_estimated // (4 * partitions)), *within)
+def _bounds(session: Session, options: ReadOptions, one: SourceTable, within: KeyRange) -> list[OrderedKey]:
+    server, partitions = cast("MysqlOptions", options.source_options), options.partitions
+    rows = max(_LEAST_ROWS, one.rows_estimated // (4 * partitions))
+    found = bounds(session, server, one.table, rows, within)
     parts = min(partitions, len(found) + 1)
     return [found[number * len(found) // parts] for number in range(1, parts)]

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 )
 
 from ...codec.mysql.tokens import quoted
-from ...events import INTEGERS, TEXTS, WITH_DATE, Column, Table
+from ...events import INTEGERS, TEXTS, WITH_DATE, Column, KeyRange, Table
 
 IMAGE: Final = "after"
 
@@ -63,7 +63,7 @@ class RowFilter(NamedTuple):
         return f"{name} IN ({values})" if self.operator == "IN" else f"{name} {self.operator} {values}"
 
 
-class KeyRange(NamedTuple):
+class IntegerRange(NamedTuple):
     """Integers above `after` and up to `up_to`; None: without a bound."""
 
     after: int | None = None
@@ -76,7 +76,13 @@ class KeyRange(NamedTuple):
     def has(self, value: int) -> bool:
         return (self.after is None or value > self.after) and (self.up_to is None or value <= self.up_to)
 
-    def narrowed(self, one: RowFilter) -> KeyRange:
+    @property
+    def keys(self) -> KeyRange:
+        """The keys whose first part is in this range."""
+        after, up_to = [None if bound is None else (bound,) for bound in self]
+        return KeyRange(after, up_to)
+
+    def narrowed(self, one: RowFilter) -> IntegerRange:
         """Return the part of the range that the condition on the key accepts."""
         match one.operator:
             case "=" | "IN":
@@ -91,10 +97,10 @@ class KeyRange(NamedTuple):
                 return self._within(None, one.values[0])
         return self
 
-    def _within(self, after: int | None, up_to: int | None) -> KeyRange:
+    def _within(self, after: int | None, up_to: int | None) -> IntegerRange:
         lows = [low for low in (self.after, after) if low is not None]
         highs = [high for high in (self.up_to, up_to) if high is not None]
-        return KeyRange(max(lows, default=None), min(highs, default=None))
+        return IntegerRange(max(lows, default=None), min(highs, default=None))
 
 
 def row_filters(table: Table, filters: Iterable[Filter]) -> list[RowFilter]:
@@ -108,12 +114,12 @@ def row_filters(table: Table, filters: Iterable[Filter]) -> list[RowFilter]:
     return found
 
 
-def key_range(table: Table, filters: Iterable[RowFilter]) -> KeyRange:
-    """Return the range of the first key column, an integer, that the conditions accept."""
-    key = table.columns[table.key[0]].name
-    found = KeyRange()
+def key_range(table: Table, filters: Iterable[RowFilter]) -> IntegerRange:
+    """Return the range of the first key column that the conditions accept, if that is an integer."""
+    column = table.columns[table.key[0]]
+    found = IntegerRange()
     for one in filters:
-        if one.column == key:
+        if one.column == column.name and column.kind in INTEGERS and one.values:
             found = found.narrowed(one)
     return found
 

@@ -8,23 +8,23 @@ from itertools import groupby, pairwise
 
 from pyspark.sql.datasource import Filter
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.columns import columns_of
 from ...codec.tidb.key import encode_bytes
 from ...codec.tidb.table import to_table
 from ...codec.tidb.table_info import TableInfo, partition_ids
 from ...errors import ConfigError
-from ...puller.tikv.client import TikvClient
+from ...puller.tikv.client import TikvClient, held
 from ...puller.tikv.kv.region_bounds import region_bounds
-from ...puller.tikv.schema import read_schema
+from ...puller.tikv.schema import TableNames, read_schema
 from ...puller.tikv.span import raw_span
-from ...routing import TableFilter
+from ...snapshot.tikv.ranges import RawRange
 from ...sources.source import no_table_matches
 from ..offsets.tikv import TikvOffsets
 from ..read.options import ReadOptions
-from .key_ranges import RawRange, key_ranges
+from .key_ranges import key_ranges
 from .partition import TikvPartition
 from .row_filter import row_filters
-from .tikv_reads import RowTables, held
 
 
 def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[TikvPartition]:
@@ -37,14 +37,14 @@ def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[TikvPartition]
         at = offsets.at(options.ts) if options.ts else offsets.latest()
         client = offsets.client
         with held(client, options.name, at.ts):
-            wanted = TableFilter(options.patterns)
-            found = RowTables(wanted)
+            wanted = TablePatterns.parse(options.patterns)
+            found = TableNames(wanted)
             client.run(read_schema(client.kv, at.ts, found))
             if not options.ts and (unmatched := wanted.unmatched(found.names)):
                 raise ConfigError(no_table_matches(unmatched, found.names))
             return [
                 TikvPartition(number, schema, info, at, ranges)
-                for schema, info in found.tables
+                for schema, info in found.with_rows
                 for number, ranges in enumerate(_parts(options, client, schema, info, filters))
             ]
 

@@ -12,14 +12,15 @@ from ...codec.tidb.row_decoder import RowDecoder
 from ...codec.tidb.run import PairsRun
 from ...errors import SourceError
 from ...events import Table
+from ...puller.tikv.client import connected, held
 from ...puller.tikv.options import TikvOptions
+from ...snapshot.tikv.reads import Pairs, all_rows
 from ..read.options import ReadOptions
 from ..read.pick import Pick
 from ..read.schema_changes import EVOLVE
 from ..read.typed import TypedEncoder
 from .inserts import Inserts
 from .partition import TikvPartition
-from .tikv_reads import Pairs, connected, held, read_pairs
 
 _BATCH_ROWS: Final = 4096
 _BATCH_BYTES: Final = 1 << 20
@@ -40,7 +41,7 @@ def rows(options: ReadOptions, part: TikvPartition, table: Table) -> Generator[p
             raise SourceError(f"{source.address} is {found}, and the read was planned on {part.at.source}")
         with held(client, options.name, part.at.ts):
             encoder = _Encoder(options, part, table)
-            for pairs in read_pairs(client, part.ranges, part.at.ts, _BATCH_ROWS, _BATCH_BYTES):
+            for pairs in all_rows(client, part.ranges, part.at.ts, _BATCH_ROWS, _BATCH_BYTES):
                 yield encoder.batch(pairs)
 
 

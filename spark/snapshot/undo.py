@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any, Final
+from typing import Final
 
+from ...codec.mysql.position import Position
 from ...errors import Retryable, SourceError
-from ...events import Ddl, Row, RowChange, Table
-from ...puller.mysql.position import Position
+from ...events import Ddl, OrderedKey, Table, key_table
+from ...snapshot.overlay import KeyOf, Overlay, ordered_keys
 from ..offsets.mysql import MysqlOffsets
 from ..offsets.offset import Limit, Offset
 from ..read.options import ReadOptions
@@ -16,32 +17,14 @@ from ..read.parts import WHOLE
 MAX_KEYS: Final = 1_000_000
 """Maximum number of keys that may change while a table is read."""
 
-Key = tuple[Any, ...]
 
-
-class Undo:
-    """The rows of a table's changed keys as of a position; None for a key that didn't exist there."""
-
-    def __init__(self, table: Table) -> None:
-        self.rows: dict[Key, tuple[Table, Row] | None] = {}
-        self._names = [table.columns[index].name for index in table.key]
-
-    def add(self, change: RowChange) -> None:
-        """Note a change. The first one of a key tells what was there before."""
-        names = [column.name for column in change.table.columns]
-        places = [names.index(name) for name in self._names]
-        for image, was in ((change.before, change.before), (change.after, None)):
-            if image is not None:
-                key = tuple([image[place] for place in places])
-                self.rows.setdefault(key, None if was is None else (change.table, was))
-
-
-def undo(options: ReadOptions, table: Table, at: Offset, view: Position) -> Undo:
-    """Read the changes of `table` between `at` and `view`, a position up to which a view may have them.
+def undo(options: ReadOptions, table: Table, at: Offset, view: Position) -> Overlay[OrderedKey]:
+    """Return the rows of changed keys as of `at`, from the changes of `table` between `at` and `view`, a
+    position up to which a view may have them.
 
     Raises SourceError if it was altered, Retryable and Fatal.
     """
-    found = Undo(table)
+    found = Overlay(lambda of: _key_of(table, of))
     if view.rank == Position.parse(at.position).rank:
         return found
     if view.rank < Position.parse(at.position).rank:
@@ -58,11 +41,18 @@ def undo(options: ReadOptions, table: Table, at: Offset, view: Position) -> Undo
                     raise SourceError(
                         f"{table.full_name} was altered while it was read: {item.query[:200]}; load() again"
                     )
-                for row in item.rows:
-                    found.add(row)
-            if len(found.rows) > MAX_KEYS:
+                found.undo(item.rows)
+            if len(found) > MAX_KEYS:
                 raise SourceError(
                     f"more than {MAX_KEYS:,} rows of {table.full_name} changed while it was read: load them "
                     "by a backfill, or read at a quieter time"
                 )
     return found
+
+
+def _key_of(planned: Table, table: Table) -> KeyOf[OrderedKey]:
+    """Return the function from a row of the log to the planned table's key; the log may lack the key."""
+    names = [column.name for column in table.columns]
+    places = [names.index(planned.columns[index].name) for index in planned.key]
+    order = ordered_keys(key_table(planned))
+    return lambda row: order(tuple([row[place] for place in places]))

@@ -1,164 +1,184 @@
-"""Files as targets: each task writes hidden files, and the driver publishes those of a whole batch.
+"""Files as targets: each task stages hidden files, and the driver commits those of a whole batch.
 
-    <query>-<batch>-<partition>.ndjson                       lines, in one directory
-    table=shop.orders/date=…/<first>-<last>-…-<query>-<batch>-<partition>.parquet
-    _tidemill/spark-<query>/<batch>/…                        unpublished files
-    _tidemill/spark-<query>.json                             the files of the last batch
+    _tidemill/spark-<query>/staged/…        files that aren't visible yet
+    _tidemill/spark-<query>/states/…        the query's commits; the number of a batch is that of its commit
 
-A repeated batch replaces its files, which are known by their names. Files of an attempt at a task that Spark
-hasn't committed are never published.
+A batch that is committed is never committed again. Files of an attempt at a task that Spark hasn't committed
+are never published.
 """
 
 from __future__ import annotations
 
-import shutil
 import socket
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
-import msgspec
-from msgspec import Struct
 from pyspark.sql.datasource import WriterCommitMessage
 
 from ...errors import InvariantViolated, SinkError
-from ...events import Checkpoint
+from ...events import Batch, Checkpoint, Ts
 from ...sink import Sink
-from ...sink.files.names import HIDDEN, check_unused
-from ...sink.kind import ByFiles, SinkContext
-from ...sink.registry import open_given
-from ...store.disk import make_folder, replace, sync
+from ...sink.files.commits import Commits
+from ...sink.files.layout import HIDDEN, check_unused
+from ...sink.files.ledger import Ledger
+from ...sink.files.staging import Staged, StagedFile, Staging
+from ...sink.files.target import FilesTarget
+from ...sink.kind import ByFiles
 from .options import NAME, WriteOptions
+from .patience import patiently
 from .place import Place
+
+_MARK: Final = f"{HIDDEN}/spark"
+"""Object that the driver writes and the tasks look for: they may have another directory of the same name."""
 
 
 class Made(WriterCommitMessage):
-    """A task's commit message: the files it has written; none if its target isn't a directory."""
+    """A task's commit message: the files it has staged; none if its target isn't made of files."""
 
-    def __init__(self, place: Place, folder: str = "", names: Sequence[str] = ()) -> None:
+    def __init__(
+        self, place: Place, folder: str = "", staged: Sequence[Staged] = (), *, loads: bool = False
+    ) -> None:
         self.place = place
         self.folder = folder
-        self.names = list(names)
+        self.staged = list(staged)
+        self.loads = loads
         self.host = socket.gethostname()
 
 
-class Batch(Struct, frozen=True):
-    """The files of a batch, those of an earlier attempt to publish it included."""
-
-    epoch: int
-    names: list[str]
-
-
 class Files:
-    """A directory that is the target of one query."""
+    """A target of files that queries write."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        way = options.way
+        given, way = options.given, options.way
         if not isinstance(way, ByFiles):
             raise InvariantViolated(f"{options.url} isn't written by files")
-        self.way = way
-        self.directory = way.directory(options.url)
-        self._hidden = self.directory / HIDDEN
+        self._target: FilesTarget = way.target(str(given.target), given.options)
+        self.name = self._target.name
 
     # --- in the driver
 
     def prepare(self) -> None:
-        """Create the directory. Raises SinkError if it isn't tidemill's, or can't be created."""
-        try:
-            if self.directory.exists() and not self._hidden.is_dir():
-                self._check_empty()
-            self.directory.mkdir(exist_ok=True)
-            self._hidden.mkdir(exist_ok=True)
-        except OSError as error:
-            raise SinkError(f"can't write {self.directory}: {error.strerror}") from error
-
-    def _check_empty(self) -> None:
-        if not self.directory.is_dir():
-            raise SinkError(f"{self.directory} is a file: Spark writes a directory of them; name another")
-        check_unused(self.directory, [path.name for path in self.directory.iterdir()])
+        """Create a directory. Raises SinkError if the target isn't tidemill's, or can't be used."""
+        store = self._target.store
+        store.check()
+        entries = store.entries()
+        if HIDDEN not in entries:
+            check_unused(self.name, entries)
+        if store.read(_MARK) is None:
+            store.write(_MARK, socket.gethostname().encode())
 
     def publish(self, made: Sequence[Made]) -> None:
-        """Publish the files of a batch in place of its earlier ones. Raises SinkError."""
-        if not made:
-            return
-        query, epoch = made[0].place.query, made[0].place.epoch
-        try:
-            self._publish(self._hidden / f"spark-{_short(query)}", epoch, made)
-        except OSError as error:
-            raise SinkError(f"can't write {self.directory}: {error.strerror}") from error
+        """Commit the files of a batch, once. Raises SinkError, and Retryable after the sink's timeout."""
+        if made:
+            waits = f"the commit of {made[0].place.mark}"
+            patiently(lambda: self._publish(made), self._options.timeout, waits)
 
-    def _publish(self, making: Path, epoch: int, made: Sequence[Made]) -> None:
-        moves = {Path(one.folder) / name: self._target(one.place, name) for one in made for name in one.names}
-        for one in made:
-            if one.names and not Path(one.folder).is_dir():
+    def _publish(self, made: Sequence[Made]) -> None:
+        place, store = made[0].place, self._target.store
+        commits = Commits(self._target, Ledger(store, place.query, NAME, _root(place)), f"{_short(place)}-")
+        if commits.open() is None:
+            place.check_new(self.name)
+        if commits.number <= place.epoch:
+            self._check_shared(made)
+            staged = sorted((one for task in made for one in task.staged), key=_order)
+            ts = max([_last(one) for one in staged], default=commits.durable.ts if commits.durable else 0)
+            is_known = place.is_stream and not any(task.loads for task in made)
+            reached = Checkpoint(ts, place.mark, None if is_known else {}, place.start.source, place.owner)
+            commits.commit(reached, staged, number=place.epoch + 1)
+        for folder in {name.partition("/")[0] for name in store.names(_staged(place))}:
+            if int(folder.partition("-")[0]) <= place.epoch:
+                store.remove_folder(f"{_staged(place)}/{folder}")
+
+    def _check_shared(self, made: Sequence[Made]) -> None:
+        """Raise SinkError if the driver doesn't see what a task has written."""
+        for task in made:
+            if task.folder and not self._target.store.names(task.folder):
                 raise SinkError(
-                    f"{self.directory} of host {one.host}, where a task wrote, isn't that of the driver's "
+                    f"{self.name} of host {task.host}, where a task wrote, isn't that of the driver's "
                     f"host {socket.gethostname()}: name a directory that all of them share"
                 )
-        names = {str(path.relative_to(self.directory)) for path in moves.values()}
-        record = making.with_suffix(".json")
-        if not record.exists():
-            made[0].place.check_new(str(self.directory))
-        before = self._before(record, epoch)
-        replace(record, msgspec.json.encode(Batch(epoch, sorted(names | before))))
-        for path, target in sorted(moves.items()):
-            make_folder(target.parent, self.directory)
-            path.replace(target)
-        for name in before - names:
-            (self.directory / name).unlink(missing_ok=True)
-        for folder in {target.parent for target in moves.values()} | {self.directory}:
-            sync(folder)
-        shutil.rmtree(making, ignore_errors=True)
-
-    def _before(self, record: Path, epoch: int) -> set[str]:
-        """Return the names of the batch's files if it was published before."""
-        found = msgspec.json.decode(record.read_bytes(), type=Batch) if record.exists() else Batch(-1, [])
-        return set(found.names) if found.epoch == epoch else set()
-
-    def _target(self, place: Place, name: str) -> Path:
-        its = f"{_short(place.query)}-{place.epoch:010}-{place.partition:05}"
-        return self.directory / self.way.published(name, its)
 
     def discard(self, made: Sequence[Made]) -> None:
         """Remove the files of a failed batch."""
-        for one in made:
-            if one.folder:
-                shutil.rmtree(one.folder, ignore_errors=True)
+        for task in made:
+            if task.folder:
+                self._target.store.remove_folder(task.folder)
 
     # --- in a task
 
-    def begin(self, place: Place) -> tuple[Path, Sink]:
-        """Create a folder for this attempt, and a sink that writes into it."""
-        if not self._hidden.is_dir():
+    def begin(self, place: Place) -> StagingSink:
+        """Return a sink for this attempt."""
+        if self._target.store.read(_MARK) is None:
             raise SinkError(
-                f"{self.directory} of the driver's host {self._options.host} isn't there on "
+                f"{self.name} of the driver's host {self._options.host} isn't there on "
                 f"{socket.gethostname()}: name a directory that all of them share"
             )
-        above = self._hidden / f"spark-{_short(place.query)}" / str(place.epoch)
-        folder = above / f"{place.partition}-{uuid4().hex}"
-        folder.mkdir(parents=True)
-        given = self._options.given._replace(target=self.way.task_url(folder))
-        return folder, open_given(given, SinkContext(name=NAME, feed=NAME, store=_Nowhere()))
-
-    def end(self, place: Place, folder: Path) -> Made:
-        """Return the files after the sink was closed. Raises SinkError if it couldn't finish them."""
-        left = folder.glob(self.way.unfinished) if self.way.unfinished else ()
-        if any(path.stat().st_size for path in left):
-            raise SinkError(f"can't make files in {folder}: is there room on its disk?")
-        found = folder.glob(self.way.pattern)
-        return Made(place, str(folder), sorted(str(path.relative_to(folder)) for path in found))
+        folder = f"{_staged(place)}/{place.epoch:08}-{place.partition}-{uuid4().hex}"
+        return StagingSink(self._target, place, folder, self._options.timeout)
 
 
-class _Nowhere:
-    """A checkpoint store without a checkpoint: every attempt starts from the beginning."""
+class StagingSink(Sink):
+    """Stages the rows of one attempt at a task. They count once the driver commits them."""
 
-    def load(self) -> tuple[Checkpoint, int] | None:
+    name = NAME
+
+    def __init__(self, target: FilesTarget, place: Place, folder: str, timeout: float) -> None:
+        """`timeout` is the number of seconds for which a store may not answer."""
+        self.target = target.name
+        self._target = target
+        self._place = place
+        self._folder = folder
+        self._timeout = timeout
+        self._staging = Staging(target)
+        self._reached: Checkpoint | None = None
+
+    def open(self) -> Checkpoint | None:
+        self._staging.start(self._folder)
         return None
 
-    def save(self, checkpoint: Checkpoint, length: int = 0) -> None:
-        """Save nothing: publishing the whole batch is the commit."""
+    def write(self, batch: Batch) -> None:
+        self._staging.collect(batch.items)
+        self._reached = batch.checkpoint or self._reached
+        if self._staging.bytes >= self._target.options.file_bytes:
+            self._stage()
+
+    def flush(self) -> Checkpoint | None:
+        return self._reached
+
+    def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
+        return True
+
+    def close(self) -> None:
+        pass
+
+    def _stage(self) -> None:
+        patiently(self._staging.stage, self._timeout, self._place.task)
+
+    def made(self, *, loads: bool) -> Made:
+        """Stage the rest, and return the message for the driver. `loads` is True for rows of a snapshot."""
+        self._stage()
+        is_staged = self._staging.is_staged
+        return Made(self._place, self._folder if is_staged else "", self._staging.staged, loads=loads)
 
 
-def _short(query: str) -> str:
-    return query.replace("-", "")[:12]
+def _root(place: Place) -> str:
+    return f"{HIDDEN}/spark-{_short(place)}"
+
+
+def _staged(place: Place) -> str:
+    return f"{_root(place)}/staged"
+
+
+def _short(place: Place) -> str:
+    return place.query.replace("-", "")[:12]
+
+
+def _order(staged: Staged) -> tuple[Ts, bool]:
+    """Return a key by which a schema change comes after the files before it, whichever task made them."""
+    return (staged.first, True) if isinstance(staged, StagedFile) else (staged.commit_ts, False)
+
+
+def _last(staged: Staged) -> Ts:
+    return staged.last if isinstance(staged, StagedFile) else staged.commit_ts

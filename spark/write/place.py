@@ -54,6 +54,11 @@ class Place(Struct, frozen=True):
         return f"batch {self.epoch} of {self.query}"
 
     @property
+    def task(self) -> str:
+        """Readable description of the partition."""
+        return f"{self.mark}, partition {self.partition}"
+
+    @property
     def owner(self) -> SparkBatch:
         """Owner of the checkpoints written for this place."""
         return SparkBatch(self.query, self.epoch)

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from itertools import chain
-from threading import Event
 from typing import Final, TypeVar
 
 import pyarrow as pa
 from msgspec.structs import replace
 
 from ...actors import SystemClock
-from ...errors import Retryable
 from ...events import Checkpoint, Item
-from ...sink import Delivery, ReplayRequired, Sink
+from ...sink import Delivery, Sink
 from ...sink.kind import ByRows
 from ...sink.sink import closing
 from .files import Files, Made
 from .options import WriteOptions
 from .order import Ordered
-from .place import Overtaken, Place, Progress
+from .patience import patiently
+from .place import Place, Progress
 from .sql import open_shared
-
-log = logging.getLogger("tidemill.spark")
-
-AGAIN_SECONDS: Final = 0.2
-"""Pause between attempts, unless the error names another."""
 
 LOCK_SECONDS: Final = 10.0
 """Longest wait for a lock of somebody else in the target, before it is reported and the attempt repeated."""
@@ -68,15 +61,13 @@ def _open(options: WriteOptions, place: Place) -> Sink:
 
 
 def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: bool) -> Made:
-    folder, sink = files.begin(place)
-    with closing(sink):
-        sink.open()
-        delivery = Delivery(sink, _begins(place, place.start, loads))
-        for some in items:
-            delivery.accept(some)
-            delivery.run(0.0)
-        delivery.flush(0.0)
-    return files.end(place, folder)
+    sink = files.begin(place)
+    sink.open()
+    delivery = Delivery(sink, _begins(place, place.start, loads))
+    for some in items:
+        delivery.accept(some)
+        delivery.run(0.0)
+    return sink.made(loads=loads)
 
 
 def _begins(place: Place, stored: Checkpoint, loads: bool) -> Checkpoint:
@@ -113,21 +104,4 @@ class _Task:
         delivery.flush(self._clock.now())
 
     def _patiently(self, attempt: Callable[[], T]) -> T:
-        """Retry while the target can't be reached, or a lock is in the way; each wait is a line in the task's
-        log. ReplayRequired ends the task: Spark repeats all rows."""
-        began = self._clock.now()
-        while True:
-            try:
-                return attempt()
-            except ReplayRequired:
-                raise
-            except Retryable as error:
-                pause = AGAIN_SECONDS if error.wait is None else error.wait
-                seconds = self._clock.now() - began
-                waits = f"{self._place.mark}, partition {self._place.partition}, waited {seconds:.0f} s"
-                if seconds + pause > self._timeout:
-                    raise Retryable(f"{waits} (option sinkTimeout): {error}", error.wait) from error
-                if isinstance(error, Overtaken):
-                    continue
-                log.warning("%s of %.0f s: %s", waits, self._timeout, error)
-                Event().wait(pause)
+        return patiently(attempt, self._timeout, self._place.task)

@@ -130,9 +130,9 @@ class Life:
             DeliveryOptions(max_rows=self._rng.randint(1, 8), max_waiting_items=MAX_WAITING),
             stages=self._stages,
             now=lambda: self._time,
+            seek=self._seek,
         )
         self._sought = False
-        self.delivery.seek = self._seek
         items = self.log.after(start.position)
         try:
             while items and not self._sought:

@@ -11,14 +11,15 @@ import pytest
 
 from tidemill.actors import PooledActor, SeededSystem
 from tidemill.emulator.sql.sql import Tidb
-from tidemill.engine import pipeline
-from tidemill.engine.abandoned import AbandonedSink
+from tidemill.engine import stages
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import FeedOptions, feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import FeedOptions, feed_options
 from tidemill.engine.requests import RequestFile
+from tidemill.engine.sinks import AbandonedSink
 from tidemill.errors import ConfigError
 from tidemill.events import Checkpoint
-from tidemill.sink import Deliver, Delivery, SinkFactory, spawn_sink
+from tidemill.sink import Deliver, Delivery, Reports, SinkFactory, spawn_sink
 from tidemill.sink.python import PythonSink
 from tidemill.testing.changes import ORDERS, MemoryStore, insert, transaction
 from tidemill.testing.progress import eventually, feed_ended
@@ -47,7 +48,7 @@ def test_an_abandoned_sink_belongs_to_its_actor_until_that_has_stopped(seed):
     target.checkpoint = Checkpoint(0, "0", None, "src")
     sink = target.factory.new()
     delivery = Delivery(sink, sink.open(), "src")
-    ref = spawn_sink(system, delivery, system.spawn(PooledActor))
+    ref = spawn_sink(system, delivery, Reports(sink.name, system.spawn(PooledActor)))
     items = [transaction(ts, insert(ORDERS, ts, "x")) for ts in range(1, 40)]
     while items and random.random() < 0.9:
         ref.tell(Deliver(tuple(items[:3])))
@@ -83,7 +84,7 @@ def tidb() -> Iterator[Tidb]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "STOP_SECONDS", 0.1)
+    monkeypatch.setattr(stages, "STOP_SECONDS", 0.1)
 
 
 def put(tidb: Tidb, *ids: int) -> None:

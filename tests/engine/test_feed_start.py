@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tidemill.emulator.sql.sql import Tidb
-from tidemill.engine import coordinator, pipeline
+from tidemill.engine import chains, coordinator
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.engine.teardown import Teardown
 from tidemill.errors import StoreError, TidemillError
 from tidemill.testing.progress import eventually, feed_ended
@@ -79,8 +80,8 @@ def test_an_error_of_closing_is_logged_beside_the_one_that_ended_the_pipeline(
     def failing(self: Any, *_: object) -> None:
         self._course.end(TidemillError("two shards differ"))
 
-    monkeypatch.setattr(pipeline.Pipeline, "_close_chains", broken)
-    monkeypatch.setattr(pipeline.Pipeline, "locks", broken)
+    monkeypatch.setattr(chains.Chains, "close", broken)
+    monkeypatch.setattr(chains.Chains, "locks", broken)
     monkeypatch.setattr(coordinator.Coordinator, "_finish_if_done", failing)
     feed = feed_of(tidb.pd_address, tmp_path / "state")
     feed.start()
@@ -104,6 +105,17 @@ def test_every_call_of_a_teardown_is_made_and_its_first_error_returned():
     error = teardown.run()
     assert (made, repr(error)) == ([3, 2, 1], "ValueError(3)")
     assert teardown.run() is None
+
+
+def test_calls_of_a_teardown_that_are_kept_are_made_later():
+    made: list[int] = []
+    with Teardown() as teardown:
+        teardown.add(lambda: made.append(1))
+        kept = teardown.keep()
+        teardown.add(lambda: made.append(2))
+    assert made == [2]
+    assert kept.run() is None
+    assert made == [2, 1]
 
 
 def test_a_teardown_raises_its_error_unless_the_body_has_raised(caplog):

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tidemill.chain import Keep, StageContext
+from tidemill.chain.selection.stage import SelectionStage
 from tidemill.embedded.arguments import read_arguments
 from tidemill.engine.options import FeedOptions, feed_options
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import WHOLE, Checkpoint, Chunk
-from tidemill.routing import ROWS_KEY, RowFilterStage
 from tidemill.sink.python import PythonSink
 from tidemill.testing.changes import ORDERS, PAIRS, MemoryStore, delete, insert, transaction, update
 
@@ -23,12 +23,12 @@ def options(**sink: Any) -> FeedOptions:
     return feed_options({"source": SOURCE, "sink": [{"name": "copy", **sink}]})
 
 
-def stage(*rows: dict[str, Any]) -> RowFilterStage:
-    return RowFilterStage(options(url=URLS[0], rows=list(rows)).sink_rows("copy"), ROWS_KEY)
+def stage(*rows: dict[str, Any]) -> SelectionStage:
+    return SelectionStage(options(url=URLS[0], rows=list(rows)).sink_rows("copy"))
 
 
-def opened(at: Checkpoint, found: FeedOptions, sink: str = "copy") -> RowFilterStage:
-    made = RowFilterStage(found.sink_rows(sink), ROWS_KEY)
+def opened(at: Checkpoint, found: FeedOptions, sink: str = "copy") -> SelectionStage:
+    made = SelectionStage(found.sink_rows(sink))
     made.open(StageContext(feed="f", sink=sink, checkpoint=at, now=float, seek=print))
     return made
 
@@ -72,7 +72,7 @@ def test_each_of_several_urls_is_a_sink_with_the_other_options():
     for number, one in enumerate(found.sinks):
         assert one.tables is not None
         assert one.tables.patterns == ("shop.o*",)
-        texts = [row.where.text for row in one.rows if row.where is not None]
+        texts = [row.condition.text for row in one.rows if row.condition is not None]
         assert texts == [f"share {number} of 2 by id", "id > 7"]
 
 

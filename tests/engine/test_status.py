@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from tidemill.engine.failures import Retry
 from tidemill.engine.progress import JsonLines, LogLines, explanation, panel, size
 from tidemill.engine.rate import Rate
 from tidemill.engine.status import (
     BackfillProgress,
     FeedStatus,
-    Retry,
     SinkStatus,
     SnapshotStatus,
     StatusFile,

@@ -6,10 +6,11 @@ from struct import pack
 from zlib import crc32
 
 from tidemill.codec.mysql import entry
+from tidemill.codec.mysql.position import Position
 from tidemill.codec.mysql.table_map import names_of
 from tidemill.events import Changes, KvChange, physical_ms
 from tidemill.puller.mysql.binlog import BinlogDecoder
-from tidemill.puller.mysql.position import CommitClock, Position
+from tidemill.puller.mysql.commit_clock import CommitClock
 from tidemill.puller.mysql.transactions import Transactions
 
 TYPES = {

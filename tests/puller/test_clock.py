@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.codec.mysql.entry import ROLLBACK_MARKER, ROWS, position_of
+from tidemill.codec.mysql.position import Position
 from tidemill.engine.checkpoint import lowest
 from tidemill.errors import CheckpointError
 from tidemill.events import Changes, Checkpoint
-from tidemill.puller.mysql.position import CommitClock, Position
+from tidemill.puller.mysql.commit_clock import CommitClock
 
 from .log import Log, Reader
 

@@ -7,10 +7,10 @@ from zlib import crc32
 
 import pytest
 
+from tidemill.codec.mysql.gtid import MariaDbGtids
+from tidemill.codec.mysql.position import Position
 from tidemill.errors import SourceError
 from tidemill.puller.mysql.cursor import Cursor
-from tidemill.puller.mysql.gtid import MariaDbGtids
-from tidemill.puller.mysql.position import Position
 
 
 def payload(body: bytes) -> bytes:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemill.codec.mysql.gtid import MariaDbGtids, MySqlGtids, parse_gtids
+from tidemill.codec.mysql.position import Position
 from tidemill.errors import CheckpointError, SourceError
 from tidemill.events import Checkpoint
-from tidemill.puller.mysql.gtid import MariaDbGtids, MySqlGtids, parse_gtids
-from tidemill.puller.mysql.position import CommitClock, Position
+from tidemill.puller.mysql.commit_clock import CommitClock
 
 A = "a81daf36-e698-11f1-b231-02fc00000001"
 B = "b81daf36-e698-11f1-b231-02fc00000001"

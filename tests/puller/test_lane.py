@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tidemill.events import compose_ts
 from tidemill.puller.lane import Lane, LoadBarrier
-from tidemill.puller.mysql.position import CommitClock
+from tidemill.puller.mysql.commit_clock import CommitClock
 
 SECONDS = st.integers(1000, 1004)
 

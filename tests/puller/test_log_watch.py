@@ -6,9 +6,10 @@ import pytest
 
 from tidemill.codec.mysql.entry import DDL, ROWS, Query, encode_statement
 from tidemill.codec.mysql.layout import Layouts
+from tidemill.codec.mysql.position import Position
 from tidemill.events import Column, Table
+from tidemill.puller.mysql.commit_clock import CommitClock
 from tidemill.puller.mysql.log_watch import Entry, LogWatch
-from tidemill.puller.mysql.position import CommitClock, Position
 from tidemill.puller.mysql.transactions import Transactions
 
 HERE = Position("log.000001", 4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemill.puller.mysql.requirements import Finding, same_names
-from tidemill.puller.mysql.tables import FoundTable
+from tidemill.snapshot.mysql.tables import FoundTable
 
 
 def test_tables_of_one_full_name_can_t_both_be_followed() -> None:

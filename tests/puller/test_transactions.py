@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.codec.mysql.position import Position
 from tidemill.errors import SourceError
-from tidemill.puller.mysql.position import Position
 from tidemill.testing import cases
 
 from .log import Log, Reader, in_words

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import FeedOptions, feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import FeedOptions, feed_options
 from tidemill.engine.status import FeedStatus
 from tidemill.errors import TidemillError
 from tidemill.testing.feeds import Ended

@@ -10,7 +10,8 @@ import pytest
 from tidemill.emulator.faults.pump_schedule import PumpSchedule
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import checkpoint_file, feed_options
+from tidemill.engine.opening import checkpoint_file
+from tidemill.engine.options import feed_options
 from tidemill.sink.python import python_sink
 from tidemill.testing.progress import eventually, feed_ended
 

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 
 from .place import PumpPlace
 
@@ -22,7 +22,7 @@ def place(tmp_path, tidb) -> PumpPlace:
 
 
 def replay(place: PumpPlace, *arguments: str):
-    return Place.call(place, "replay", *arguments)
+    return CopiedTable.call(place, "replay", *arguments)
 
 
 def test_the_lost_tail_of_a_target_is_replayed_when_the_cluster_is_gone(place, tidb, tmp_path):

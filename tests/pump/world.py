@@ -11,7 +11,8 @@ from typing import Any
 
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import checkpoint_file, feed_options
+from tidemill.engine.opening import checkpoint_file
+from tidemill.engine.options import feed_options
 from tidemill.events import Ddl, Item, Transaction
 from tidemill.sink.python import python_sink
 from tidemill.sources.kind import SourceContext

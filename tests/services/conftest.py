@@ -5,16 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.mariadb import MariaDb
 
 from .twins import Twins
 
 
 @pytest.fixture(params=["sqlite", "mariadb"])
-def place(request: pytest.FixtureRequest, mariadb: MariaDb, database: str, tmp_path: Path) -> Iterator[Place]:
+def place(
+    request: pytest.FixtureRequest, mariadb: MariaDb, database: str, tmp_path: Path
+) -> Iterator[CopiedTable]:
     """A feed whose snapshot is done, with a second table."""
-    place = Place(tmp_path, mariadb, database)
+    place = CopiedTable(tmp_path, mariadb, database)
     place.execute(f"CREATE TABLE {database}.kept (id INT PRIMARY KEY)")
     if request.param == "mariadb":
         place.copy_server, place.copy_schema = mariadb, f"{database}_copy"

@@ -11,7 +11,8 @@ from typing import Any
 import pymysql
 
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.testing.child import CLI, Child
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import feed_ended
@@ -65,7 +66,7 @@ class SharedFeeds:
             "data_dir": str(self.directory / name),
             "source": source if named is None else [{"name": named, **source}],
             "sharding": {"coordination": self.coordination, **self.settings},
-            "route": [{"schema": "*", "table": "item_*", "target": "whole.item"}],
+            "route": [{"tables": ["*.item_*"], "target": "whole.item"}],
             "sink": [self.target],
         }
 

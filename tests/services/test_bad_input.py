@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tidemill.testing.disk import hidden_disk
-from tidemill.testing.feeds import Place, Running
+from tidemill.testing.feeds import CopiedTable, Running
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import eventually
 
@@ -30,11 +30,11 @@ def server(tmp_path_factory: pytest.TempPathFactory, mariadb_template: Path) -> 
 
 
 @pytest.fixture
-def place(tmp_path: Path, server: MariaDb, request: pytest.FixtureRequest) -> Iterator[Place]:
+def place(tmp_path: Path, server: MariaDb, request: pytest.FixtureRequest) -> Iterator[CopiedTable]:
     schema = re.sub(r"\W", "_", request.node.name)[5:60]
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {schema}")
-    place = Place(tmp_path, server, schema)
+    place = CopiedTable(tmp_path, server, schema)
     yield place
     place.execute(f"DROP DATABASE {schema}", f"DROP DATABASE IF EXISTS {schema}_copy")
 
@@ -69,7 +69,7 @@ def test_a_server_without_a_binlog(tmp_path, private_mariadb):
     private_mariadb.start()
     with private_mariadb.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE shop")
-    place = Place(tmp_path, private_mariadb, "shop")
+    place = CopiedTable(tmp_path, private_mariadb, "shop")
     assert "the server writes no binlog" in place.run().sentence
     private_mariadb.options = ()
     private_mariadb.restart()
@@ -210,7 +210,7 @@ def test_two_feeds_with_one_scratch_directory(place):
 # --- the targets ----------------------------------------------------------------------------------
 
 
-def mariadb_copy(place: Place, server: MariaDb, user: str = "root") -> None:
+def mariadb_copy(place: CopiedTable, server: MariaDb, user: str = "root") -> None:
     place.copy_server, place.copy_schema = server, f"{place.schema}_copy"
     place.configure(sinks=[server.url(place.copy_schema, user=user)])
 
@@ -282,7 +282,7 @@ def test_a_full_disk_under_the_copy(place):
     assert place.copied() == place.present()
 
 
-def held_back(place: Place, running: Running, megabytes: int) -> sqlite3.Connection:
+def held_back(place: CopiedTable, running: Running, megabytes: int) -> sqlite3.Connection:
     """Keep the feed's sink from writing, and give the feed so much to hold, in one transaction."""
     running.until(lambda status: status.sinks[0].position and not status.sinks[0].loading)
     other = sqlite3.connect(place.copy, isolation_level=None)

@@ -12,7 +12,7 @@ import pytest
 from tidemill.config import Finding
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.requirements import survey
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.mariadb import PASSWORD
 from tidemill.testing.mariadb_client import Client
 
@@ -71,7 +71,7 @@ def test_the_rules_of_every_table_of_a_chain_count(sql: Client) -> None:
 
 
 def test_a_feed_ends_before_it_copies_anything(sql: Client, tmp_path: Path) -> None:
-    place = Place(tmp_path, sql.server, sql.database)
+    place = CopiedTable(tmp_path, sql.server, sql.database)
     family(sql, "ON DELETE CASCADE")
     assert f"constraint of of {sql.database}.kid changes its rows" in place.run().sentence
     assert place.call("check", str(place.config)).status == 1
@@ -80,7 +80,7 @@ def test_a_feed_ends_before_it_copies_anything(sql: Client, tmp_path: Path) -> N
 
 
 def test_a_feed_may_ignore_them(sql: Client, tmp_path: Path) -> None:
-    place = Place(tmp_path, sql.server, sql.database)
+    place = CopiedTable(tmp_path, sql.server, sql.database)
     family(sql, "ON DELETE CASCADE")
     place.configure(source="cascades = 'ignore'")
     place.continues()
@@ -91,7 +91,7 @@ def test_a_feed_may_ignore_them(sql: Client, tmp_path: Path) -> None:
 
 
 def test_a_feed_that_is_resumed_is_checked_again(sql: Client, tmp_path: Path) -> None:
-    place = Place(tmp_path, sql.server, sql.database)
+    place = CopiedTable(tmp_path, sql.server, sql.database)
     family(sql, "")
     place.continues()
     sql("ALTER TABLE kid DROP FOREIGN KEY of")
@@ -100,7 +100,7 @@ def test_a_feed_that_is_resumed_is_checked_again(sql: Client, tmp_path: Path) ->
 
 
 def test_one_that_came_and_went_in_the_log_is_refused(sql: Client, tmp_path: Path) -> None:
-    place = Place(tmp_path, sql.server, sql.database)
+    place = CopiedTable(tmp_path, sql.server, sql.database)
     family(sql, "")
     sql("INSERT INTO par VALUES (1)", "INSERT INTO kid VALUES (1, 1)")
     place.continues()

@@ -13,14 +13,14 @@ import tidemill
 from tests.services.pulling import Pulling
 from tidemill.codec.mysql.entry import DDL, Query, decode_statement
 from tidemill.codec.mysql.known_table import KnownTable
+from tidemill.codec.mysql.position import Position
 from tidemill.codec.mysql.tokens import Tokens, literal
 from tidemill.dialects.mysql.client import Session, connect, disconnect
 from tidemill.errors import SourceError
 from tidemill.events import ChangeColumn, Column, CreateTable, Ddl, Item, Transaction
 from tidemill.mounter.mysql.catalog import Catalog
 from tidemill.mounter.mysql.defaults import plain_default
-from tidemill.puller.mysql.position import Position
-from tidemill.puller.mysql.tables import find_tables, read_table
+from tidemill.snapshot.mysql.tables import find_tables, read_table
 from tidemill.testing import cases
 from tidemill.testing.mariadb import MariaDb
 

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from tidemill.testing.claim_reader import whole
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.kafka import messages
 from tidemill.testing.progress import eventually
 
@@ -28,7 +28,7 @@ POINTS = ["claims.kept:1", "claims.kept:3"]
 
 @pytest.fixture
 def place(mariadb, database, tmp_path):
-    place = Place(tmp_path, mariadb, database)
+    place = CopiedTable(tmp_path, mariadb, database)
     place.execute(f"ALTER TABLE {database}.item MODIFY name MEDIUMTEXT")
     return place
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import ended, eventually
 
 
 @pytest.fixture
-def place(tmp_path: Path, mariadb: MariaDb, database: str) -> Place:
-    return Place(tmp_path, mariadb, database)
+def place(tmp_path: Path, mariadb: MariaDb, database: str) -> CopiedTable:
+    return CopiedTable(tmp_path, mariadb, database)
 
 
 def test_flags_do_what_a_file_does(place):
@@ -204,7 +204,7 @@ def test_a_source_that_is_gone_is_named_with_the_next_attempt(tmp_path, private_
     private_mariadb.start()
     with private_mariadb.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE shop")
-    place = Place(tmp_path, private_mariadb, "shop")
+    place = CopiedTable(tmp_path, private_mariadb, "shop")
     with place.start() as running:
         running.until(lambda status: status.sinks[0].position and not status.sinks[0].loading)
         private_mariadb.kill()
@@ -277,7 +277,7 @@ def test_check_says_where_each_sink_goes_on(place):
 
 
 @pytest.fixture
-def reader(place: Place) -> Iterator[str]:
+def reader(place: CopiedTable) -> Iterator[str]:
     name = f"reader_{place.schema}"
     place.execute(
         f"CREATE USER {name} IDENTIFIED BY 'tidemill'", f"GRANT SELECT ON {place.schema}.* TO {name}"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.mariadb import MariaDb
 
 
-def in_session(place: Place, *statements: str) -> None:
+def in_session(place: CopiedTable, *statements: str) -> None:
     place.execute(f"USE {place.schema}", *statements)
 
 
-def test_statements_under_settings_of_their_own(place: Place) -> None:
+def test_statements_under_settings_of_their_own(place: CopiedTable) -> None:
     in_session(
         place,
         "SET STATEMENT lock_wait_timeout=60, time_zone='+05:30', timestamp=1700000000 FOR "
@@ -27,7 +27,7 @@ def test_statements_under_settings_of_their_own(place: Place) -> None:
     assert len(copied) == 3
 
 
-def test_what_did_nothing_is_passed_over(place: Place) -> None:
+def test_what_did_nothing_is_passed_over(place: CopiedTable) -> None:
     in_session(
         place,
         "DROP TABLE IF EXISTS nosuch",
@@ -43,14 +43,14 @@ def test_what_did_nothing_is_passed_over(place: Place) -> None:
     place.continues()
 
 
-def test_a_column_that_comes_and_goes(place: Place) -> None:
+def test_a_column_that_comes_and_goes(place: CopiedTable) -> None:
     in_session(place, "ALTER TABLE item ADD x INT")
     place.continues()
     in_session(place, "ALTER TABLE item DROP x", "ALTER TABLE item ADD COLUMN IF NOT EXISTS x INT DEFAULT 5")
     place.continues()
 
 
-def test_a_carriage_return_in_a_column_s_name(place: Place) -> None:
+def test_a_carriage_return_in_a_column_s_name(place: CopiedTable) -> None:
     in_session(
         place,
         "ALTER TABLE item ADD `a\r\nb` INT DEFAULT 5",
@@ -64,7 +64,7 @@ def test_a_carriage_return_in_a_column_s_name(place: Place) -> None:
 def test_two_tables_whose_names_look_the_same_are_refused_at_the_start(
     mariadb: MariaDb, database: str, tmp_path: Path
 ) -> None:
-    place = Place(tmp_path, mariadb, database)
+    place = CopiedTable(tmp_path, mariadb, database)
     place.execute(
         f"CREATE DATABASE `{database}.a`",
         f"CREATE TABLE `{database}.a`.b (id INT PRIMARY KEY)",

@@ -8,7 +8,8 @@ from contextlib import closing
 import tidemill
 from tidemill.engine.feed import Feed
 from tidemill.engine.metrics import metrics_text
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.testing.progress import eventually
 
 

@@ -18,7 +18,8 @@ from tidemill.compare.report import line_of
 from tidemill.dialects.mysql import server_rows as mysql_reader
 from tidemill.dialects.registry import DIALECTS
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.errors import Retryable, SinkError
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import delete, insert, update

@@ -12,12 +12,12 @@ from contextlib import closing, suppress
 import pytest
 
 from tidemill.testing.child import Child
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 
 
 @pytest.fixture
 def place(tmp_path, mariadb, database):
-    place = Place(tmp_path, mariadb, database)
+    place = CopiedTable(tmp_path, mariadb, database)
     assert place.run().status == 0
     return place
 
@@ -126,7 +126,7 @@ def test_a_mistake_is_status_2(place, arguments, sentence):
 
 
 def test_a_feed_that_never_ran_is_status_2(tmp_path, mariadb, database):
-    place = Place(tmp_path, mariadb, database)
+    place = CopiedTable(tmp_path, mariadb, database)
     with closing(sqlite3.connect(place.copy)):
         place.copy.touch()
     done = place.call("diff", str(place.config))
@@ -135,7 +135,7 @@ def test_a_feed_that_never_ran_is_status_2(tmp_path, mariadb, database):
 
 
 def test_ctrl_c_on_a_terminal_ends_it_with_what_was_found_so_far(tmp_path, mariadb, database):
-    place = Place(tmp_path, mariadb, database)
+    place = CopiedTable(tmp_path, mariadb, database)
     place.execute(
         f"USE {place.schema}",
         "CREATE TABLE later (id INT PRIMARY KEY)",

@@ -13,7 +13,8 @@ import pytest
 from tidemill.compare import TableResult, chunks, open_diff
 from tidemill.compare.report import line_of
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError
 from tidemill.testing.mariadb_client import Client
 from tidemill.testing.progress import eventually, joined

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.mariadb import MariaDb
 
 MEMBERS = ", ".join(f"'m{number}'" for number in range(300))
@@ -33,20 +33,20 @@ FILLERS = [f"filler_{number}" for number in range(60)]
 
 
 @pytest.fixture
-def place(mariadb: MariaDb, database: str, tmp_path: Path) -> Place:
-    place = Place(tmp_path, mariadb, database)
+def place(mariadb: MariaDb, database: str, tmp_path: Path) -> CopiedTable:
+    place = CopiedTable(tmp_path, mariadb, database)
     place.copy_server, place.copy_schema = mariadb, f"{database}_copy"
     place.configure(sinks=[mariadb.url(place.copy_schema)])
     return place
 
 
-def stored(place: Place, schema: str) -> list[tuple[object, ...]]:
+def stored(place: CopiedTable, schema: str) -> list[tuple[object, ...]]:
     """The bytes of every value, and its text where HEX would round it."""
     parts = [f"HEX({name}), CAST({name} AS CHAR)" for name in COLUMNS]
     return place.execute(f"SELECT id, {', '.join([*parts, *FILLERS])} FROM {schema}.item ORDER BY id")
 
 
-def test_values_are_the_same_to_the_byte(place: Place) -> None:
+def test_values_are_the_same_to_the_byte(place: CopiedTable) -> None:
     columns = [f"{name} {kind}" for name, (kind, _) in COLUMNS.items()] + [
         f"{one} TINYINT" for one in FILLERS
     ]

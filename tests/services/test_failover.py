@@ -12,12 +12,12 @@ import pytest
 from msgspec.structs import replace
 
 import tidemill
+from tidemill.codec.mysql.gtid import MySqlGtids
+from tidemill.codec.mysql.position import Position
 from tidemill.errors import CheckpointError
 from tidemill.events import Checkpoint
 from tidemill.puller.mysql import replication
-from tidemill.puller.mysql.gtid import MySqlGtids
 from tidemill.puller.mysql.options import MysqlOptions
-from tidemill.puller.mysql.position import Position
 from tidemill.puller.mysql.requirements import survey
 from tidemill.puller.puller import Connected, Retrying
 from tidemill.testing.mariadb import PASSWORD, MariaDb

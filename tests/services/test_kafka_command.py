@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.kafka import WRITER, messages
 
 
 @pytest.fixture
 def place(mariadb, database, tmp_path):
-    return Place(tmp_path, mariadb, database)
+    return CopiedTable(tmp_path, mariadb, database)
 
 
 def ids(broker, topic):

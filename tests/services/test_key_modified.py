@@ -9,42 +9,22 @@ from random import Random
 import pytest
 
 from tidemill.dialects.mysql.client import connect, disconnect
-from tidemill.dialects.mysql.key_range import chunk_query, is_key_of, last_key
+from tidemill.dialects.mysql.key_range import chunk_query, is_key_of
 from tidemill.dialects.mysql.result import Result
-from tidemill.events import OrderedKey, Table
-from tidemill.puller.mysql.load_progress import rows_up_to
+from tidemill.events import KeyRange, OrderedKey, Table
 from tidemill.puller.mysql.options import MysqlOptions
-from tidemill.puller.mysql.tables import FoundTable, read_table
+from tidemill.snapshot.mysql.estimate import rows_up_to
+from tidemill.snapshot.mysql.packet_keys import PacketKeys
+from tidemill.snapshot.mysql.tables import FoundTable, read_table
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.private_server import PASSWORD
 from tidemill.testing.schema_copies import SchemaCopies
 
+from ..key_types import ORDINARY, TYPES
 from .test_table_loads import KEYS, Source, source
 
 __all__ = ["source"]
 
-TYPES = {
-    "INT": "{}",
-    "BIGINT UNSIGNED": "1844674407370955{}",
-    "DECIMAL(20, 4)": "{}.25",
-    "DOUBLE": "{}",
-    "DATE": "'2024-05-{:02}'",
-    "DATETIME(3)": "'2024-05-{:02} 01:02:03.004'",
-    "TIME(2)": "'01:02:{:02}'",
-    "TIMESTAMP": "'2024-05-{:02}'",
-    "YEAR": "20{:02}",
-    "BIT(13)": "{}",
-    "BINARY(5)": "{}",
-    "VARBINARY(16)": "{}",
-    "CHAR(8) CHARACTER SET latin1 COLLATE latin1_bin": "{}",
-    "VARCHAR(16) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci": "{}",
-    "INET4": "'10.0.0.{}'",
-    "INET6": "'::{}'",
-    "ENUM('1', '2', '3', '4', '5', '6', '7', '8', '9', '10', '11', '12')": "'{}'",
-}
-"""Types of keys, and values by a number of up to 12."""
-ORDINARY = ("INT", "DOUBLE", "DATETIME(3)", "VARBINARY(16)", "INET6")
-"""Types of every run; the others are soaks."""
 OTHERS = (
     "ADD n INT NOT NULL AUTO_INCREMENT UNIQUE",
     "ADD n INT NOT NULL DEFAULT 7, DROP PRIMARY KEY, ADD PRIMARY KEY (n, id)",
@@ -98,7 +78,7 @@ def test_a_key_is_used_only_with_columns_that_can_have_it(source: Source) -> Non
     session = connect(options)
 
     def select(table: Table, after: OrderedKey | None = None) -> Result:
-        result = Result(session, options, table, chunk_query(table, after, 10))
+        result = Result(session, options, table, chunk_query(table, KeyRange(after), 10))
         while not result.done:
             result.read()
         return result
@@ -109,7 +89,7 @@ def test_a_key_is_used_only_with_columns_that_can_have_it(source: Source) -> Non
             found = read_table(session, FoundTable(source.database, f"t{number}"), copies_generated=True)
             assert found is not None
             tables.append(found)
-        last = [last_key(found.table, select(found.table).last_row) for found in tables]
+        last = [PacketKeys(found.table).last(select(found.table).last_row)[0] for found in tables]
         for found, own in zip(tables, last, strict=True):
             assert is_key_of(found.table, own)
             for key in last:

@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.mariadb import MariaDb
 
 
 @pytest.fixture(params=["sqlite", "mariadb"])
-def place(request: pytest.FixtureRequest, mariadb: MariaDb, database: str, tmp_path: Path) -> Iterator[Place]:
+def place(
+    request: pytest.FixtureRequest, mariadb: MariaDb, database: str, tmp_path: Path
+) -> Iterator[CopiedTable]:
     """A feed that wasn't started yet."""
-    place = Place(tmp_path, mariadb, database)
+    place = CopiedTable(tmp_path, mariadb, database)
     if request.param == "mariadb":
         place.copy_server, place.copy_schema = mariadb, f"{database}_copy"
         place.configure(sinks=[mariadb.url(place.copy_schema)], source="chunk_rows = 10")
@@ -25,7 +27,7 @@ def place(request: pytest.FixtureRequest, mariadb: MariaDb, database: str, tmp_p
     place.execute(f"DROP DATABASE IF EXISTS {database}_copy")
 
 
-def key_of_copy(place: Place) -> list[str]:
+def key_of_copy(place: CopiedTable) -> list[str]:
     if place.copy_server is None:
         with closing(sqlite3.connect(place.copy)) as connection:
             sql = f"SELECT name FROM pragma_table_info('{place.schema}.item') WHERE pk ORDER BY pk"
@@ -33,7 +35,7 @@ def key_of_copy(place: Place) -> list[str]:
     return [row[4] for row in place.execute(f"SHOW INDEX FROM {place.copy_schema}.item")]
 
 
-def test_a_unique_key_is_the_copy_s_primary_key(place: Place) -> None:
+def test_a_unique_key_is_the_copy_s_primary_key(place: CopiedTable) -> None:
     place.execute(
         f"USE {place.schema}",
         "DROP TABLE item",
@@ -53,7 +55,7 @@ def test_a_unique_key_is_the_copy_s_primary_key(place: Place) -> None:
 
 
 @pytest.mark.parametrize("passes", [1, 2])
-def test_a_large_transaction_without_a_key_survives_a_kill(place: Place, passes: int) -> None:
+def test_a_large_transaction_without_a_key_survives_a_kill(place: CopiedTable, passes: int) -> None:
     place.execute(
         f"USE {place.schema}",
         "DROP TABLE item",

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tidemill.failpoint import POINTS as ALL_POINTS
-from tidemill.puller.mysql.tables import FoundTable, read_table
 from tidemill.sink import open_sink
+from tidemill.snapshot.mysql.tables import FoundTable, read_table
 from tidemill.testing import shop
 from tidemill.testing.changes import MemoryStore, batch, create
 from tidemill.testing.child import CLI, Child

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.requirements import Survey, check_without_catalog, survey
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 from tidemill.testing.mariadb118 import MariaDb118
 from tidemill.testing.mariadb_client import Client
@@ -79,7 +79,7 @@ def test_they_are_not_left_out_without_definitions(sql: Client) -> None:
 def test_the_option_changes_for_tables_that_are_loaded_again_only(
     mariadb: MariaDb, database: str, tmp_path: Path
 ) -> None:
-    place = Place(tmp_path, mariadb, database)
+    place = CopiedTable(tmp_path, mariadb, database)
     place.execute(f"ALTER TABLE {database}.item ADD COLUMN v INT AS (id + 1) FIRST")
     place.continues()
     for value, were in (("leave_out", "copied"), ("copy", "left out")):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from tidemill.codec.mysql.position import Position
 from tidemill.errors import CheckpointError, SourceError
 from tidemill.events import Checkpoint, compose_ts
-from tidemill.puller.mysql.position import Position
 from tidemill.puller.puller import Connected, Retrying
 from tidemill.testing.mariadb_client import Client
 from tidemill.testing.mysql import MySql

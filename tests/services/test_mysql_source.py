@@ -12,7 +12,8 @@ import pytest
 
 import tidemill
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.errors import SinkError
 from tidemill.puller.puller import Connected
 from tidemill.testing.mariadb import MariaDb

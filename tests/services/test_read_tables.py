@@ -11,10 +11,10 @@ from tidemill.codec.mysql.layout import Layouts
 from tidemill.dialects.mysql.client import Session, connect, disconnect
 from tidemill.errors import SourceError
 from tidemill.events import Changes
-from tidemill.puller.mysql.definitions import FEW, read_tables
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.pull import Pull
-from tidemill.puller.mysql.tables import FoundTable, SourceTable, find_tables, read_table
+from tidemill.snapshot.mysql.definitions import FEW, read_tables
+from tidemill.snapshot.mysql.tables import FoundTable, SourceTable, find_tables, read_table
 from tidemill.testing.mariadb import PASSWORD
 from tidemill.testing.mariadb_client import Client
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import eventually
 
 
-class Purged(Place):
+class Purged(CopiedTable):
     """A feed with two targets, one of which leaves a table out."""
 
     def configure(self, **options: Any) -> None:
@@ -134,7 +134,7 @@ def test_a_running_feed_loads_all_tables_again(purged: Purged) -> None:
 
 def test_a_feed_that_can_t_load_all_tables_again_says_so(purged: Purged) -> None:
     purged.config.write_text(
-        purged.config.read_text() + '[[route]]\nschema = "shop"\ntable = "it*"\ntarget = "shop.all"\n'
+        purged.config.read_text() + '[[route]]\ntables = ["shop.it*"]\ntarget = "shop.all"\n'
     )
     done = purged.call("resume", str(purged.config), "--resnapshot", "*")
     assert done.sentence == (

@@ -30,8 +30,8 @@ from tidemill.events import (
     Table,
     TruncateTable,
 )
-from tidemill.puller.mysql.tables import FoundTable, read_table
 from tidemill.sink import Sink, open_sink
+from tidemill.snapshot.mysql.tables import FoundTable, read_table
 from tidemill.testing import cases
 from tidemill.testing.changes import MemoryStore, create
 from tidemill.testing.mariadb import MariaDb

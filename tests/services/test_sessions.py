@@ -10,24 +10,24 @@ import pytest
 
 from tidemill.dialects.mysql.client import connect, disconnect, query
 from tidemill.puller.mysql.options import MysqlOptions
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 
 
 @pytest.fixture
-def place(mariadb: MariaDb, database: str, tmp_path: Path) -> Place:
+def place(mariadb: MariaDb, database: str, tmp_path: Path) -> CopiedTable:
     """A feed whose snapshot is done."""
-    place = Place(tmp_path, mariadb, database)
+    place = CopiedTable(tmp_path, mariadb, database)
     place.continues()
     return place
 
 
-def in_session(place: Place, *statements: str) -> None:
+def in_session(place: CopiedTable, *statements: str) -> None:
     place.execute(f"USE {place.schema}", *statements)
 
 
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
-def test_rows_that_a_session_logs_without_all_columns_are_refused(place: Place, image: str) -> None:
+def test_rows_that_a_session_logs_without_all_columns_are_refused(place: CopiedTable, image: str) -> None:
     in_session(place, "ALTER TABLE item ADD prose TEXT", "UPDATE item SET prose = name")
     place.continues()
     before = place.copied()
@@ -40,7 +40,9 @@ def test_rows_that_a_session_logs_without_all_columns_are_refused(place: Place, 
     "statement",
     ["UPDATE item SET name = 'x'", "/* a */ DELETE FROM item", "REPLACE item VALUES (1, 'x')"],
 )
-def test_a_statement_that_a_session_logs_in_place_of_rows_is_refused(place: Place, statement: str) -> None:
+def test_a_statement_that_a_session_logs_in_place_of_rows_is_refused(
+    place: CopiedTable, statement: str
+) -> None:
     in_session(place, "SET binlog_format = STATEMENT", statement)
     sentence = place.run().sentence
     assert f"instead of the rows of {place.schema}.item" in sentence
@@ -48,7 +50,7 @@ def test_a_statement_that_a_session_logs_in_place_of_rows_is_refused(place: Plac
     assert place.copied_ids() == [1, 2, 3]
 
 
-def test_a_row_that_a_session_did_not_log_is_named_at_its_next_change(place: Place) -> None:
+def test_a_row_that_a_session_did_not_log_is_named_at_its_next_change(place: CopiedTable) -> None:
     in_session(place, "SET sql_log_bin = 0", "INSERT INTO item VALUES (4, 'unseen')")
     place.run()
     assert place.copied_ids() == [1, 2, 3]
@@ -56,7 +58,7 @@ def test_a_row_that_a_session_did_not_log_is_named_at_its_next_change(place: Pla
     assert f"update of {place.schema}.item (id=4): there is no such row" in place.run().sentence
 
 
-def test_tables_without_transactions_keep_what_is_rolled_back(place: Place) -> None:
+def test_tables_without_transactions_keep_what_is_rolled_back(place: CopiedTable) -> None:
     place.execute(f"CREATE DATABASE {place.schema}_loose")
     try:
         in_session(
@@ -81,7 +83,7 @@ def test_tables_without_transactions_keep_what_is_rolled_back(place: Place) -> N
     assert place.copied_ids() == [1, 2, 3, 4, 6]
 
 
-def test_routines_triggers_and_events_count_by_the_rows_that_they_change(place: Place) -> None:
+def test_routines_triggers_and_events_count_by_the_rows_that_they_change(place: CopiedTable) -> None:
     in_session(
         place,
         "CREATE DEFINER = root@localhost PROCEDURE ALTER_TABLE_item() "
@@ -110,7 +112,7 @@ def test_routines_triggers_and_events_count_by_the_rows_that_they_change(place: 
     ]
 
 
-def test_temporary_tables_are_not_the_followed_ones_of_their_name(place: Place) -> None:
+def test_temporary_tables_are_not_the_followed_ones_of_their_name(place: CopiedTable) -> None:
     in_session(
         place,
         "CREATE TEMPORARY TABLE item (id INT)",
@@ -128,7 +130,7 @@ def test_temporary_tables_are_not_the_followed_ones_of_their_name(place: Place) 
     assert place.copied_ids() == [1, 2, 3, 4]
 
 
-def test_what_a_comment_has_the_server_execute_is_followed(place: Place) -> None:
+def test_what_a_comment_has_the_server_execute_is_followed(place: CopiedTable) -> None:
     in_session(
         place,
         "/*!50000 INSERT INTO item VALUES (4, 'four') */",
@@ -139,7 +141,7 @@ def test_what_a_comment_has_the_server_execute_is_followed(place: Place) -> None
     place.continues()
 
 
-def test_rows_of_a_backlog_are_read_by_the_definition_they_were_written_with(place: Place) -> None:
+def test_rows_of_a_backlog_are_read_by_the_definition_they_were_written_with(place: CopiedTable) -> None:
     in_session(
         place,
         "INSERT INTO item VALUES (4, 'four')",
@@ -158,7 +160,7 @@ def test_rows_of_a_backlog_are_read_by_the_definition_they_were_written_with(pla
     assert copied == place.execute(f"SELECT id, name, n FROM {place.schema}.item ORDER BY id")
 
 
-def test_table_ids_may_change_at_any_time(place: Place) -> None:
+def test_table_ids_may_change_at_any_time(place: CopiedTable) -> None:
     for number in range(4, 10):
         in_session(
             place,
@@ -178,7 +180,7 @@ def test_lost_events_are_said_to_be_lost(tmp_path: Path, private_mariadb: MariaD
     server = private_mariadb.start()
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE shop")
-    place = Place(tmp_path, server, "shop")
+    place = CopiedTable(tmp_path, server, "shop")
     in_session(place, "ALTER TABLE item ENGINE = MyISAM, MODIFY name TEXT")
     place.continues()
     with pytest.raises(Exception, match="max_binlog_stmt_cache_size"):

@@ -16,7 +16,8 @@ import pytest
 
 import tidemill
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.engine.sentences import sentence
 from tidemill.engine.status import FeedStatus, StatusFile
 from tidemill.errors import CheckpointError, SourceError

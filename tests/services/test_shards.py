@@ -14,14 +14,15 @@ from typer.testing import CliRunner
 
 from tidemill.cli import app
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.errors import SinkError
 from tidemill.testing.child import CLI, Child
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import feed_ended
 
 CHANGES = "ADD COLUMN c INT DEFAULT 5", "MODIFY c BIGINT DEFAULT 5"
-ROUTE = {"schema": "*", "table": "item_*", "target": "whole.item"}
+ROUTE = {"tables": ["*.item_*"], "target": "whole.item"}
 
 
 class Shards:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from tidemill.engine import pipeline
+from tidemill.engine import stages
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
 from tidemill.testing.progress import eventually, feed_ended
@@ -24,7 +25,7 @@ def copied(path: Path, table: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("workers", [1, 4])
 @pytest.mark.parametrize(
-    ("rounds", "stop_seconds"), [(2, 0.5), pytest.param(50, pipeline.STOP_SECONDS, marks=pytest.mark.soak)]
+    ("rounds", "stop_seconds"), [(2, 0.5), pytest.param(50, stages.STOP_SECONDS, marks=pytest.mark.soak)]
 )
 def test_the_sink_of_a_stopped_target_is_left_to_its_thread(
     mariadb: MariaDb,
@@ -36,7 +37,7 @@ def test_the_sink_of_a_stopped_target_is_left_to_its_thread(
     stop_seconds: float,
     workers: int,
 ) -> None:
-    monkeypatch.setattr(pipeline, "STOP_SECONDS", stop_seconds)
+    monkeypatch.setattr(stages, "STOP_SECONDS", stop_seconds)
     private_mariadb.start()
     target = Client(private_mariadb, "")
     sql("CREATE TABLE item (id INT PRIMARY KEY, n INT)", "INSERT INTO item VALUES (0, 0)")

@@ -8,13 +8,13 @@ import pyarrow.dataset as ds
 import pytest
 
 from tidemill.failpoint import POINTS as ALL_POINTS
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.progress import eventually
 
 
 @pytest.fixture
 def place(mariadb, database, tmp_path):
-    return Place(tmp_path, mariadb, database)
+    return CopiedTable(tmp_path, mariadb, database)
 
 
 def changes(place, server, path):

@@ -14,10 +14,10 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.codec.mysql.entry import DDL, ChunkRows, decode_statement
+from tidemill.codec.mysql.position import Position
 from tidemill.dialects.mysql.key_range import chunk_query, up_to
-from tidemill.events import Column, Item, OrderedKey, Table, Transaction, key_order, load_again
+from tidemill.events import Column, Item, KeyRange, OrderedKey, Table, Transaction, key_order, load_again
 from tidemill.puller.mysql.chunk_reader import _ChunkReader
-from tidemill.puller.mysql.position import Position
 from tidemill.puller.puller import SnapshotReport
 from tidemill.testing.mariadb_client import Client
 from tidemill.testing.private_server import PrivateServer
@@ -304,9 +304,9 @@ def test_addresses_are_ordered_as_by_the_server(sql: Client, kind: str, values: 
     assert order is not None
     after: OrderedKey | None = None
     for address in sorted(values, key=lambda value: order((value,))):
-        assert sql(chunk_query(table, after, 1)) == [(address,)]
+        assert sql(chunk_query(table, KeyRange(after), 1)) == [(address,)]
         after = order((address,))
-    assert sql(chunk_query(table, after, 1)) == []
+    assert sql(chunk_query(table, KeyRange(after), 1)) == []
 
 
 def test_keys_of_several_columns_are_ordered_as_by_the_server(sql: Client) -> None:
@@ -326,7 +326,7 @@ def test_keys_of_several_columns_are_ordered_as_by_the_server(sql: Client) -> No
     order = key_order(table)
     assert order is not None
     for after, row in pairwise(sorted(rows, key=order)):
-        assert sql(chunk_query(table, order(after), 1)) == [row]
+        assert sql(chunk_query(table, KeyRange(order(after)), 1)) == [row]
         (found,) = sql(f"SELECT COUNT(*) FROM t WHERE {up_to(table, order(after))}")
         assert found == (sorted(rows, key=order).index(after) + 1,)
 

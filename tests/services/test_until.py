@@ -8,7 +8,8 @@ from threading import Event
 import pytest
 
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import checkpoint_file, feed_options, open_sinks
+from tidemill.engine.opening import checkpoint_file, open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, SourceError
 from tidemill.puller.puller import PullerStatistics
 from tidemill.sink.python import python_sink

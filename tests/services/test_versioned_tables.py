@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.events import Row
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client

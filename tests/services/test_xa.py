@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tidemill.codec.mysql.position import Position
 from tidemill.errors import SourceError
 from tidemill.events import Checkpoint
 from tidemill.puller.mysql import pull, xa_recover
 from tidemill.puller.mysql.options import MysqlOptions
-from tidemill.puller.mysql.position import Position
 from tidemill.puller.mysql.requirements import survey
 from tidemill.puller.mysql.snapshot import Snapshot
 from tidemill.puller.puller import Retrying

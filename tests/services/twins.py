@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mysql import MySql
 from tidemill.testing.progress import feed_ended
@@ -24,7 +25,7 @@ class Twins:
         self.servers = servers
         self.schema = schema
         self.directory = directory
-        self.route: dict[str, Any] = {"schema": schema, "table": "item_*", "target": "whole.item"}
+        self.route: dict[str, Any] = {"tables": [f"{schema}.item_*"], "target": "whole.item"}
         self.sharding: dict[str, Any] = {}
         self.filters: list[dict[str, Any]] = []
         self.sink: dict[str, Any] = {"name": "copy", "url": f"sqlite:///{directory}/copy.db"}

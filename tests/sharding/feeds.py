@@ -111,9 +111,15 @@ class OneFeed:
             start = lowest([found], order=lambda position: int(position or 0))
             batch = DeliveryOptions(max_rows=rng.randint(1, 12))
             delivery = Delivery(
-                sink, found, "both", batch, stages=[stage], feed=self.name, now=lambda: feeds.time
+                sink,
+                found,
+                "both",
+                batch,
+                stages=[stage],
+                feed=self.name,
+                now=lambda: feeds.time,
+                seek=sought.append,
             )
-            delivery.seek = sought.append
             after = start.ts if start is not None else 0
             items = [item for item in self._items if item.commit_ts > after]
             while not sought:

@@ -136,8 +136,8 @@ class Life:
                 stages=[self.stage],
                 feed="feed",
                 now=lambda: self._time,
+                seek=self._seek,
             )
-            delivery.seek = self._seek
             after = start.ts if start is not None else 0
             items = [item for item in self.items if item.commit_ts > after]
             while items and not self._sought:

@@ -11,7 +11,7 @@ from tidemill.sharding import Routes, sharding_options
 from tidemill.sharding.key_space import check_shards
 
 ITEM = Table("app", "item", (Column("id", "int", nullable=False), Column("n", "int")), (0,))
-ROUTE = {"schema": "app", "table": "item_*", "target": "all.item"}
+ROUTE = {"tables": ["app.item_*"], "target": "all.item"}
 
 
 class Space:

@@ -40,7 +40,7 @@ class Play:
         self.lines: list[str] = []
         self.kept: dict[str, str] = {}
         self.settings: dict[str, object] = {}
-        self.route: dict[str, object] = {"schema": "[ab]", "table": "[xyz]", "target": "t.all"}
+        self.route: dict[str, object] = {"tables": ["[ab].[xyz]"], "target": "t.all"}
         self.sought = ""
         self.ts = 0
         self.seconds = 0.0

@@ -93,6 +93,27 @@ class SqlConformance(Conformance):
     def test_a_row_that_is_not_there_is_named_and_nothing_is_written(self, place, table, change, named):
         assert_refused(place, table, change, f"{named}: there is no such row")
 
+    @pytest.mark.parametrize("others", [0, 40], ids=["alone", "among others"])
+    def test_values_of_megabytes_come_as_they_are(self, place, others):
+        long = "\"'\\,é\n" * 200_000
+        columns = (
+            ORDERS.columns[0],
+            Column("t", "text", length=4, charset="utf8mb4"),
+            Column("b", "blob", length=4),
+        )
+        table = Table("shop", "long", columns, (0,), charset="utf8mb4", collation="utf8mb4_bin")
+        rows = [
+            (1, long, bytes(range(256)) * 5_000),
+            (2, None, b""),
+            *[(3 + n, "", None) for n in range(others)],
+        ]
+        loaded(place, table)
+        other = (1, long[1:], long.encode())
+        feed(place.sink(), [transaction(30, *[insert(table, *row) for row in rows])])
+        assert sorted(place.rows(table)) == rows
+        feed(place.sink(), [transaction(31, update(table, rows[0], other), delete(table, *rows[1]))])
+        assert sorted(place.rows(table)) == [other, *rows[2:]]
+
     def test_a_table_can_be_loaded_again(self, place):
         loaded(place, ORDERS, PAIRS, rows=[])
         again = at(30, loading={REST: WHOLE, "shop.orders": STALE})

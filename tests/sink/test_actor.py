@@ -14,6 +14,7 @@ from tidemill.sink import (
     DeliveryOptions,
     Flush,
     ReplayRequired,
+    Reports,
     Sink,
     spawn_sink,
 )
@@ -68,12 +69,21 @@ class Counting(Sink):
 class Play:
     """A coordinator and a sink's actor in a seeded system."""
 
-    def __init__(self, sink, seed=0, stages=(), **options):
+    def __init__(self, sink, seed=0, stages=(), room=64, **options):
         self.system = SeededSystem(seed)
         self.heard = []
-        coordinator = self.system.spawn(Coordinator, self.heard, name="coordinator")
-        self.delivery = Delivery(sink, at(0), "src", DeliveryOptions(**options), stages=stages)
-        self.sink = spawn_sink(self.system, self.delivery, coordinator, capacity=2)
+        coordinator = self.system.spawn(Coordinator, self.heard, name="coordinator", capacity=room)
+        reports = Reports(sink.name, coordinator)
+        self.delivery = Delivery(
+            sink,
+            at(0),
+            "src",
+            DeliveryOptions(**options),
+            stages=stages,
+            acknowledged=reports.acknowledged,
+            seek=reports.seek,
+        )
+        self.sink = spawn_sink(self.system, self.delivery, reports, capacity=2)
 
 
 def rows(ts, *ids, last=True):
@@ -91,6 +101,17 @@ def test_rows_arrive_once_and_in_order_whatever_fails(seed):
     acknowledged = [m.checkpoint.ts for m in play.heard if isinstance(m, Acknowledged)]
     assert acknowledged == sorted(acknowledged)
     assert acknowledged[-1] == 39
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_report_is_lost_or_overtaken_while_the_coordinator_is_busy(seed):
+    sink = Counting()
+    play = Play(sink, seed, room=1, max_rows=1)
+    for ts in range(1, 40):
+        play.sink.tell(rows(ts, ts))
+    play.sink.stop(block=False)
+    play.system.run()
+    assert [m.checkpoint.ts for m in play.heard] == list(range(1, 40))
 
 
 def test_what_waits_is_committed_together():

@@ -64,9 +64,9 @@ class Script(Sink):
 
 
 def delivery(script, **options):
-    made = Delivery(script, at(0), "src", DeliveryOptions(**options))
-    made.told = []
-    made.acknowledged = made.told.append
+    told = []
+    made = Delivery(script, at(0), "src", DeliveryOptions(**options), acknowledged=told.append)
+    made.told = told
     return made
 
 

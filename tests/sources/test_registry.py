@@ -43,7 +43,8 @@ def test_without_the_driver_it_says_what_to_install():
         import sys
         sys.modules["pymysql"] = None
         from tidemill.actors import ManualClock
-        from tidemill.engine.options import feed_options, open_source
+        from tidemill.engine.opening import open_source
+        from tidemill.engine.options import feed_options
         open_source(feed_options({"source": {"url": "mysql://db", "tables": ["a.*"]}}), ManualClock())
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

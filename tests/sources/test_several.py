@@ -8,7 +8,7 @@ from tidemill.cli.flags import feed_tables
 from tidemill.engine.options import feed_options
 from tidemill.errors import CheckpointError, ConfigError, SourceError
 from tidemill.sharding import Routes, sharding_options
-from tidemill.sources.own_tables import OwnTables
+from tidemill.sources.own_tables import own_tables
 from tidemill.sources.positions import Ranks, decode_clocks, decode_positions, encode_positions
 from tidemill.spark.reading import reading_of_kind
 
@@ -90,7 +90,7 @@ def test_a_position_is_reached_when_every_source_has():
 
 def test_a_table_of_two_sources_is_refused():
     owners: dict[tuple[str, str], str] = {}
-    north, south = OwnTables(["*.*"], "north", owners), OwnTables(["*.*", "!shop.own"], "south", owners)
+    north, south = own_tables(["*.*"], "north", owners), own_tables(["*.*", "!shop.own"], "south", owners)
     assert north.matches("shop", "item")
     assert not south.matches("shop", "own")
     assert south.matches("shop", "order")
@@ -101,9 +101,9 @@ def test_a_table_of_two_sources_is_refused():
 
 def test_a_table_of_two_sources_is_accepted_if_it_is_merged():
     owners: dict[tuple[str, str], str] = {}
-    _, rules = sharding_options({}, [{"schema": "shop", "table": "item_*", "target": "shop.item"}])
+    _, rules = sharding_options({}, [{"tables": ["shop.item_*"], "target": "shop.item"}])
     routes = Routes(rules)
-    north, south = (OwnTables(["*.*"], name, owners, routes) for name in ("north", "south"))
+    north, south = (own_tables(["*.*"], name, owners, routes) for name in ("north", "south"))
     assert north.matches("shop", "item_1")
     assert south.matches("shop", "item_1")
     assert north.matches("shop", "own")

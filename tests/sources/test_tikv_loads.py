@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
 from itertools import count
 from typing import Any
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.tidb.key import decode_record_key, record_key
 from tidemill.codec.tidb.load_entry import LOAD_KEY, GoneTable, LoadedRows, NewTable, read_load
 from tidemill.events import WHOLE, Changes, OrderedKey
 from tidemill.mounter import SchemaHistory
-from tidemill.routing import TableFilter
 from tidemill.sources import tikv_loads
 from tidemill.sources.tikv_loads import TikvLoads
 from tidemill.store.store import Store
@@ -41,12 +42,19 @@ class Client:
         self.now = next(self._clock)
         return self.now
 
-    async def scan(self, start: bytes, end: bytes, ts: int) -> AsyncIterator[tuple[bytes, bytes]]:
+    def begin(self, work: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(self.run(work))
+        return done
+
+    async def pages(
+        self, start: bytes, end: bytes, ts: int, _growth: int
+    ) -> AsyncIterator[tuple[list[bytes], list[bytes]]]:
         assert ts == self.now
         for table_id, handles in self.keys.items():
             for handle in handles:
                 if start <= (key := record_key(table_id, handle)) < end:
-                    yield key, b""
+                    yield [key], [b""]
 
 
 class Bench:
@@ -70,7 +78,7 @@ class Bench:
 
     def begin(self, after: OrderedKey = ()) -> None:
         client: Any = self.client
-        wanted = TableFilter(["shop.*"])
+        wanted = TablePatterns.parse(["shop.*"])
         self.loads = TikvLoads(client, self.history, wanted, {"shop.a": after}, self.ends.append, 50)
         self._steps = self.loads.steps()
 

@@ -38,8 +38,6 @@ OTHER_SOURCES = {"grpc", "etcd3", "google.protobuf", "tidemill.puller.tikv.clien
 ENGINE = {"rocksdict", "pykka", "tidemill.engine", "tidemill.mounter.mysql", "tidemill.sorter"}
 CAPTURES = {"pyarrow.flight"}
 TIDB_ROWS = "tidemill.codec.tidb."
-SHARED = {"tidemill.codec.tidb.decimal"}
-"""MySQL's JSON has decimals in the form of TiDB's."""
 
 
 def test_a_read_of_mariadb_imports_no_engine_and_no_other_source(sql: Client) -> None:
@@ -54,7 +52,7 @@ def test_a_read_of_mariadb_imports_no_engine_and_no_other_source(sql: Client) ->
     assert list(found) == ["schema", "plan", "read", "stream"]
     for step, modules in found.items():
         unneeded = (OTHER_SOURCES | ENGINE | CAPTURES | {"pandas"}).intersection(modules)
-        unneeded |= {name for name in modules if name.startswith(TIDB_ROWS)} - SHARED
+        unneeded |= {name for name in modules if name.startswith(TIDB_ROWS)}
         assert unneeded == set(), step
     assert "pyarrow" not in found["schema"]
     assert "pyarrow" in found["read"]

@@ -18,7 +18,8 @@ import pytest
 
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.engine.status import StatusFile
 from tidemill.errors import CheckpointError, ConfigError, Retryable
 from tidemill.events import Batch, Checkpoint, compose_ts
@@ -86,7 +87,11 @@ def test_a_feed_of_tikv_goes_on_where_its_snapshot_ended(
     source = f"tikv://{tidb.pd_address}"
     history.on_tidb(tidb)
     found = feed(
-        tmp_path, source, "shop.*", {"url": f"sqlite:///{tmp_path}/a.db"}, {"url": f"file://{tmp_path}/b"}
+        tmp_path,
+        source,
+        "shop.*",
+        {"url": f"sqlite:///{tmp_path}/a.db"},
+        {"url": f"directory://{tmp_path}/b?format=ndjson"},
     )
     assert run(found, partitions=2) == 0
     status = StatusFile(tmp_path / "state").load()
@@ -105,7 +110,7 @@ def test_a_feed_of_tikv_goes_on_where_its_snapshot_ended(
     assert len(rows["orders"]) == 22
     lines = [
         json.loads(line)
-        for file in sorted((tmp_path / "b").glob("*.ndjson"))
+        for file in sorted((tmp_path / "b").glob("table=shop*/*/*.ndjson"))
         for line in file.read_text().splitlines()
     ]
     assert sum(line["op"] == "insert" for line in lines) == sum(map(len, rows.values())) + 1
@@ -266,7 +271,7 @@ def test_all_sinks_read_from_one_capture_and_it_keeps_what_one_of_them_lacks(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "bed").mkdir()
-    sinks = {"url": f"sqlite:///{tmp_path}/a.db"}, {"url": f"file://{tmp_path}/b"}
+    sinks = {"url": f"sqlite:///{tmp_path}/a.db"}, {"url": f"directory://{tmp_path}/b?format=ndjson"}
     with MariaBed(tmp_path / "bed", mariadb, sql.database) as bed:
         found = feed(tmp_path, bed.url, f"{bed.schema}.*", *sinks)
         with Running(bed).begun() as capture:

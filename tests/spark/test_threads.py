@@ -23,7 +23,9 @@ def test_a_thread_that_registers_the_session_writes_streams(spark: SparkSession,
 
     def start() -> None:
         tidemill.spark.register(spark)
-        writer = frame.writeStream.format("tidemill").option("sink", f"file://{tmp_path / 'rows'}")
+        writer = frame.writeStream.format("tidemill").option(
+            "sink", f"directory://{tmp_path / 'rows'}?format=ndjson"
+        )
         started.append(writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start())
 
     thread = Thread(target=start)

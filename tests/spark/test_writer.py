@@ -11,7 +11,8 @@ import pytest
 
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.spark.offsets.mysql import MysqlOffsets
 from tidemill.spark.read.options import read_options
 from tidemill.testing.mariadb import MariaDb

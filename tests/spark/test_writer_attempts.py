@@ -17,7 +17,21 @@ import pytest
 
 from tidemill.dialects.registry import DIALECTS
 from tidemill.errors import ConfigError, Retryable, SinkError
-from tidemill.events import AddColumn, Chunk, Column, CreateTable, Ddl, Item, RowChange, Table, Transaction
+from tidemill.events import (
+    AddColumn,
+    Batch,
+    Checkpoint,
+    Chunk,
+    Column,
+    CreateTable,
+    Ddl,
+    Item,
+    RowChange,
+    Table,
+    Transaction,
+)
+from tidemill.sink import open_sink
+from tidemill.sink.files.directory import Directory
 from tidemill.spark.envelope import Encoder
 from tidemill.spark.read.schema import envelope_type, table_type
 from tidemill.spark.write.files import Files
@@ -25,16 +39,19 @@ from tidemill.spark.write.options import WriteOptions, write_options
 from tidemill.spark.write.place import Place
 from tidemill.spark.write.task import write_partition
 from tidemill.spark.write.writer import batch_writer
+from tidemill.testing.changes import MemoryStore
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
 from tidemill.testing.postgres import PostgreSql
 from tidemill.testing.progress import happened, joined
+from tidemill.testing.s3 import S3Store
 
 from ..dialects.places import SHARED, MariaDbPlace, PostgresPlace, SqlitePlace
 
 QUERY = str(uuid4())
 LOG = Table("shop", "log", (Column("id", "int"), Column("note", "varchar", length=20)))
 """Without a key: what is written twice is there twice."""
+OTHER = Table("shop", "other", LOG.columns)
 WIDE = Table("shop", "log", (*LOG.columns, Column("size", "int")))
 
 
@@ -285,8 +302,7 @@ def test_a_snapshot_that_is_read_anew_is_refused(in_sqlite: Target) -> None:
     def load(ts: int, *numbers: int) -> list[list[Item]]:
         rows = [insert(ts + number, number) for number in numbers]
         chunk = Chunk("shop.other")
-        other = Table("shop", "other", LOG.columns)
-        return [[create(ts, other)], *([_loading(row, other, chunk)] for row in rows)]
+        return [[create(ts, OTHER)], *([_loading(row, OTHER, chunk)] for row in rows)]
 
     in_sqlite.write(0, *load(10, 1, 2))
     with pytest.raises(SinkError, match="a snapshot of MariaDB is another one each time"):
@@ -301,74 +317,153 @@ def _loading(item: Transaction, table: Table, chunk: Chunk) -> Transaction:
 # --- files
 
 
+NDJSON = {"format": "ndjson"}
+
+
+def options_for(path: Path, **sink: Any) -> WriteOptions:
+    return WriteOptions(url=f"directory://{path}", sink=sink or NDJSON)
+
+
+def prepared(options: WriteOptions) -> Files:
+    files = Files(options)
+    files.prepare()
+    return files
+
+
 def published(files: Files, options: WriteOptions, at: Place, *groups: list[Item]) -> None:
     files.publish([write_partition(options, at, batches(*groups))])
 
 
-def test_a_batch_that_comes_again_replaces_its_file(tmp_path: Path) -> None:
-    options = WriteOptions(url=f"file://{tmp_path}/rows")
-    files = Files(options)
-    files.prepare()
+def visible(path: Path) -> dict[str, bytes]:
+    paths = [one for one in sorted(path.rglob("*")) if one.is_file()]
+    names = [(str(one.relative_to(path)), one) for one in paths]
+    return {name: one.read_bytes() for name, one in names if not name.startswith("_tidemill/")}
+
+
+def test_a_batch_that_comes_again_is_committed_once(tmp_path: Path) -> None:
+    options = options_for(tmp_path / "rows")
+    files = prepared(options)
+    found: list[dict[str, bytes]] = []
     for _ in range(2):
         published(files, options, place(0), [insert(10, 1)])
         published(files, options, place(1), [insert(20, 2)], [insert(30, 3)])
-    write_partition(options, place(1), batches([insert(20, 2)]))  # an attempt that doesn't count
-    seen = sorted((tmp_path / "rows").glob("*.*"))
-    assert [len(path.read_text().splitlines()) for path in seen] == [1, 2]
+        write_partition(options, place(1), batches([insert(20, 2)]))  # an attempt that doesn't count
+        found.append(visible(tmp_path / "rows"))
+    assert found[0] == found[1]
+    assert [len(content.splitlines()) for content in found[0].values()] == [1, 2]
+    published(files, options, place(2), [insert(40, 4)])
+    assert list((tmp_path / "rows" / "_tidemill").glob("*/staged/*")) == []
+    assert len(visible(tmp_path / "rows")) == 3
 
 
 def test_a_stream_keeps_its_directory(tmp_path: Path) -> None:
-    options = WriteOptions(url=f"file://{tmp_path}/rows")
-    files = Files(options)
-    files.prepare()
+    options = options_for(tmp_path / "rows")
+    files = prepared(options)
     published(files, options, stream(0))
     published(files, options, stream(1), [insert(10, 1)])
-    other = WriteOptions(url=f"file://{tmp_path}/others")
-    Files(other).prepare()
+    other = options_for(tmp_path / "others")
     with pytest.raises(SinkError, match=f"{tmp_path}/others has nothing of the batches before batch 2 of"):
-        published(Files(other), other, stream(2), [insert(20, 2)])
-    assert not list((tmp_path / "others").glob("*.ndjson"))
+        published(prepared(other), other, stream(2), [insert(20, 2)])
+    assert visible(tmp_path / "others") == {}
 
 
 def test_parquet_files_are_seen_once_their_batch_is_complete(tmp_path: Path) -> None:
     options = WriteOptions(url=f"parquet://{tmp_path}/rows")
-    files = Files(options)
-    files.prepare()
-    found = lambda: sorted((tmp_path / "rows").glob("table=*/date=*/*.parquet"))  # noqa: E731
-    made = write_partition(options, place(0), batches([insert(10, 1)], [insert(20, 2)], [widen(30)]))
-    assert found() == []
+    files = prepared(options)
+    parts = ([insert(10, 1)], [insert(20, 2)], [widen(30)])
+    places = [Place(f"{QUERY}/{number}", QUERY, 0, number) for number in range(3)]
+    made = [write_partition(options, at, batches(part)) for at, part in zip(places, parts, strict=True)]
+    assert visible(tmp_path / "rows") == {}
+    files.publish(made)
+    found = list(visible(tmp_path / "rows"))
+    assert [name.partition("/")[0] for name in found] == ["table=ddl", "table=shop.log", "table=shop.log"]
+    assert [pq.read_table(tmp_path / "rows" / name).num_rows for name in found] == [1, 1, 1]
+
+
+FORMATS = ("parquet", "ndjson", "csv", "canal-json", "debezium", "maxwell", "simple")
+
+
+@pytest.mark.parametrize("layout", ["tables", "ticdc"])
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_and_layout_is_that_of_the_local_sink(tmp_path: Path, form: str, layout: str) -> None:
+    sink = {"format": form, "layout": layout}
+    local = open_sink("copy", f"directory://{tmp_path}/local", feed="f", store=MemoryStore(), options=sink)
+    items: list[Item] = [insert(10, 1, 2), widen(20), insert(30, 3, table=WIDE)]
+    local.open()
+    for item in items:
+        local.write(batch_of(item))
+    local.flush()
+    local.close()
+    options = options_for(tmp_path / "rows", **sink)
+    published(prepared(options), options, stream(0), *[[item] for item in items])
+    found, wanted = visible(tmp_path / "rows"), visible(tmp_path / "local")
+    assert list(map(unmarked, found)) == list(map(unmarked, wanted))
+    assert [content.count(b"\n") for content in found.values()] == [
+        content.count(b"\n") for content in wanted.values()
+    ]
+    metadata = tmp_path / "rows" / ("metadata" if layout == "ticdc" else "_tidemill/metadata")
+    assert metadata.read_text() == '{"checkpoint-ts":30}'
+
+
+def batch_of(item: Item) -> Batch:
+    return Batch([item], Checkpoint(item.commit_ts, "", None, "somewhere"))
+
+
+def unmarked(name: str) -> str:
+    """Return a file's name without the mark of its query."""
+    return name.replace(f"-{QUERY.replace('-', '')[:12]}-", "-")
+
+
+def test_a_store_is_written_as_a_directory_is(tmp_path: Path, s3_server: S3Store, bucket: str) -> None:
+    options = WriteOptions(url=s3_server.url(f"{bucket}/copy"), sink=NDJSON)
+    files = prepared(options)
     for _ in range(2):
-        files.publish([made])
-        assert [path.parts[-3] for path in found()] == ["table=ddl", "table=shop.log"]
-        made = write_partition(options, place(0), batches([insert(10, 1)], [insert(20, 2)], [widen(30)]))
-    assert pq.read_table(found()[1]).num_rows == 2
-    again = [Place(f"{QUERY}/{number}", QUERY, 0, number) for number in (1, 2)]
-    parts = ([insert(10, 1)], [insert(20, 2)])
-    files.publish(
-        [write_partition(options, at, batches(part)) for at, part in zip(again, parts, strict=True)]
-    )
-    assert [path.stem[-5:] for path in found()] == ["00001", "00002"], "those of one partition are gone"
+        published(files, options, place(0), [insert(10, 1)])
+        published(files, options, place(1), [insert(20, 2)], [insert(30, 3)])
+    found = s3_server.objects(f"{bucket}/copy")
+    assert [len(content.splitlines()) for content in found.values()] == [1, 2]
+
+
+def test_a_driver_that_dies_while_it_publishes_is_continued_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = options_for(tmp_path / "rows")
+    files = prepared(options)
+    made = [write_partition(options, place(0), batches([insert(10, 1)], [insert(20, 2, table=OTHER)]))]
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Directory, "publish", dies)
+        with pytest.raises(KeyboardInterrupt):
+            files.publish(made)
+    assert visible(tmp_path / "rows") == {}
+    published(Files(options), options, place(0), [insert(10, 1)], [insert(20, 2, table=OTHER)])
+    assert [len(content.splitlines()) for content in visible(tmp_path / "rows").values()] == [1, 1]
 
 
 def test_a_batch_that_failed_leaves_nothing(tmp_path: Path) -> None:
-    options = WriteOptions(url=f"file://{tmp_path}/rows")
-    files = Files(options)
-    files.prepare()
-    files.discard([write_partition(options, place(0), batches([insert(10, 1)]))])
-    assert [path for path in (tmp_path / "rows").rglob("*") if path.is_file()] == []
+    options = options_for(tmp_path / "rows")
+    files = prepared(options)
+    before = sorted((tmp_path / "rows").rglob("*.*"))
+    made = write_partition(options, place(0), batches([insert(10, 1)]))
+    assert made.staged
+    files.discard([made])
+    assert sorted((tmp_path / "rows").rglob("*.*")) == before
 
 
 def test_a_directory_that_is_somebody_elses_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "mine.txt").write_text("")
     with pytest.raises(SinkError, match=r"holds mine\.txt already"):
-        Files(WriteOptions(url=f"file://{tmp_path}/rows")).prepare()
-    with pytest.raises(SinkError, match="Spark writes a directory"):
-        Files(WriteOptions(url=f"file://{tmp_path}/rows/mine.txt")).prepare()
+        prepared(options_for(tmp_path / "rows"))
+    with pytest.raises(SinkError, match=r"can't write .*/rows/mine\.txt: File exists"):
+        prepared(options_for(tmp_path / "rows" / "mine.txt"))
 
 
 def test_a_directory_that_is_not_shared_is_refused(tmp_path: Path) -> None:
-    options = WriteOptions(url=f"file://{tmp_path}/rows", host="driver")
+    options = replace(options_for(tmp_path / "rows"), host="driver")
     with pytest.raises(SinkError, match="of the driver's host driver isn't there"):
         write_partition(options, place(0), batches([insert(10, 1)]))
 
@@ -392,6 +487,14 @@ def test_sqlite_on_another_host_is_refused(tmp_path: Path) -> None:
         (
             {"sink": "parquet:///a", "sink.file_bytes": "x"},
             r"option sink\.file_bytes = 'x': 'x' is not a size",
+        ),
+        (
+            {"sink": "directory:///a", "sink.format": "csv", "sink.encoding": "x"},
+            r"option sink\.encoding = 'x': give a JSON object",
+        ),
+        (
+            {"sink": "file:///a.ndjson"},
+            r"Spark can't write to file: .*: use directory:///directory\?format=ndjson",
         ),
         ({"sink": "sqlite:///a.db", "id": "a b"}, "option id = 'a b'"),
         ({"sink": "sqlite:///a.db", "sinkTimeout": "x"}, "option sinkTimeout = 'x'"),

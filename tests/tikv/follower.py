@@ -16,7 +16,8 @@ from threading import Event
 from typing import Any
 
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import checkpoint_file, feed_options
+from tidemill.engine.opening import checkpoint_file
+from tidemill.engine.options import feed_options
 from tidemill.events import Item, Transaction
 from tidemill.puller.tikv.match.spill import Shared
 from tidemill.sink.python import python_sink

@@ -22,7 +22,8 @@ from msgspec import Struct
 from msgspec import json as msgspec_json
 
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import checkpoint_file, feed_options
+from tidemill.engine.opening import checkpoint_file
+from tidemill.engine.options import feed_options
 from tidemill.events import Item, Transaction, physical_ms
 from tidemill.sink.python import python_sink
 
@@ -94,7 +95,7 @@ class Taker:
     def look(self) -> Taken:
         lag, self._lag = self._lag, 0.0
         pipeline = self._feed._live.pipeline
-        actors = () if pipeline is None else pipeline.compute.statistics().actors
+        actors = () if pipeline is None else pipeline.stages.compute.statistics().actors
         return Taken(
             self._rows,
             lag,

@@ -14,10 +14,10 @@ from tidemill.codec.tidb.key import record_key
 from tidemill.codec.tidb.old_row import join_row
 from tidemill.codec.tidb.table_info import TableInfo, encode_table_info
 from tidemill.emulator.sql.sql import Tidb
-from tidemill.testing.feeds import Place
+from tidemill.testing.feeds import CopiedTable
 
 
-class TidbPlace(Place):
+class TidbPlace(CopiedTable):
     """A table `shop.item`, and a feed that copies it into SQLite."""
 
     server: Tidb  # type: ignore[assignment]

@@ -12,7 +12,7 @@ import tidemill
 from tidemill.emulator import Tidb
 from tidemill.engine.plan_inbox import PlanInbox
 from tidemill.errors import CheckpointError
-from tidemill.store.plan import VERSION, Plan, Step, encode_plan
+from tidemill.store.plan import VERSION, CompactionPlan, Step, encode_plan
 from tidemill.testing.progress import completed
 
 
@@ -37,7 +37,7 @@ def test_a_running_feed_carries_out_a_plan_and_says_what_came_of_it(tmp_path):
                 txn.insert("shop.orders", (2,))
             next(iter(feed))
             (store,) = directory.glob("scratch/store-*")
-            plan = Plan(VERSION, 0, [Step(store.name, "window-99", 10, 1)])
+            plan = CompactionPlan(VERSION, 0, [Step(store.name, "window-99", 10, 1)])
             said = compact(directory, encode_plan(plan))
     assert (said.stderr, said.returncode) == ("", 0)
     assert said.stdout == f"{store.name}/window-99: 0 bytes became 0 (it is gone, or still written to)\n"
@@ -55,5 +55,5 @@ def test_what_is_no_plan_is_refused(tmp_path):
 def test_where_no_feed_has_run_nothing_is_left(tmp_path):
     for directory in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(CheckpointError, match="no feed has run here"):
-            PlanInbox(directory).hand_over(Plan(VERSION, 0, []))
+            PlanInbox(directory).hand_over(CompactionPlan(VERSION, 0, []))
     assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,8 @@ from tidemill.compare import Difference, open_diff
 from tidemill.compare.report import line_of
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.testing.progress import eventually, feed_ended, joined
 
 
@@ -88,6 +89,19 @@ def test_differences_are_found_and_repaired(given, tidb, tmp_path):
     ]
     with open_diff(given) as compared:
         assert all(one.is_equal for one in compared)
+
+
+def test_rows_after_many_large_ones_are_compared(given, tidb, tmp_path):
+    given["source"]["scan_page"] = 16
+    tidb.execute("create table shop.page (id bigint primary key, body longtext)")
+    with tidb.transaction() as txn:
+        for number in range(100):
+            txn.insert("shop.page", (number, "x" * 60_000))
+    run(given)
+    change(tmp_path, """DELETE FROM "shop.page" WHERE id=99""")
+    with open_diff(given, ["shop.page"]) as compared:
+        *differences, result = list(compared)
+    assert (len(differences), result.rows, result.missing) == (1, 100, 1)
 
 
 def test_no_difference_is_reported_while_transactions_go_on(given, tidb):

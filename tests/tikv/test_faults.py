@@ -13,7 +13,8 @@ from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.faults.schedule import Schedule
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.testing.progress import eventually
 
 WORDS = ("drop_streams", "cut_streams", "split", "merge", "transfer_leader", "store_down", "fail_feed")

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import checkpoint_file, feed_options, open_sinks
+from tidemill.engine.opening import checkpoint_file, open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.events import (
     REST,
     STALE,

@@ -12,7 +12,8 @@ import pytest
 
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError
 from tidemill.testing.progress import eventually
 

@@ -12,7 +12,8 @@ from tidemill.codec.tidb import meta
 from tidemill.codec.tidb.table_info import DbInfo, encode_db_info
 from tidemill.emulator.cluster import Cluster
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import checkpoint_file, feed_options, open_sinks
+from tidemill.engine.opening import checkpoint_file, open_sinks
+from tidemill.engine.options import feed_options
 from tidemill.events import Ddl, Item, Transaction
 from tidemill.sink.python import python_sink
 from tidemill.testing.progress import feed_ended

@@ -80,7 +80,7 @@ SINK = SinkKind(
     options=CsvSinkOptions,
     open=_open_sink,
     survey=_survey_sink,
-    on_spark=NotOnSpark(reason="its tasks would write to one file at once; use file:///directory"),
+    on_spark=NotOnSpark(reason="its tasks would write to one file at once; use directory:///rows"),
 )
 
 SOURCE = SourceKind(

@@ -28,7 +28,7 @@ from .region_worker import Counts, RegionWorker
 from .reports import Broken, FatalReport, Initialised, Lost, Report, Reports
 from .request import Request, Subscription
 from .span_puller import Pulled
-from .store import Store
+from .store import StoreStreams
 from .token_limiter import TokenLimiter
 
 log = logging.getLogger("tidemill.puller")
@@ -70,7 +70,7 @@ class EventFeed:
         self.options = options
         self.name = name
         self.subscriptions: dict[int, Subscription] = {}
-        self.stores: dict[int, Store] = {}
+        self.stores: dict[int, StoreStreams] = {}
         self.limiter: TokenLimiter[Request] = TokenLimiter(options.region_scan_limit)
         self.divider = Divider(
             cache, self.clock, options.region_batch, options.region_retry_seconds, self._found, self.spawn
@@ -185,7 +185,7 @@ class EventFeed:
                 else:
                     self.stores[request.store_id].send(request)
 
-    def _store(self, store_id: int) -> Store:
+    def _store(self, store_id: int) -> StoreStreams:
         store = self.stores.get(store_id)
         if store is None:
             counts = Counts()
@@ -201,7 +201,7 @@ class EventFeed:
                 name=f"{self.name}: region worker of store {store_id}",
                 supervisor=self._supervisor,
             )
-            store = self.stores[store_id] = Store(store_id, self, worker, counts)
+            store = self.stores[store_id] = StoreStreams(store_id, self, worker, counts)
         return store
 
     def _leave(self, request: Request, *, by_store: bool) -> None:

@@ -33,7 +33,7 @@ class Holder(Protocol):
 H = TypeVar("H", bound=Holder)
 
 
-class Wait:
+class QueuedLock:
     """A place in the queue, after the present holders."""
 
     __slots__ = ("_ahead", "_callback")
@@ -70,7 +70,7 @@ class Locked(Struct, frozen=True):
 class Waiting(Struct, frozen=True):
     """Older regions hold some of the keys."""
 
-    wait: Wait
+    wait: QueuedLock
 
 
 class Stale(Struct, frozen=True):
@@ -109,7 +109,7 @@ class RangeLock(Generic[H]):
         self._held: list[H] = []  # disjoint, in key order; the holes are the gaps between them
         self._holes: list[_Hole] = [_Hole(span, ts)]
         self._by_region: dict[int, H] | None = None  # index, used with many regions
-        self._waits: dict[int, list[Wait]] | None = None  # by the id of the region that is waited for
+        self._waits: dict[int, list[QueuedLock]] | None = None  # by the id of the region that is waited for
         self._cancelled = False
 
     def lock(self, holder: H) -> Outcome:
@@ -181,8 +181,8 @@ class RangeLock(Generic[H]):
             holders.append(itself)
         return holders
 
-    def _queue(self, holders: Sequence[H]) -> Wait:
-        wait = Wait(len(holders))
+    def _queue(self, holders: Sequence[H]) -> QueuedLock:
+        wait = QueuedLock(len(holders))
         if self._waits is None:
             self._waits = {}
         for holder in holders:

@@ -36,7 +36,7 @@ class Feed(Protocol):
     def failed(self, request: Request, action: Action) -> None: ...
 
 
-class Store:
+class StoreStreams:
     """A store's region worker and the streams to it: one, or several if the store accepts a region only once
     per stream.
 

@@ -9,10 +9,10 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
+from tidemill.codec.mysql.native_rows import ImageLayout, image_reader
 from tidemill.codec.mysql.row_code import Images, RowsReader, compile_rows
 from tidemill.codec.mysql.values import UNREADABLE
 from tidemill.codec.native import library
-from tidemill.codec.native.mysql_rows import ImageLayout, image_reader
 from tidemill.events import RowChange
 
 from .images import Case, cases

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from tidemill.codec.image import Image
+from tidemill.codec.mysql.native_rows import ImageLayout
 from tidemill.codec.mysql.values import UNREADABLE
 from tidemill.codec.native import json_texts as native_texts
 from tidemill.codec.native import library
 from tidemill.codec.native.json_texts import Field, JsonColumn
-from tidemill.codec.native.mysql_rows import ImageLayout
 from tidemill.events import Column, Kind, Table
 from tidemill.spark import json_text
 

@@ -9,11 +9,11 @@ from struct import pack
 import pyarrow as pa
 import pytest
 
+from tidemill.codec.mysql.native_result import ResultLayout
 from tidemill.codec.mysql.result_rows import ResultRowsDecoder, bitmap_bytes, number_format
 from tidemill.codec.mysql.row_code import RowsReader
 from tidemill.codec.mysql.values import UNREADABLE
 from tidemill.codec.native import library
-from tidemill.codec.native.mysql_result import ResultLayout
 from tidemill.dialects.mysql.packets import whole_rows
 from tidemill.events import Column, Kind, RowChange, Table
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from tidemill.codec.native import library
-from tidemill.codec.native.tidb_rows import TidbRows, native_rows
 from tidemill.codec.tidb.changes import ChangesDecoder
 from tidemill.codec.tidb.columns import columns_of
 from tidemill.codec.tidb.field import UNREADABLE
+from tidemill.codec.tidb.native_rows import TidbRows, native_rows
 from tidemill.codec.tidb.packed import packed_changes
 from tidemill.codec.tidb.row_decoder import RowDecoder
 from tidemill.codec.tidb.run import KvBlock, KvRun

@@ -11,11 +11,11 @@ from zlib import crc32
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tidemill.codec.decimal import encode_decimal
 from tidemill.codec.tidb.checksum import checksum_of
 from tidemill.codec.tidb.column_type import ColumnFlag, Type
 from tidemill.codec.tidb.columns import Columns, columns_of
 from tidemill.codec.tidb.datum import Flag, encode_datum
-from tidemill.codec.tidb.decimal import encode_decimal
 from tidemill.codec.tidb.field import UNREADABLE, Field, field_of
 from tidemill.codec.tidb.json import encode_json
 from tidemill.codec.tidb.key import record_key

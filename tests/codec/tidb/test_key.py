@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidemill.codec.decimal import decode_decimal, encode_decimal
 from tidemill.codec.tidb.datum import decode_datum, decode_datums, encode_datum
-from tidemill.codec.tidb.decimal import decode_decimal, encode_decimal
 from tidemill.codec.tidb.key import (
     decode_bytes,
     decode_int,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemill.codec.decimal import encode_decimal
 from tidemill.codec.tidb.datum import Flag, datum_end, decode_datum, encode_datum
-from tidemill.codec.tidb.decimal import encode_decimal
 from tidemill.codec.tidb.json import encode_json
 from tidemill.codec.tidb.key import record_key
 from tidemill.codec.tidb.mutation import split_inserted, split_updated, without_handle

@@ -12,7 +12,7 @@ from tidemill.sink.kafka.address import parsed
 from tidemill.sink.kafka.kinds import _encoding
 from tidemill.sink.kafka.messages import Messages
 from tidemill.sink.kafka.options import Dispatch, KafkaOptions
-from tidemill.sink.kafka.route import Rules
+from tidemill.sink.kafka.route import Destinations
 from tidemill.testing.changes import ORDERS, insert, transaction, update
 
 
@@ -26,7 +26,7 @@ class TwoPartitions:
 def messages(url, encoding, partition="key", **given):
     address, options = parsed(url, KafkaOptions(partition=partition, format=encoding, encoding=given))
     found = {key: value for key, value in _encoding(address.topic, options).items() if key != "topic"}
-    rules = Rules(address.topic, options)
+    rules = Destinations(address.topic, options)
     return Messages(
         lambda: make_encoder(encoding, found, lambda: 0), rules, TwoPartitions(), ddl_to_all=True, headers={}
     )

@@ -58,7 +58,11 @@ def test_characters_that_topics_can_not_have_become_underscores():
         ("kafka://b/rows", {"delivery": "twice"}, "'exactly once'"),
         ("kafka://b/rows", {"partition": "columns"}, 'partition = "columns" and columns go together'),
         ("kafka://b/rows", {"columns": ["a"]}, 'partition = "columns" and columns go together'),
-        ("kafka://b/rows", {"dispatch": [{"tables": []}]}, "dispatch.tables: name at least one"),
+        (
+            "kafka://b/rows",
+            {"dispatch": [{"tables": []}]},
+            "dispatch.tables: no pattern given; name at least one",
+        ),
         ("kafka://b/rows", {"dispatch": [{"tables": ["a.*"], "topic": "{db}"}]}, r"no name \{db\}"),
         ("kafka://b/rows", {"partition_hash": "a.b:$ts$"}, r"no word '\$ts\$'; accepted: \$pk\$, or columns"),
         ("kafka://b/rows", {"partition_hash": "a.b:"}, r"'a\.b:': name columns after the colon, or \$pk\$"),
@@ -72,7 +76,7 @@ def test_characters_that_topics_can_not_have_become_underscores():
         ),
         (
             "kafka://b/rows",
-            {"dynamic_topic": "a", "dispatch": [{"tables": ["*"]}]},
+            {"dynamic_topic": "a", "dispatch": [{"tables": ["*.*"]}]},
             "dynamic_topic and dispatch",
         ),
         ("kafka://b/rows", {"dynamic_topic": "a:"}, "'a:': write a name or an expression"),

@@ -9,12 +9,15 @@ from .places import BucketPlace, DirectoryPlace
 
 
 class TestDirectory(Conformance):
-    @pytest.fixture(params=["ndjson", "parquet by size"])
+    @pytest.fixture(params=["ndjson", "ndjson with a journal", "parquet by size"])
     def place(self, request, tmp_path):
         form, _, when = request.param.partition(" ")
-        seconds = {} if not when else {"flush_seconds": 60.0}
-        size = {"file_bytes": 200} if when == "by size" else {}
-        return DirectoryPlace(tmp_path / "copy", format=form, **seconds, **size)
+        options = {
+            "": {},
+            "with a journal": {"flush_seconds": 60.0, "journal_seconds": 0.0},
+            "by size": {"flush_seconds": 60.0, "file_bytes": 200},
+        }
+        return DirectoryPlace(tmp_path / "copy", format=form, **options[when])
 
 
 @pytest.mark.parametrize("form", ["ndjson", "parquet"])

@@ -14,6 +14,7 @@ from tidemill.sink import Delivery, DeliveryOptions
 from tidemill.sink.files.directory import Directory
 from tidemill.sink.files.kinds import storage_sink
 from tidemill.sink.files.options import DirectoryOptions
+from tidemill.sink.files.target import files_target
 from tidemill.sink.kind import SinkContext
 from tidemill.testing.changes import ORDERS, PAIRS, MemoryStore
 from tidemill.testing.child import Child
@@ -57,15 +58,18 @@ class MortalStore(Directory):
         return called
 
 
+@pytest.mark.parametrize("journal_seconds", [0.0, 60.0], ids=["journal", "none"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_process_that_dies_at_any_call_goes_on_where_it_was(tmp_path, when):
+def test_a_process_that_dies_at_any_call_goes_on_where_it_was(tmp_path, when, journal_seconds):
     context = SinkContext(name="copy", feed="test", store=MemoryStore())
-    options = DirectoryOptions(format="ndjson", flush_seconds=60.0, file_bytes=700, parallel=1)
+    options = DirectoryOptions(
+        format="ndjson", flush_seconds=60.0, journal_seconds=journal_seconds, file_bytes=700, parallel=1
+    )
     for calls in count(1):
         place = DirectoryPlace(tmp_path / str(calls))
         store = MortalStore(place.path, calls, when)
         with suppress(Killed):
-            feed(storage_sink(store, options, context), SHORT)
+            feed(storage_sink(files_target(store, options), context), SHORT)
         visible = place.objects()
         feed(place.sink(), SHORT)
         check(place)
@@ -97,14 +101,25 @@ class Silent:
 
 
 REQUESTS = ["PUT /staged/", "PUT /states/", "PUT /table=", "PUT /metadata", "DELETE /states/"]
+WITH_JOURNAL = ["PUT /journal", "PUT /states/", "DELETE /states/"]
 
 
 @pytest.mark.parametrize("what", REQUESTS)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_request_without_an_answer_is_done_once(place, s3_server, when, what):
-    sink = place.sink(file_bytes=500, flush_seconds=60.0)
+    done_once(place, s3_server, Silent(what, when), file_bytes=500)
+
+
+@pytest.mark.parametrize("what", WITH_JOURNAL)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_request_of_the_journal_without_an_answer_is_done_once(place, s3_server, when, what):
+    done_once(place, s3_server, Silent(what, when), journal_seconds=0.0)
+
+
+def done_once(place, s3_server, fault, **options):
+    sink = place.sink(flush_seconds=60.0, **options)
     work = Delivery(sink, sink.open(), "src", DeliveryOptions(max_rows=3, rowless_seconds=0))
-    fault = s3_server.fault = Silent(what, when)
+    s3_server.fault = fault
     retries = 0
 
     def until_done(step) -> None:

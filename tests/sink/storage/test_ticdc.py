@@ -442,6 +442,6 @@ def test_types_are_named_as_ticdc_does(column, expected):
 )
 def test_definitions_are_followed_wherever_the_layout_is_chosen(url, options):
     given = given_sink("copy", url, options)
-    assert given.kind.has_definitions(given.options)
+    assert given.kind.has_definitions(given.target, given.options)
     tables = given_sink("copy", url.partition("?")[0], {})
-    assert not tables.kind.has_definitions(tables.options)
+    assert not tables.kind.has_definitions(tables.target, tables.options)

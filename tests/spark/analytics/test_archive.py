@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import suppress
 from decimal import Decimal
@@ -27,12 +26,15 @@ from tidemill.events import (
     TruncateTable,
     compose_ts,
 )
-from tidemill.sink.files.names import HIDDEN
-from tidemill.sink.files.parquet import ParquetOptions, ParquetSink
-from tidemill.sink.files.parquet_directory import commit, files
+from tidemill.sink import Sink, open_sink
+from tidemill.sink.files.directory import Directory
+from tidemill.sink.files.layout import HIDDEN
+from tidemill.sink.files.ledger import Ledger, State
 from tidemill.spark.archive import archive
 from tidemill.spark.archive.archive import compact_archive
+from tidemill.spark.archive.files import commit, files
 from tidemill.testing import column_kinds as kinds
+from tidemill.testing.changes import MemoryStore
 
 NOON = 1_700_000_000_000
 DAY = 86_400_000
@@ -52,14 +54,9 @@ WIDER = Table("shop", "people", (*PEOPLE.columns, Column("born", "date")), key=(
 LOOSE = Table("shop", "loose", (Column("n", "int"),))
 
 
-class Store:
-    saved = None
-
-    def load(self):
-        return self.saved
-
-    def save(self, checkpoint, length=0):
-        self.saved = checkpoint, length
+def archive_sink(directory: Path) -> Sink:
+    url = f"parquet://{directory}"
+    return open_sink("copy", url, feed="test", store=MemoryStore(), options={"flush_seconds": 0.0})
 
 
 class World:
@@ -72,7 +69,7 @@ class World:
         self.people: dict[tuple, tuple] = {}
         self.at = NOON
         self.ts = 0
-        self.sink = ParquetSink("copy", directory, Store(), ParquetOptions(flush_seconds=0))
+        self.sink = archive_sink(directory)
         self.sink.open()
 
     def follow(self, transactions: int) -> None:
@@ -191,17 +188,27 @@ def test_what_is_newer_stays_and_is_folded_the_next_time(spark, world):
     assert rows_of(world.directory, PEOPLE.columns) == world.expected()
 
 
-def test_what_a_query_may_still_replace_is_left_and_what_comes_after_it(spark, world):
-    """A query's last batch comes again after a failure: writer_files.py keeps its names."""
+def test_what_is_after_a_file_of_a_commit_that_is_to_appear_is_left(spark, world):
+    """A driver that dies while it publishes a batch leaves files that its next start moves."""
     world.follow(15)
     found = files(world.directory, "table=shop.people")
-    names = [str(found[-2].path.relative_to(world.directory))]
-    (world.directory / HIDDEN / "spark-1.json").write_text(json.dumps({"epoch": 3, "names": names}))
+    name = str(found[-2].path.relative_to(world.directory))
+    root = f"{HIDDEN}/spark-1"
+    staged = world.directory / root / "staged" / "0"
+    staged.parent.mkdir(parents=True)
+    found[-2].path.rename(staged)
+    ledger = Ledger(Directory(world.directory), "query", "spark", root)
+    ledger.claim()
+    state = {"layout": "tables", "format": "parquet", "commits": 4, "checkpoint": ""}
+    ledger.save(State(feed="query", sink="spark", staged={f"{root}/staged/0": name}, **state))
     report = the_report(compact_archive(spark, world.directory, world.ts))
     assert report.folded_to == found[-3].last
+    staged.rename(found[-2].path)
     left = files(world.directory, "table=shop.people")
     assert left[-2:] == found[-2:]
     assert set(found[:-2]).isdisjoint(left)
+    report = the_report(compact_archive(spark, world.directory, world.ts))
+    assert report.folded_to == found[-1].last
 
 
 def test_what_there_is_nothing_to_do_for_is_left_and_said(spark, world):
@@ -344,7 +351,7 @@ def test_a_file_of_somebody_else_is_named(spark, world):
 
 
 def test_spark_reads_every_value_of_every_type(spark, tmp_path):
-    sink = ParquetSink("copy", tmp_path / "archive", Store())
+    sink = archive_sink(tmp_path / "archive")
     sink.open()
     rows = [RowChange(0, 0, kinds.KEYED, "insert", None, row) for row in [*kinds.ROWS, kinds.NULLS]]
     sink.write(Batch([Transaction(compose_ts(NOON), 1, "src", rows, "p")], Checkpoint(compose_ts(NOON), "p")))

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from tidemill.errors import SinkError
-from tidemill.sink.files.parquet_directory import File
 from tidemill.spark.analytics.archive_job import analyze_archive, overlap
+from tidemill.spark.archive.files import File
 
 from .test_archive import World, changes
 

@@ -14,7 +14,7 @@ from tidemill.events import PUT, Changes, KvChange, Sorted, compose_ts
 from tidemill.sorter import SorterOptions, open_sorter
 from tidemill.spark.analytics.facts import window_facts
 from tidemill.spark.analytics.store_files import stores_in, windows_in
-from tidemill.store.plan import VERSION, Plan, Step
+from tidemill.store.plan import VERSION, CompactionPlan, Step
 
 MINUTE = 60_000
 NOON = 1_700_000_040_000
@@ -121,7 +121,7 @@ def test_a_plan_is_carried_out_in_a_sorter_that_works(tmp_path):
     [store] = work.sorter._stores
     window = store._windows[0].name
     before = store.bytes
-    plan = Plan(VERSION, 0, [Step(store.path.name, window, 0, 0)])
+    plan = CompactionPlan(VERSION, 0, [Step(store.path.name, window, 0, 0)])
     outcomes = []
     work.sorter.compact(plan, outcomes.extend)
     work.system.run()

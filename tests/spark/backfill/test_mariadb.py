@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pymysql.err import OperationalError
 
-from tidemill.engine.options import open_sinks
+from tidemill.engine.opening import open_sinks
 from tidemill.errors import CheckpointError, ConfigError, SourceError
 from tidemill.events import Ddl
 from tidemill.spark.backfill.backfill import backfill
@@ -123,7 +123,7 @@ def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
     place = Directory(directory)
     before = place.records(READ, sorted(wanted))
     ends, _, begins = plan.tables[0].chunks[1:4]
-    sql(f"REPLACE INTO a (id, n) VALUES ({ends.up_to}, -5), ({begins.after + 1}, -6)")
+    sql(f"REPLACE INTO a (id, n) VALUES ({ends.up_to[0]}, -5), ({begins.after[0] + 1}, -6)")
     sql("INSERT INTO z VALUES ('new', 1)")
     told: list[BackfillProgress] = []
     done = backfill(spark, source, directory, BackfillOptions(chunk_rows=500), told.append)

@@ -15,7 +15,8 @@ import pytest
 from tidemill.codec.tidb.key import record_key, record_prefix
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import checkpoint_file, feed_options
+from tidemill.engine.opening import checkpoint_file
+from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, SourceError
 from tidemill.events import Ddl, Item
 from tidemill.sink import SinkFactory

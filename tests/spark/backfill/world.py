@@ -10,7 +10,8 @@ from threading import Event, Thread
 from typing import Any
 
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import FeedOptions, feed_options, open_sinks
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import FeedOptions, feed_options
 from tidemill.spark.backfill.backfilled import Backfilled
 from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.testing.private_server import PrivateServer

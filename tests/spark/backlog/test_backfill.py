@@ -13,7 +13,8 @@ from typing import Final
 import pytest
 
 from tidemill.engine.feed import Feed
-from tidemill.engine.options import checkpoint_file, feed_options
+from tidemill.engine.opening import checkpoint_file
+from tidemill.engine.options import feed_options
 from tidemill.events import Ddl, Item
 from tidemill.sink import SinkFactory
 from tidemill.sink.python import python_sink

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from tidemill.actors import Clock, SystemClock
+from tidemill.codec.mysql.position import Position
 from tidemill.events import AddColumn, Checkpoint, Column, Ddl, Item, RowChange, Transaction, compose_ts
-from tidemill.puller.mysql.position import Position
 from tidemill.sink import Delivery
 from tidemill.sink.delivery import DeliveryOptions
 from tidemill.spark.capture.buffer import ChangeBuffer

@@ -9,7 +9,7 @@ import pytest
 
 from tidemill.errors import Retryable
 from tidemill.events import Ddl, compose_ts
-from tidemill.puller.mysql.position import CommitClock
+from tidemill.puller.mysql.commit_clock import CommitClock
 from tidemill.spark.capture.retime import Retime
 from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder, to_batch
 from tidemill.spark.offsets.offset import lower_bound

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 )
 
 from tidemill.events import Column, Table
-from tidemill.spark.snapshot.row_filter import KeyRange, key_range, row_filters
+from tidemill.spark.snapshot.row_filter import IntegerRange, key_range, row_filters
 
 COLUMNS = (
     Column("id", "bigint", unsigned=True),
@@ -95,13 +95,13 @@ def test_others_are_left_to_spark(one: Filter) -> None:
     ],
 )
 def test_conditions_on_the_key_are_a_range(filters: list[Any], found: tuple[Any, Any]) -> None:
-    assert key_range(ITEM, row_filters(ITEM, filters)) == KeyRange(*found)
+    assert key_range(ITEM, row_filters(ITEM, filters)) == IntegerRange(*found)
 
 
 def test_a_range_has_the_keys_between_its_bounds() -> None:
-    assert [key for key in range(9) if KeyRange(3, 5).has(key)] == [4, 5]
-    assert KeyRange().has(0)
-    assert [KeyRange(*found).is_empty for found in ((5, 5), (5, 4), (4, 5), (None, 5))] == [
+    assert [key for key in range(9) if IntegerRange(3, 5).has(key)] == [4, 5]
+    assert IntegerRange().has(0)
+    assert [IntegerRange(*found).is_empty for found in ((5, 5), (5, 4), (4, 5), (None, 5))] == [
         True,
         True,
         False,

@@ -16,10 +16,9 @@ from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan
 from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.errors import ConfigError, Retryable, SourceError
-from tidemill.puller.tikv.client import TikvClient
+from tidemill.puller.tikv.client import TikvClient, connected, held
 from tidemill.puller.tikv.options import TikvOptions
 from tidemill.spark.snapshot import tikv_task
-from tidemill.spark.snapshot.tikv_reads import connected, held
 from tidemill.testing.progress import eventually
 
 from ..tikv_life import KEYS, TABLES, TikvLife

@@ -34,7 +34,11 @@ def test_copies_of_several_tables_follow_one_read_of_the_log(
         before = opened()
         for name, changes in tables.changes.items():
             merge_parquet(changes, f"{tmp_path}/{name}", batch=number)
-        target = tables.raw.write.format("tidemill").mode("append").option("sink", f"file://{file}")
+        target = (
+            tables.raw.write.format("tidemill")
+            .mode("append")
+            .option("sink", f"directory://{file}?format=ndjson")
+        )
         target.save()
         connections.append(opened() - before)
 
@@ -49,7 +53,7 @@ def test_copies_of_several_tables_follow_one_read_of_the_log(
     for table in ("item", "pair"):
         rows = merged_parquet(spark, f"{tmp_path}/{schema}.{table}").collect()
         assert sorted(map(tuple, rows)) == sorted(map(tuple, sql(f"SELECT * FROM {table}")))
-    assert sum(len(one.read_text().splitlines()) for one in file.glob("*.ndjson")) == 9
+    assert sum(len(one.read_text().splitlines()) for one in file.glob("table=*/*/*.ndjson")) == 9
     assert connections == [0, 0]
 
 

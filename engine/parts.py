@@ -1,0 +1,34 @@
+"""Parts that all pipelines of a feed have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..actors import Clock
+from ..chain import Stage
+from ..sink import SinkFactory
+from ..sources.source import Source
+from .opening import open_source
+from .options import FeedOptions
+from .waits import Startup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedParts:
+    """Everything that a feed gives each of its pipelines."""
+
+    options: FeedOptions
+    sinks: Sequence[SinkFactory]
+    """A pipeline has a new sink of each."""
+    clock: Clock
+    startup: Startup
+    """Has the step that the start of a pipeline is at."""
+    stages: Mapping[str, Sequence[Stage]] = field(default_factory=dict)
+    """Additional stages of sinks' chains, by the sink's name."""
+    keeps_state: bool = True
+    """True if the source keeps its state in the feed's directory."""
+    checks_tables: bool = True
+    """True if each pattern has to match a table of the source of a new feed."""
+    open_source: Callable[[FeedOptions, Clock], Source] = open_source
+    """Returns a source, not connected yet."""

@@ -1,0 +1,97 @@
+"""The commit ts of a binlog's transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...codec.mysql.gtid import parse_gtids
+from ...codec.mysql.position import Position
+from ...errors import SourceError
+from ...events import Checkpoint, TablePosition, Ts, compose_ts
+from ..lane import ALONE, Lane
+
+
+class CommitClock:
+    """Assigns commit timestamps: the time of a transaction's first event, or just above the last ts.
+
+    The binlog's time is in seconds and may step back. After a restart from an earlier checkpoint, a
+    transaction gets the same ts or a lower one, since the clock was also raised while the source was idle.
+    The checkpoints of all sinks (`sink_checkpoints`) correct that: the clock is raised to the ts of a
+    checkpoint, or of a table that is ahead of it, where the stream passes the position. So a sink already has
+    exactly the changes at or below the ts of its checkpoint.
+
+    Of several sources each keeps to its `lane`. `last` is rounded down to it, so the next ts is the lowest of
+    the lane above what `last` was given as.
+    """
+
+    def __init__(self, last: Ts = 0, sink_checkpoints: Iterable[Checkpoint] = (), lane: Lane = ALONE) -> None:
+        self._lane = lane
+        self._is_alone = lane.count == 1
+        self.last = lane.at_most(last)
+        """The ts of the last complete transaction, or the ts that the clock was raised to since."""
+        places = [
+            (Position.parse(at.position), at.ts)
+            for checkpoint in sink_checkpoints
+            for at in (TablePosition(checkpoint.ts, checkpoint.position), *checkpoint.tables.values())
+            if at.position and at.ts >= checkpoint.ts
+        ]
+        self._sink_checkpoints = sorted(places, key=lambda place: (place[0].rank, place[1]), reverse=True)
+        self._is_moved = False
+
+    def next(self, epoch_seconds: int) -> Ts:
+        """Return the ts of a transaction that begins. It becomes `last` when the transaction is complete."""
+        ts = compose_ts(epoch_seconds * 1000)
+        if ts <= self.last or (self._is_moved and self._sink_checkpoints):
+            ts = self.last + 1
+        return ts if self._is_alone else self._lane.at_least(ts)
+
+    def move(self) -> None:
+        """Note that the stream goes on at another server, whose binlog may have other times.
+
+        Up to the sink checkpoints that are ahead, timestamps are given without gaps: so no transaction gets a
+        higher ts than it had.
+        """
+        self._is_moved = True
+
+    def raise_to(self, ts: Ts) -> bool:
+        """Give only ts above `ts` from now on; False if that was so already."""
+        ts = self._lane.at_most(ts)
+        if ts <= self.last:
+            return False
+        self.last = ts
+        return True
+
+    def advance_watermark(self, ts: Ts) -> bool:
+        """Raise the clock to `ts`, rounded up to the lane; False if it was there already."""
+        return self.raise_to(self._lane.at_least(ts))
+
+    def pass_to(self, position: Position) -> None:
+        """Note that the stream is at `position`, between two transactions.
+
+        Raises SourceError if another server has the transactions in another order, and so neither has all
+        those that a sink has, nor only such.
+        """
+        while self._sink_checkpoints:
+            at, ts = self._sink_checkpoints[-1]
+            if not self._has_passed(at, position):
+                return
+            self.raise_to(ts)
+            self._sink_checkpoints.pop()
+
+    def _has_passed(self, at: Position, position: Position) -> bool:
+        if not at.rank.compares_gtids(position.rank):
+            return at.rank <= position.rank
+        there, here = parse_gtids(at.gtid), parse_gtids(position.gtid)
+        if here.contains(there):
+            return True
+        if there.contains(here):
+            return False
+        raise SourceError(
+            f"the transactions up to {position} are in another order than those that a sink has, up to {at}: "
+            "connect to the server that was followed before until all sinks are at one position"
+        )
+
+    @property
+    def has_checkpoints_ahead(self) -> bool:
+        """True if sink checkpoints are ahead: up to them no transaction may get a higher ts than before."""
+        return bool(self._sink_checkpoints)

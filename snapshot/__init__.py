@@ -1,0 +1,1 @@
+"""Chunks of tables: planned by keys, read in views, and made exact at a position."""
