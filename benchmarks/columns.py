@@ -134,7 +134,8 @@ def _numbers(rows: int) -> list[range]:
 def _event_runs(events: Sequence[bytes]) -> Iterator[Run]:
     layouts = Layouts()
     layout = layouts.layout(layouts.number_of(table_map(*COLUMNS)))
-    return (layout.run(event, 1, 1) for event in events)
+    block = layout.block()
+    return iter([block.add(event, 1, 1) for event in events])
 
 
 def _result_runs(packets: Sequence[bytes]) -> Iterator[Run]:

@@ -37,7 +37,7 @@ _LAYOUT = _LAYOUTS.layout(_LAYOUTS.number_of(table_map(*_COLUMNS, table=(TABLE.s
 
 def inserts(rows: Sequence[Row], ts: Ts) -> Run:
     """Return inserts of rows of sink.TABLE."""
-    return _LAYOUT.run(rows_event(INSERT, [_stored(row) for row in rows]), ts, ts)
+    return _LAYOUT.block().add(rows_event(INSERT, [_stored(row) for row in rows]), ts, ts)
 
 
 def _stored(row: Row) -> list[bytes]:

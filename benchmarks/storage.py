@@ -74,7 +74,7 @@ def _items(events: Sequence[bytes], *, decoded: bool) -> list[Transaction]:
     found = []
     for number, event in enumerate(events):
         ts = 2 + number
-        made = layout.run(event, ts, 0)
+        made = layout.block().add(event, ts, 0)
         rows = made.changes() if decoded else Rows([made])
         found.append(Transaction(ts, 0, "bench", rows, f"log:{number}"))
     return found

@@ -40,16 +40,19 @@ def cut_groups(
     Changes of a table keep their order, as do those of linked tables among each other. Changes of others may
     swap, as all become visible at once.
     """
-    queues: dict[str, list[Group]] = {}
-    keys: dict[str, set[object]] = {}
+    queues: dict[str, tuple[list[Group], set[object]]] = {}
+    queue: list[Group] = []
+    seen: set[object] = set()
+    table: Table | None = None
     for run in runs:
-        name = LINKED if is_linked(run.table) else run.table.full_name
-        queue = queues.setdefault(name, [])
+        if run.table is not table:  # mostly the next run is of the same table
+            table = run.table
+            queue, seen = queues.setdefault(LINKED if is_linked(table) else table.full_name, ([], set()))
         if run.op == "insert":
             _add_inserts(queue, run, max_rows)
         else:
-            _add(queue, run, keys.setdefault(name, set()), max_rows)
-    return [group for queue in queues.values() for group in queue]
+            _add(queue, run, seen, max_rows)
+    return [group for queue, _ in queues.values() for group in queue]
 
 
 def _add_inserts(queue: list[Group], run: Run, max_rows: int) -> None:

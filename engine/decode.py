@@ -1,4 +1,4 @@
-"""The actor that decodes the sorter's output into items, once for all sinks."""
+"""The actor that makes items of the sorter's output, once for all sinks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..actors import PooledActor, PooledRef
-from ..events import Item, Rows, Sorted, Transaction
+from ..events import Item, Sorted, Transaction
 from ..sink import Deliver
 from ..sources.source import Source
 
@@ -39,7 +39,7 @@ class Counts:
 
 
 class DecodeActor(PooledActor[Sorted | Deliver]):
-    """Decodes the sorter's output and passes the items to every sink.
+    """Makes items of the sorter's output and passes them to every sink.
 
     With `until`, the rank of a position, transactions that begin after it are dropped, except while tables
     are `loading`: a snapshot includes earlier changes, and is passed whole.
@@ -52,11 +52,8 @@ class DecodeActor(PooledActor[Sorted | Deliver]):
         counts: Counts,
         until: Any,
         loading: bool,
-        decodes: bool = True,
     ) -> None:
-        """With `decodes`, rows that the source left as bytes are decoded here, before the sinks."""
         super().__init__()
-        self._decodes = decodes
         self._until = until
         self._passed = False
         self._loading = loading
@@ -70,10 +67,6 @@ class DecodeActor(PooledActor[Sorted | Deliver]):
             items = self._up_to(items, self._until)
         if not items:
             return
-        if self._decodes:
-            for item in items:
-                if isinstance(item, Transaction) and isinstance(item.rows, Rows):
-                    item.rows.decode()
         self._counts.add(items)
         deliver = Deliver(items)
         for sink in self._sinks:

@@ -97,7 +97,6 @@ def spawn_stages(
 
     gets = [factory.rules for factory in parts.sinks]
     made = [deliver(sink, rules) for sink, rules in zip(sinks, gets, strict=True)]
-    reads_rows = [sink.traits.reads_rows for sink in sinks]
     counts = Counts()
     with Teardown() as undo_sinks:
         actors = [(delivery, spawn_sink(blocking, delivery, reports)) for delivery, reports in made]
@@ -112,7 +111,6 @@ def spawn_stages(
             counts,
             end.until,
             begins.loads,
-            any(reads_rows) and not all(reads_rows),
             name="decoder",
             capacity=4,
             supervisor=coordinator,

@@ -101,10 +101,13 @@ class Rows(Sequence[RowChange]):
 
     def __len__(self) -> int:
         if self._count < 0:
-            self._count = sum([len(run) for run in self.runs])
+            runs = self.runs
+            self._count = len(runs[0]) if len(runs) == 1 else sum([len(run) for run in runs])
         return self._count
 
     def __iter__(self) -> Iterator[RowChange]:
+        if len(self.runs) == 1:  # as in nearly all small transactions: half of the time
+            return iter(self.runs[0].changes())
         return chain.from_iterable([run.changes() for run in self.runs])
 
     @overload

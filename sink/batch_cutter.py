@@ -20,7 +20,6 @@ from ..events import (
     Transaction,
     Ts,
     computed_columns,
-    row_count,
 )
 from .reached import Reached
 from .resume_filter import without_tables
@@ -74,8 +73,8 @@ class BatchCutter:
     def _cut_items(self) -> list[Item]:
         """Take items for one batch: up to a barrier, a Ddl or `max_rows`."""
         waiting, reached = self.waiting, self._reached
-        items: list[Item] = [] if self.reloads else self._take_plain()
-        rows = self.rows = row_count(items)
+        items, rows = ([], 0) if self.reloads else self._take_plain()
+        self.rows = rows
         if items and rows >= self._max_rows and not _next_is_at(waiting, items[-1].commit_ts):
             return items
         while waiting:
@@ -107,13 +106,13 @@ class BatchCutter:
                 break
         return items
 
-    def _take_plain(self) -> list[Item]:
+    def _take_plain(self) -> tuple[list[Item], int]:
         """Take whole transactions from the front, up to the first element that needs more than to be added
-        to the checkpoint: a tenth of the time of taking each."""
+        to the checkpoint: a tenth of the time of taking each. Return them and the number of their rows."""
         ts = self._reached.plain_ts
-        if ts is None:
-            return []
         taken: list[Item] = []
+        if ts is None:
+            return taken, 0
         room = self._max_rows
         for item in self.waiting:
             if not isinstance(item, Transaction) or not item.last or item.chunk is not None:
@@ -130,7 +129,7 @@ class BatchCutter:
         else:
             for _ in taken:
                 self.waiting.popleft()
-        return taken
+        return taken, self._max_rows - room
 
     def _note_mark(self, mark: Mark) -> None:
         if isinstance(mark, Lag):

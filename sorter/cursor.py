@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..events import KvChange, Ts
-from .order import are_distinct, has_repeated, once, sort, sort_owned
+from .order import are_distinct, follow_each_other, has_repeated, once, sort, sort_owned
 from .run import Owners, Run, floor, without_removed
 from .table import Table
 
@@ -78,18 +78,23 @@ class Slice(Struct, frozen=True, gc=False):
     owners: Owners
     is_sorted: bool
 
+    @property
+    def is_ordered(self) -> bool:
+        """True if the changes are in commit order, and none of their only table comes twice."""
+        return self.is_sorted and self.owners is None and self.run.tables[0].is_ordered
+
 
 def join(slices: list[Slice]) -> list[KvChange]:
     """Return the changes in commit order, without duplicates."""
-    if not slices:
-        return []
+    lists = [s.changes for s in slices]
+    are_ordered = all(s.is_ordered for s in slices)
     if len(slices) == 1 and slices[0].is_sorted:
-        changes = slices[0].changes
-        distinct = are_distinct(changes)
+        changes = lists[0]
+        distinct = are_ordered or are_distinct(changes)
     else:
-        changes = list(chain.from_iterable([s.changes for s in slices]))
-        distinct = sort(changes)
-    if distinct or not has_repeated(changes):
+        changes = list(chain.from_iterable(lists))
+        distinct = (are_ordered and follow_each_other(lists)) or sort(changes)
+    if distinct or are_ordered or not has_repeated(changes):
         return changes
     by_table: dict[Table, list[KvChange]] = {}
     for s in slices:

@@ -11,7 +11,8 @@ from ..actors.future import Ask
 from ..events import Changes, KvChange, Ts
 from .admission import AdmissionControl, Part
 from .arrivals import WAKE, Arrivals, Wake
-from .cut import make_runs
+from .cut import cut_sorted, make_runs
+from .order import follow_each_other
 from .run import Run
 from .size import estimate, measure
 from .table import Table
@@ -39,7 +40,8 @@ class Intake(Part[Wake]):
     its quota. It takes nothing while the disk or the Merger lags behind.
 
     A run holds the unsorted changes of several tables that spill together: the Merger sorts them once,
-    with everything that leaves with them.
+    with everything that leaves with them. Runs of an ordered table have its changes alone, and stay as they
+    are.
     """
 
     def __init__(
@@ -159,4 +161,6 @@ class Intake(Part[Wake]):
                 owners = list(chain.from_iterable(map(repeat, count(), map(len, lists))))
         if owners is None:
             tables = tables[:1]
+            if tables[0].is_ordered and follow_each_other(lists):
+                return cut_sorted(tables, None, changes, size_of(changes), RUN_CHANGES, RUN_BYTES)
         return make_runs(tables, owners, changes, RUN_CHANGES, RUN_BYTES, size_of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import compress, count, islice, pairwise
 from operator import attrgetter, lt, ne
 from typing import Final
@@ -25,6 +26,11 @@ def sort(changes: list[KvChange]) -> bool:
         return True
     changes.sort()
     return False
+
+
+def follow_each_other(lists: Sequence[list[KvChange]]) -> bool:
+    """True if each list of sorted changes begins after the end of the one before it."""
+    return all(before[-1] < after[0] for before, after in pairwise(lists))
 
 
 def sort_owned(changes: list[KvChange], owners: Owners) -> tuple[list[KvChange], Owners]:

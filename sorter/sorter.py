@@ -44,10 +44,12 @@ class EventSorter(Protocol):
     Methods may be called from any thread.
     """
 
-    def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Changes]:
+    def add_table(self, table_id: int, resolved: Ts = 0, *, is_ordered: bool = False) -> PooledRef[Changes]:
         """Begin a table whose changes all lie above `resolved`; tell its `Changes` to the ref.
 
-        From now on nothing above its resolved ts leaves. Raises ValueError if the table is there.
+        From now on nothing above its resolved ts leaves. With `is_ordered`, each message has changes in
+        commit order, and no change comes twice: then the table is a queue, and as long as the messages follow
+        each other too, nothing of it is sorted. Raises ValueError if the table is there.
         """
 
     def remove_table(self, table_id: int) -> None:

@@ -10,17 +10,27 @@ from ..events import Ts
 class Table:
     """A keyspace of a sorter: one table, or a source stream that is already in order."""
 
-    __slots__ = ("group", "id", "removed", "resolved", "since", "store", "uid")
+    __slots__ = ("group", "id", "is_ordered", "removed", "resolved", "since", "store", "uid")
 
     def __init__(
-        self, table_id: int, uid: int, store: int, resolved: Ts, since: float, group: Hashable = None
+        self,
+        table_id: int,
+        uid: int,
+        store: int,
+        resolved: Ts,
+        since: float,
+        *,
+        is_ordered: bool = False,
+        shares_runs: bool = True,
     ) -> None:
         self.id = table_id
         self.uid = uid
         """Unique in the process: a table removed and added again never meets its old changes."""
         self.store = store
         """The number of the store that its changes go to."""
-        self.group = store if group is None else group
+        self.is_ordered = is_ordered
+        """True if each message has changes in commit order, none of which comes twice."""
+        self.group: Hashable = store if shares_runs and not is_ordered else ("table", uid)
         """Tables of the same group may share a run; they have the same store."""
         self.resolved = resolved
         """Everything at or below it has been added. Written under the lock of Arrivals."""

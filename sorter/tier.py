@@ -194,7 +194,8 @@ class Tier:
         alone: list[Run] = []
         others: list[Run] = []
         for run in runs:
-            (alone if run.bytes >= small and self._follows(run) else others).append(run)
+            is_alone = run.bytes >= small and (run.is_sorted or self._follows(run))
+            (alone if is_alone else others).append(run)
         self._leave(alone)
         return alone + self._merge(others) if others else alone
 

@@ -114,7 +114,6 @@ class MysqlSource(Source):
             self._layouts,
             identity,
             self._tables,
-            decodes=context.decodes,
             catalog=catalog,
             history=self._history,
             policy=self._on_ddl.of_source(self._name),
@@ -129,7 +128,7 @@ class MysqlSource(Source):
             self._layout_file = LayoutFile(path, self._lane.index, self._lane.count)
             self._layouts.record(self._layout_file.add)
         writer = context.sorter.add_table(
-            BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0
+            BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0, is_ordered=True
         )
         self._stop = StopSignal()
         self._puller = context.blocking.spawn(

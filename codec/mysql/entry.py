@@ -2,7 +2,8 @@
 
 Each change of a transaction is one `KvChange` whose key is its number in the transaction and its
 kind, so the sorter keeps the source's own order. `KvChange.region_id` is the number of the layout
-(`Layouts`) that ROWS and RESULT_ROWS are written in. Every transaction ends with one COMMIT.
+(`Layouts`) that ROWS and RESULT_ROWS are written in. Every transaction ends with ROWS that have the source's
+position after it in `old_value`, as text, or with one COMMIT.
 
 | kind            | value                                                                        |
 |-----------------|------------------------------------------------------------------------------|
@@ -13,7 +14,7 @@ kind, so the sorter keeps the source's own order. `KvChange.region_id` is the nu
 | ROLLBACK_MARKER | empty; number 0, so it sorts first: the transaction's other changes are void |
 
 A ROLLBACK_MARKER takes back a transaction of which a part was already sent: the source rolled it back, or the
-connection was lost in the middle of a table's rows. Its COMMIT still moves the position.
+connection was lost in the middle of a table's rows. Its end still moves the position.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 
-from ...events import Chunk, OrderedKey
+from ...events import Chunk, KvChange, OrderedKey
 from .collation import Charset
 from .known_table import KnownTable
 
@@ -131,6 +132,13 @@ def encode_commit(commit: Commit) -> bytes:
 
 def decode_commit(value: bytes) -> Commit:
     return _commit(value)
+
+
+def position_of(change: KvChange) -> str | None:
+    """Return the source's position after a transaction, if this is its last change."""
+    if change.old_value:
+        return change.old_value.decode()
+    return decode_commit(change.value).position if change.key[-1] == COMMIT else None
 
 
 def encode_statement(statement: Statement) -> bytes:

@@ -15,8 +15,8 @@ from .field import TableMap
 from .known import UNTOLD_KINDS, is_shown
 from .known_table import KnownTable
 from .result_rows import ResultRowsDecoder
-from .rows import RowsDecoder, op_of
-from .run import EventRun, ResultRun, unreadable
+from .rows import RowsDecoder
+from .run import EventBlock, EventRun, ResultRun, unreadable
 from .table_map import has_names, may_be_sequence, names_of, parse_table_map
 from .versioned import logged, present
 
@@ -97,19 +97,13 @@ class Layout:
         except SourceError as error:
             raise unreadable(error, event, commit_ts) from None
 
-    def run(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> Run:
-        """The row changes of one rows event (ROWS), not decoded yet. Raises SourceError for other events."""
-        op = op_of(event)
-        if op is None:
-            return Run(
-                commit_ts, start_ts, self.table, "insert", self.decode_rows(event, commit_ts, start_ts)
-            )
-        return EventRun(commit_ts, start_ts, self.table, op, None, self._rows, event)
+    def block(self) -> EventBlock:
+        """Return a block for rows events (ROWS) that are decoded together."""
+        return EventBlock(self._rows, self.table)
 
     def images_run(self, images: bytes, op: Op, commit_ts: Ts, start_ts: Ts) -> EventRun:
         """The changes of row images, an update's two after each other, as an event has them."""
-        event = self._rows.event(images, op)
-        return EventRun(commit_ts, start_ts, self.table, op, None, self._rows, event)
+        return self.block().add(self._rows.event(images, op), commit_ts, start_ts)
 
     def result_run(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> Run:
         """The inserts of a stretch of snapshot rows (RESULT_ROWS), not decoded yet."""

@@ -11,6 +11,7 @@ from typing import Final
 from ...errors import SourceError
 from ...events import Op, RowChange, Ts
 from ..native import library
+from ..native.library import native
 from .field import TableMap, visible
 from .native_rows import ImageLayout, image_reader
 from .row_code import Images, RowsReader, compile_rows, unreadable_column
@@ -78,6 +79,20 @@ class RowsDecoder:
             return read(event, start, len(event), commit_ts, start_ts)
         except UNREADABLE:
             raise self._unreadable(event, start if whole else 0) from None
+
+    def decode_all(
+        self, events: list[bytes], commit_ts: list[Ts], start_ts: list[Ts]
+    ) -> Sequence[list[RowChange] | None]:
+        """Return the changes of each event; None for those to be decoded one by one."""
+        if self.layout is None:
+            return [None] * len(events)
+        return native.event_changes(self._readers, events, commit_ts, start_ts)
+
+    def counts(self, events: list[bytes]) -> Sequence[int]:
+        """Return the number of changes of each event; -1 for those to be looked at one by one."""
+        if self.layout is None:
+            return [-1] * len(events)
+        return native.event_counts(self._readers, events)
 
     def starts(self, event: bytes) -> Sequence[int] | None:
         """Where each row image of the event begins, an update's two after each other; None if the images lack

@@ -3,29 +3,94 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from struct import Struct as Packing
 
-from ...errors import SourceError
-from ...events import RowChange, Run, Ts
+from ...errors import InvariantViolated, SourceError
+from ...events import RowChange, Run, Table, Ts
 from .result_rows import ResultRowsDecoder, row_starts
-from .rows import RowsDecoder
+from .rows import RowsDecoder, op_of
 from .values import UNREADABLE
 
 _HEAD_BYTES = 19
 _end_position = Packing("<13xI").unpack_from
 
 
+class EventBlock:
+    """Rows events of one layout that are counted and decoded together: those of many transactions, in order.
+
+    Complete before any of its runs is looked at. Any thread may look.
+    """
+
+    __slots__ = ("_decoded", "_start_ts", "_table", "_ts", "counts", "decoder", "events")
+
+    def __init__(self, decoder: RowsDecoder, table: Table) -> None:
+        self.decoder = decoder
+        self.events: list[bytes] = []
+        self._table = table
+        self._ts: list[Ts] = []
+        self._start_ts: list[Ts] = []
+        self.counts: Sequence[int] = ()
+        """Result of `count`; empty before it was called."""
+        self._decoded: Sequence[list[RowChange] | None] | None = None
+
+    def add(self, event: bytes, commit_ts: Ts, start_ts: Ts) -> EventRun:
+        """Add a rows event (ROWS); return its rows, not decoded yet. Raises SourceError for other events."""
+        op = op_of(event)
+        if op is None:
+            self.decoder.decode(event, commit_ts, start_ts)
+            raise InvariantViolated("an event that isn't of rows was decoded")
+        run = EventRun(commit_ts, start_ts, self._table, op, None, self, len(self.events))
+        self.events.append(event)
+        self._ts.append(commit_ts)
+        self._start_ts.append(start_ts)
+        return run
+
+    def count(self) -> Sequence[int]:
+        """Return the number of changes of each event; -1 for those to be looked at one by one."""
+        self.counts = self.decoder.counts(self.events)
+        return self.counts
+
+    def changes(self, place: int) -> list[RowChange]:
+        """Return the changes of an event. Raises SourceError that tells the place, too."""
+        if self._decoded is None:
+            with self.decoder.lock:
+                if self._decoded is None:
+                    self._decoded = self.decoder.decode_all(self.events, self._ts, self._start_ts)
+        found = self._decoded[place]
+        if found is None:
+            event, ts = self.events[place], self._ts[place]
+            with self.decoder.lock:
+                try:
+                    found = self.decoder.decode(event, ts, self._start_ts[place])
+                except SourceError as error:
+                    raise unreadable(error, event, ts) from None
+        return found
+
+
 class EventRun(Run, eq=False, gc=False):
     """The rows of one rows event (ROWS)."""
 
-    decoder: RowsDecoder
-    event: bytes
+    block: EventBlock
+    place: int
+    """Number of the event in its block."""
     _starts: array[int] | None = None
     _is_walked: bool = False
+
+    @property
+    def decoder(self) -> RowsDecoder:
+        return self.block.decoder
+
+    @property
+    def event(self) -> bytes:
+        return self.block.events[self.place]
 
     def __len__(self) -> int:
         if self.decoded is not None:
             return len(self.decoded)
+        count = (self.block.counts or self.block.count())[self.place]
+        if count >= 0:
+            return count
         starts = self.starts()
         if starts is None:
             return len(self.changes())
@@ -51,12 +116,7 @@ class EventRun(Run, eq=False, gc=False):
 
     def changes(self) -> list[RowChange]:
         if self.decoded is None:
-            with self.decoder.lock:
-                if self.decoded is None:
-                    try:
-                        self.decoded = self.decoder.decode(self.event, self.commit_ts, self.start_ts)
-                    except SourceError as error:
-                        raise unreadable(error, self.event, self.commit_ts) from None
+            self.decoded = self.block.changes(self.place)
         return self.decoded
 
 

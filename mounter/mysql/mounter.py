@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -16,7 +16,6 @@ from ...codec.mysql.entry import (
     ROLLBACK_MARKER,
     ROWS,
     ChunkRows,
-    Commit,
     Definitions,
     GoneTable,
     NewTable,
@@ -25,6 +24,7 @@ from ...codec.mysql.entry import (
     decode_statement,
 )
 from ...codec.mysql.layout import Layout, Layouts
+from ...codec.mysql.run import EventBlock
 from ...errors import InvariantViolated, SourceError
 from ...events import (
     Chunk,
@@ -36,6 +36,7 @@ from ...events import (
     KvChange,
     OrderedKey,
     Rows,
+    Run,
     Sorted,
     TableProgress,
     Transaction,
@@ -49,8 +50,6 @@ from .ddl import Statements
 from .history import History
 from .policy import APPLY_ALL, Policy
 
-_Found: TypeAlias = list[Any]
-"""Runs, or row changes if they are decoded at once; both have a ts and a table."""
 _NO_STATEMENT: Final = Query("", "", 0.0)
 
 
@@ -66,7 +65,6 @@ class Mounter:
         source: str,
         tables: TablePatterns,
         *,
-        decodes: bool = False,
         catalog: Catalog | None = None,
         history: History | None = None,
         policy: Policy = APPLY_ALL,
@@ -82,11 +80,7 @@ class Mounter:
         columns of the followed tables. With `details`, schema changes contain indexes and the like.
         `reloading` has the full names of tables that every target loads again. `lacks` is True for a table's
         full name if no target has the table at the first change.
-
-        With `decodes`, rows are decoded at once, which saves 3 µs per one-row transaction if they are read as
-        tuples later.
         """
-        self.decodes = decodes
         self.catalog = catalog or Catalog()
         self._statements = Statements(
             tables,
@@ -123,52 +117,50 @@ class Mounter:
     def mount(self, sorted_: Sorted) -> list[Item]:
         """Return the items of released changes: transactions of rows, and schema changes, in commit order.
 
-        Only the last item of a transaction has `last` set and a position. Rows are decoded on first access,
-        or here with `decodes`; then SourceError is raised for a row that can't be decoded.
+        Only the last item of a transaction has `last` set and a position. Rows are decoded on first access.
         """
         items: list[Item] = []
-        runs: _Found = []
-        decodes = self.decodes
-        layouts = self._found
-        kind = COMMIT
+        runs: list[Run] = []
+        blocks: dict[int, EventBlock] = {}
+        is_open = False
         for change in sorted_.changes:
             commit_ts, start_ts = change.commit_ts, change.start_ts
             kind = change.key[-1]
-            if kind == COMMIT:
-                self._end(change, decode_commit(change.value), runs, items)
+            is_open = True
+            if kind == ROWS:
+                block = blocks.get(change.region_id)
+                if block is None or self._overlay is not None:
+                    runs += self._rows(change, blocks)
+                elif not self._rolled_back:
+                    runs.append(block.add(change.value, commit_ts, start_ts))
+                if change.old_value:
+                    self._end(change, change.old_value.decode(), None, runs, items)
+                    runs = []
+                    is_open = False
+            elif kind == COMMIT:
+                commit = decode_commit(change.value)
+                self._end(change, commit.position, commit.chunk, runs, items)
                 runs = []
+                is_open = False
             elif kind == ROLLBACK_MARKER:
                 self._rolled_back = True
             elif self._rolled_back:
                 continue
-            elif kind == ROWS:
-                number = change.region_id
-                found = layouts[number] if number in layouts else self._find_layout(number, commit_ts)
-                if found is None:
-                    continue
-                if self._overlay is not None:
-                    self._overlay.add(found.read(change.value, commit_ts, start_ts))
-                    continue
-                if decodes:
-                    runs += found.read(change.value, commit_ts, start_ts)
-                elif found.is_versioned:
-                    runs += runs_of(found.read(change.value, commit_ts, start_ts))
-                else:
-                    runs.append(found.run(change.value, commit_ts, start_ts))
             elif kind == RESULT_ROWS:
                 self._loads = True
                 run = self._layouts.layout(change.region_id).result_run(change.value, commit_ts, start_ts)
                 if self._overlay is not None:
                     run = self._overlay.unchanged(run)
-                runs += run.changes() if decodes else [run]
+                runs.append(run)
             elif kind == DDL:
+                blocks.clear()
                 ddls = self._read_ddl(change)
                 if ddls:
                     self._part(change, runs, items)
                     runs = []
                     items += ddls[:-1]
                     self._held = ddls[-1]
-        if kind != COMMIT and not sorted_.continues:
+        if is_open and not sorted_.continues:
             raise InvariantViolated(f"the transaction of ts {change.commit_ts} has no commit")
         if runs:
             self._part(change, runs, items)
@@ -181,6 +173,24 @@ class Mounter:
         if self._history is not None:
             self._history.append(self._changes)
         self._changes = []
+
+    def _rows(self, change: KvChange, blocks: dict[int, EventBlock]) -> list[Run]:
+        """Return the rows of an event of a layout that has no block yet, or that the overlay doesn't take."""
+        if self._rolled_back:
+            return []
+        number, commit_ts, start_ts = change.region_id, change.commit_ts, change.start_ts
+        found = self._found[number] if number in self._found else self._find_layout(number, commit_ts)
+        if found is None:
+            return []
+        if self._overlay is not None:
+            self._overlay.add(found.read(change.value, commit_ts, start_ts))
+            return []
+        if found.is_versioned:
+            return runs_of(found.read(change.value, commit_ts, start_ts))
+        block = found.block()
+        if number in self._found:
+            blocks[number] = block
+        return [block.add(change.value, commit_ts, start_ts)]
 
     def _find_layout(self, number: int, commit_ts: Ts) -> Layout | None:
         self._learn_later(commit_ts)
@@ -229,7 +239,7 @@ class Mounter:
             return False
         return layout.has_names or self.catalog.is_absent(layout.names)
 
-    def _part(self, change: KvChange, runs: _Found, items: list[Item]) -> None:
+    def _part(self, change: KvChange, runs: list[Run], items: list[Item]) -> None:
         """Emit the rows so far of a transaction that continues."""
         if self._held is not None:
             items.append(self._held)
@@ -238,45 +248,28 @@ class Mounter:
             after = None if self._overlay is None else self._after
             chunk = Chunk(runs[0].table.full_name, TableProgress(()), after) if self._loads else None
             commit_ts, start_ts = change.commit_ts, change.start_ts
-            items.append(
-                Transaction(
-                    commit_ts,
-                    start_ts,
-                    self._source,
-                    runs if self.decodes else Rows(runs),
-                    last=False,
-                    chunk=chunk,
-                )
-            )
+            items.append(Transaction(commit_ts, start_ts, self._source, Rows(runs), last=False, chunk=chunk))
 
-    def _end(self, change: KvChange, commit: Commit, runs: _Found, items: list[Item]) -> None:
-        if self._overlay is not None and commit.chunk is not None:
-            changed = changed_within(self._overlay, KeyRange(self._after, commit.chunk.loaded.last))
-            runs += changed if self.decodes else runs_of(changed)
+    def _end(
+        self, change: KvChange, position: str, chunk: Chunk | None, runs: list[Run], items: list[Item]
+    ) -> None:
+        if self._overlay is not None and chunk is not None:
+            runs += runs_of(changed_within(self._overlay, KeyRange(self._after, chunk.loaded.last)))
         self._rolled_back = self._loads = False
         self._overlay = None
-        if commit.chunk is not None and not commit.chunk.table:
+        if chunk is not None and not chunk.table:
             self.catalog.end_loading()
             self._note(change)
-        if runs and runs[0].commit_ts != change.commit_ts:
+        commit_ts, start_ts = change.commit_ts, change.start_ts
+        if runs and runs[0].commit_ts != commit_ts:
             raise InvariantViolated(f"the transaction of ts {runs[0].commit_ts} has no commit")
         if self._held is not None:
-            if not runs and commit.chunk is None:
-                items.append(replace(self._held, position=commit.position, last=True))
+            if not runs and chunk is None:
+                items.append(replace(self._held, position=position, last=True))
                 self._held = None
                 return
             self._part(change, [], items)
-        items.append(
-            Transaction(
-                change.commit_ts,
-                change.start_ts,
-                self._source,
-                runs if self.decodes else Rows(runs),
-                commit.position,
-                True,
-                commit.chunk,
-            )
-        )
+        items.append(Transaction(commit_ts, start_ts, self._source, Rows(runs), position, True, chunk))
 
     def _read_ddl(self, change: KvChange) -> list[Ddl]:
         statement = decode_statement(change.value)

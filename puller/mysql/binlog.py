@@ -44,7 +44,7 @@ from .event import (
     XA_PREPARE,
     XID,
 )
-from .gtid_event import halves_alter, is_prepared, is_statement
+from .gtid_event import flags_of
 from .prepared import COMMIT as XA_COMMIT
 from .prepared import ROLLBACK as XA_ROLLBACK
 from .prepared import Prepared, read_prepare
@@ -221,22 +221,24 @@ class BinlogDecoder:
     # --- transactions ----------------------------------------------------------------------------
 
     def _begin(self, kind: int, event: bytes) -> None:
-        if self._out.is_open:
+        out = self._out
+        if out.is_open:
             raise SourceError(f"the transaction after {self._cursor} is incomplete: check the server's disk")
         gtid = event[HEADER:]
-        if self._out.is_begun and gtid != self._gtid:
+        if out.is_begun and gtid != self._gtid:
             raise SourceError(
                 f"the binlog was rewritten: what follows {self._cursor} is another transaction than before "
                 "the connection was lost; start again with a new snapshot"
             )
         self._gtid = gtid
         self._cursor.begin(event)
-        self._is_statement = is_statement(gtid) if kind == GTID else None
-        self._is_half_of_alter = kind == GTID and halves_alter(gtid)
-        self._is_of_mysql = kind != GTID
         self.epoch_seconds = _u32(event)[0]
-        self._out.begin(self.epoch_seconds)
-        self._out.is_kept_whole = kind == GTID and is_prepared(gtid)
+        out.begin(self.epoch_seconds)
+        if kind == GTID:
+            self._is_statement, out.is_kept_whole, self._is_half_of_alter = flags_of(gtid)
+            self._is_of_mysql = False
+        else:
+            self._is_statement, self._is_half_of_alter, self._is_of_mysql = None, False, True
 
     def _commit(self, event: bytes) -> None:
         self._cursor.move(self._payload or event)

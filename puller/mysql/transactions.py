@@ -12,7 +12,7 @@ _NUMBER_OF_EMPTY = 1
 
 
 class Transactions:
-    """Numbers the changes of each transaction, assigns its ts and ends it with a COMMIT.
+    """Numbers the changes of each transaction, assigns its ts and ends it, by its last rows or by a COMMIT.
 
     Transactions without changes only move the position: one empty transaction, made by take(), stands for all
     of them since the last call. A transaction above `max_bytes` is sent in parts while it is received. When
@@ -71,10 +71,15 @@ class Transactions:
     def commit(self, position: str, chunk: Chunk | None = None) -> None:
         """Commit the transaction; the source is then at `position`."""
         ts = self.clock.last = self._ts
+        changes = self._changes
         if self._number or chunk is not None:
-            key = entry_key(self._number + 1, COMMIT)
-            self._changes.append(KvChange(ts, ts, PUT, key, encode_commit(Commit(position, chunk))))
-            self._whole = len(self._changes)
+            last = changes[-1] if len(changes) > self._whole else None
+            if last is not None and last.key[-1] == ROWS and chunk is None:
+                changes[-1] = KvChange(ts, ts, PUT, last.key, last.value, position.encode(), last.region_id)
+            else:
+                key = entry_key(self._number + 1, COMMIT)
+                changes.append(KvChange(ts, ts, PUT, key, encode_commit(Commit(position, chunk))))
+            self._whole = len(changes)
             self._passed = False
         else:
             self._passed = True

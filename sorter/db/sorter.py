@@ -64,10 +64,11 @@ class DbSorter(Engine):
         ]
         self._spawn_intake(Spill(self._layout, self._db_actors))
 
-    def _new_table(self, table_id: int, uid: int, resolved: Ts, now: float) -> Table:
+    def _new_table(self, table_id: int, uid: int, resolved: Ts, now: float, *, is_ordered: bool) -> Table:
         store = store_of(table_id, len(self._stores))
-        group = None if self._layout.takes_any_run else ("table", uid)
-        return Table(table_id, uid, store, resolved, now, group)
+        keeps_runs = self._layout.takes_any_run
+        ordered = is_ordered and keeps_runs
+        return Table(table_id, uid, store, resolved, now, is_ordered=ordered, shares_runs=keeps_runs)
 
     def _disk_bytes(self) -> int:
         return sum(store.bytes for store in self._stores)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...chain.selection.tables import TablePatterns
-from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER
+from ...codec.mysql.entry import ROLLBACK_MARKER, position_of
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.position import Position, Rank
 from ...codec.mysql.schema import is_user_schema
@@ -95,7 +95,7 @@ class _Log:
         self._options = replace(options, server_id=options.server_id or own_server_id())
         self._wanted = wanted
         self._layouts = Layouts()
-        self._mounter = Mounter(self._layouts, plan.source, wanted, decodes=True)
+        self._mounter = Mounter(self._layouts, plan.source, wanted)
         self._patience = patience
         self._begun = plan.base
 
@@ -124,7 +124,7 @@ class _Log:
     def _mount(self, raw: Raw) -> list[Item]:
         changes = raw.changes
         self.voided += [change.commit_ts for change in changes if change.key[-1] == ROLLBACK_MARKER]
-        return self._mounter.mount(Sorted(changes, raw.resolved, changes[-1].key[-1] != COMMIT))
+        return self._mounter.mount(Sorted(changes, raw.resolved, position_of(changes[-1]) is None))
 
     def _follows(self, schema: str, table: str) -> bool:
         return is_user_schema(schema) and self._wanted.matches(schema, table)

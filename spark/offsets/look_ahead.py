@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER, ROWS, decode_commit
+from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER, ROWS, position_of
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.position import Position, Rank
 from ...codec.mysql.schema import is_user_schema
@@ -78,17 +78,16 @@ class LookAheadReader:
     def _note(self, changes: list[KvChange]) -> None:
         for change in changes:
             kind = change.key[-1]
-            if kind == COMMIT:
-                position = decode_commit(change.value).position
-                self._marks.append(Mark(change.commit_ts, position, self._bytes, self._rows))
+            if kind == ROLLBACK_MARKER:
                 self._bytes = self._rows = 0
-            elif kind == ROLLBACK_MARKER:
-                self._bytes = self._rows = 0
-            else:
+            elif kind != COMMIT:
                 self._bytes += len(change.value)
                 if kind == ROWS and self._counts_rows:
                     layout = self._layouts.layout(change.region_id)
                     self._rows += len(layout.decode_rows(change.value, 0, 0))
+            if (position := position_of(change)) is not None:
+                self._marks.append(Mark(change.commit_ts, position, self._bytes, self._rows))
+                self._bytes = self._rows = 0
 
     def close(self) -> None:
         """Close the connection. Safe to repeat."""

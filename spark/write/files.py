@@ -25,7 +25,6 @@ from ...sink.files.ledger import Ledger
 from ...sink.files.staging import Staged, StagedFile, Staging
 from ...sink.files.target import FilesTarget
 from ...sink.kind import ByFiles
-from ...sink.sink import SinkTraits
 from .options import NAME, WriteOptions
 from .patience import patiently
 from .place import Place
@@ -134,10 +133,6 @@ class StagingSink(Sink):
         self._timeout = timeout
         self._staging = Staging(target)
         self._reached: Checkpoint | None = None
-
-    @property
-    def traits(self) -> SinkTraits:
-        return SinkTraits(reads_rows=self._target.format.reads_rows)
 
     def open(self) -> Checkpoint | None:
         self._staging.start(self._folder)

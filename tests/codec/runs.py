@@ -16,7 +16,7 @@ def runs_of_rows(vector: Vector, op: int = 23, commit_ts: int = 7) -> list[Run]:
     layout = layouts.layout(layouts.number_of(vector.table_map))
     runs = []
     for event in vector.events:
-        whole = layout.run(event, commit_ts, commit_ts)
+        whole = layout.block().add(event, commit_ts, commit_ts)
         starts = [*whole.starts(), len(event)]  # type: ignore[attr-defined]
         images = [event[a:b] for a, b in pairwise(starts)]
         bodies = images
@@ -27,5 +27,7 @@ def runs_of_rows(vector: Vector, op: int = 23, commit_ts: int = 7) -> list[Run]:
         for body in bodies:
             rest = event[13:28] + columns + body
             size = (13 + len(rest)).to_bytes(4, "little")
-            runs.append(layout.run(event[:4] + bytes((op,)) + event[5:9] + size + rest, commit_ts, commit_ts))
+            runs.append(
+                layout.block().add(event[:4] + bytes((op,)) + event[5:9] + size + rest, commit_ts, commit_ts)
+            )
     return runs

@@ -23,7 +23,8 @@ def event(first: int) -> bytes:
 def columns(events: list[bytes]):
     layouts = Layouts()
     layout = layouts.layout(layouts.number_of(table_map(*COLUMNS)))
-    found = read_images([layout.run(one, 1, 1) for one in events])
+    block = layout.block()
+    found = read_images([block.add(one, 1, 1) for one in events])
     assert found is not None
     return found[1].columns
 

@@ -93,7 +93,7 @@ def test_runs_of_different_operations_keep_their_order() -> None:
                 ]
                 for _ in range(2 * seed.randint(1, 4))
             ]
-            runs.append(layout.run(rows_event(op, images), 5, 4))
+            runs.append(layout.block().add(rows_event(op, images), 5, 4))
         assert check(runs)
         assert not any(run.decoded is None for run in runs)
 

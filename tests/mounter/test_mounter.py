@@ -422,16 +422,3 @@ def test_a_commit_comes_back(chunk: Chunk | None) -> None:
 )
 def test_a_statement_comes_back(statement: NewTable | Query) -> None:
     assert decode_statement(encode_statement(statement)) == statement
-
-
-def test_rows_that_every_sink_reads_are_decoded_as_they_are_mounted() -> None:
-    lazy, eager = Bench(), Bench()
-    eager.mounter.decodes = True
-    words = ("+1", "-2", "+3", ".")
-    assert eager.mount(*words) == lazy.mount(*words)
-    first, commit = eager.transaction("+1", ".")
-    damaged = KvChange(TS, TS, PUT, first.key, first.value[:-1], region_id=first.region_id)
-    with pytest.raises(
-        SourceError, match=rf"shop\.t: .* c0 \(int\).* ends at byte \d+ of its binlog.* ts {TS}"
-    ):
-        eager.mounter.mount(Sorted([damaged, commit], TS))

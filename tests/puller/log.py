@@ -212,7 +212,8 @@ def _change(change: KvChange, tables: list[str]) -> str:
         case entry.DDL:
             what = entry.decode_statement(change.value).query
         case entry.COMMIT:
-            what = f"commit {entry.decode_commit(change.value).position}"
+            what = "commit"
         case entry.ROLLBACK_MARKER:
             what = "void"
-    return f"{number} {what}"
+    position = entry.position_of(change)
+    return f"{number} {what}" if position is None else f"{number} {what} at {position}"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.codec.mysql.entry import COMMIT, ROLLBACK_MARKER, ROWS, decode_commit
+from tidemill.codec.mysql.entry import ROLLBACK_MARKER, ROWS, position_of
 from tidemill.codec.mysql.position import Position
 from tidemill.engine.checkpoint import lowest
 from tidemill.errors import CheckpointError
@@ -78,8 +78,8 @@ def transactions(batches: list[Changes]) -> list[tuple[int, str, bool]]:
             assert change.commit_ts > resolved
             kinds.setdefault(change.commit_ts, []).append(change.key[8])
             numbers.setdefault(change.commit_ts, set()).add(int.from_bytes(change.key[:8], "big"))
-            if change.key[8] == COMMIT:
-                found.append((change.commit_ts, decode_commit(change.value).position))
+            if (position := position_of(change)) is not None:
+                found.append((change.commit_ts, position))
         resolved = max(resolved, changes.resolved)
     for ts, made in kinds.items():
         first = 0 if ROLLBACK_MARKER in made else 1

@@ -295,7 +295,7 @@ def test_types_that_only_the_schema_tells(source: Source) -> None:
     layout = layouts.layout(layouts.number_of(payload)).with_schema(KnownTable(table))
     rows: dict[int, Row] = {}
     for event in (e for e in events if e[4] in ROWS):
-        run = layout.run(event, 1, 1)
+        run = layout.block().add(event, 1, 1)
         for change in run.changes():
             if change.before is not None:
                 assert rows.pop(change.before[0]) == change.before

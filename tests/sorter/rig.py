@@ -94,9 +94,9 @@ class Rig:
 
     # --- input -----------------------------------------------------------------------------------
 
-    def add(self, *tables: int, resolved: int = 0) -> None:
+    def add(self, *tables: int, resolved: int = 0, is_ordered: bool = False) -> None:
         for table in tables:
-            self.writers[table] = self.sorter.add_table(table, resolved)
+            self.writers[table] = self.sorter.add_table(table, resolved, is_ordered=is_ordered)
             self.resolved[table] = resolved
             self.told[table] = []
 

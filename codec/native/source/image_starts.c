@@ -42,6 +42,20 @@ static Py_ssize_t skip_row(const Layout *layout, const uint8_t *bitmap, const ui
     return i;
 }
 
+int skip_images(const Layout *layout, const uint8_t *at, const uint8_t *end, Py_ssize_t *count)
+{
+    Py_ssize_t bitmap_bytes = (layout->count + 7) / 8;
+    for (*count = 0; at < end; ++*count) {
+        const uint8_t *bitmap = at;
+        if (end - at < bitmap_bytes || !bitmap_bytes)
+            return 0;
+        at += bitmap_bytes;
+        if (skip_row(layout, bitmap, &at, end) < layout->count)
+            return 0;
+    }
+    return 1;
+}
+
 PyObject *image_starts(PyObject *module, PyObject *arguments)
 {
     Layout *layout;

@@ -41,6 +41,8 @@ static PyMethodDef functions[] = {
     {"change_data", change_data, METH_O, "Read a message of TiKV's change feed as columns."},
     {"image_columns", image_columns, METH_VARARGS, "Read row images as the buffers of Arrow columns."},
     {"image_starts", image_starts, METH_VARARGS, "Find where each row image begins."},
+    {"event_changes", event_changes, METH_VARARGS, "Read the changes of rows events."},
+    {"event_counts", event_counts, METH_VARARGS, "Count the changes of rows events."},
     {"count_rows", count_rows, METH_O, "Count rows of a result."},
     {"result_columns", result_columns, METH_VARARGS, "Read rows of a result as Arrow columns' buffers."},
     {"whole_rows", whole_rows, METH_VARARGS, "Find the whole rows of a result that is being received."},

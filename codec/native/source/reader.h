@@ -23,6 +23,13 @@ int get_source(Source *source, PyObject *const *arguments, Py_ssize_t count);
 int append_change(const Maker *maker, const Source *source, PyObject *changes, PyObject *before,
                   PyObject *after);
 
+/* (columns' bitmaps and ImageReader by event type, events, commit_ts and start_ts of each) to the list of changes
+   of each event; None for an event that lacks columns or can't be read. */
+PyObject *event_changes(PyObject *module, PyObject *arguments);
+
+/* (columns' bitmaps and ImageReader by event type, events) to the number of changes of each; -1 as above. */
+PyObject *event_counts(PyObject *module, PyObject *arguments);
+
 extern PyTypeObject ImageReaderType, ResultReaderType;
 
 #endif

@@ -18,7 +18,7 @@ from tidemill.codec.mysql.layout import Layouts
 from tidemill.testing.binlog_events import INSERT, INT, rows_event, table_map
 layouts = Layouts()
 layout = layouts.layout(layouts.number_of(table_map(INT)))
-run = layout.run(rows_event(INSERT, [[bytes((7, 0, 0, 0))]]), 1, 1)
+run = layout.block().add(rows_event(INSERT, [[bytes((7, 0, 0, 0))]]), 1, 1)
 print(library.description(), len(run), [change.after for change in run.changes()])
 """
 
