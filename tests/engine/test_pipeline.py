@@ -216,7 +216,8 @@ def test_a_sink_without_room_is_asked_for_a_load_later_and_the_others_at_once(tm
     refs = [system.spawn(Hearing, own, capacity=1) for own in heard]
     refs[0].tell(Flush())
     actors = list(zip(made, refs, strict=True))
-    sinks = SinkActors(parts.options, system.clock, actors, lambda: None, can_reload=True)
+    wants = [lambda _table: True] * len(actors)
+    sinks = SinkActors(wants, system.clock, actors, lambda: None, can_reload=True)
     for _ in range(3):
         sinks.load_again(["shop.item"])
         system.run()
