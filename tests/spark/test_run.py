@@ -228,7 +228,7 @@ def test_a_sink_that_is_half_loaded_goes_on_with_what_began_it(
     found = feed(tmp_path, mariadb.url(), f"{sql.database}.*", *({"url": url} for url in urls))
     options = feed_options(found)
     chunks = BackfillOptions(chunk_rows=1_000)
-    done = backfill(spark, feed_reads(found["source"], options), tmp_path / "state" / "backfill", chunks)
+    done = backfill(spark, feed_reads(options), tmp_path / "state" / "backfill", chunks)
     a, b, _ = open_sinks(options)
     half_load(done, b)
     sql("UPDATE item SET n = id WHERE id % 1000 = 0")
