@@ -1,8 +1,11 @@
-"""From actors to asyncio."""
+"""From actors to asyncio, or to a thread."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from threading import Lock
 from typing import Any, Generic, Self, TypeVar
 
 import pykka
@@ -18,34 +21,53 @@ T = TypeVar("T")
 class Handover(Mailbox):
     """The mailbox of a Stream. `scheduled` is set unless the reader sleeps."""
 
-    __slots__ = ("_arrival", "_low_water")
+    __slots__ = ("_arrival", "_low_water", "_wake")
 
     def __init__(self, capacity: int, low_water: int, name: str) -> None:
         super().__init__(capacity, name)
         self.scheduled = True
         self._low_water = low_water
         self._arrival: asyncio.Future[None] | None = None
+        self._wake: Callable[[], None]
+        """Wakes the reader, once it sleeps."""
 
     def schedule(self) -> None:
-        assert self._arrival is not None
-        wake(self._arrival)
+        self._wake()
 
     def _admit(self) -> list[Waiter]:
         return super()._admit() if len(self.messages) <= self._low_water else []
 
-    async def arrival(self) -> bool:
-        """Sleep until something is here or it is closed; False: closed, and nothing will come."""
-        if self._arrival is not None and not self._arrival.done():
-            raise RuntimeError(f"the stream {self.name} has a reader already")
+    def _is_ready(self, wake: Callable[[], None]) -> bool | None:
+        """Return True if something is here, False if it is closed and nothing will come; else None, and
+        `wake` is called then."""
         with self.lock:
             if self.messages:
                 return True
             if not self.limit:
                 return False
-            self._arrival = asyncio.get_running_loop().create_future()
+            self._wake = wake
             self.scheduled = False
-        await self._arrival
+        return None
+
+    async def arrival(self) -> bool:
+        """Sleep until something is here or it is closed; False: closed, and nothing will come."""
+        if self._arrival is not None and not self._arrival.done():
+            raise RuntimeError(f"the stream {self.name} has a reader already")
+        arrival = asyncio.get_running_loop().create_future()
+        if (ready := self._is_ready(partial(wake, arrival))) is not None:
+            return ready
+        self._arrival = arrival
+        await arrival
         return True
+
+    def arrived(self) -> bool:
+        """Wait as `arrival` does, in this thread."""
+        asleep = Lock()
+        asleep.acquire()
+        if (ready := self._is_ready(asleep.release)) is None:
+            asleep.acquire()
+            return True
+        return ready
 
 
 class Stream(Generic[T]):
@@ -55,7 +77,8 @@ class Stream(Generic[T]):
             ...
 
     Items come in the order accepted. The event loop is woken once for all that arrives while the
-    reader sleeps. Actors that found it full go on once it has drained to `low_water` items.
+    reader sleeps. Actors that found it full go on once it has drained to `low_water` items. A thread reads
+    it by `each`.
     """
 
     def __init__(
@@ -106,7 +129,7 @@ class Stream(Generic[T]):
         inbox = self.actor_inbox
         return StreamStatistics(inbox.name, len(inbox.messages), inbox.capacity, tuple(inbox.waiting()))
 
-    # --- for the one who reads; in its event loop ------------------------------------------------
+    # --- for the one who reads, in its event loop or its thread ----------------------------------
 
     def __aiter__(self) -> Self:
         return self
@@ -122,6 +145,14 @@ class Stream(Generic[T]):
                 if self._error is not None:
                     raise self._error
                 raise StopAsyncIteration
+
+    def each(self) -> Iterator[T]:
+        """Yield each item; this thread sleeps while none waits. At the end, raises the error of `finish`."""
+        handover = self.actor_inbox
+        while (items := handover.take(1)) or handover.arrived():
+            yield from items
+        if self._error is not None:
+            raise self._error
 
     def close(self) -> None:
         """Stop reading: what waits is dropped, and who waits to send goes on."""

@@ -40,8 +40,7 @@ data_dir = "{directory}/state"
 max_held_rows = 20000
 
 [[route]]
-schema = "shop_*"
-table = "orders_*"
+tables = ["shop_*.orders_*"]
 target = "whole.orders"
 extract = [
     {{ column = "server", part = "source" }},

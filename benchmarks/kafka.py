@@ -22,7 +22,7 @@ from ..engine.checkpoint import CheckpointFile
 from ..events import Checkpoint, RowChange, Rows, Transaction, runs_of
 from ..sink import Delivery, open_sink
 from ..sink.encoding.encodings import make_encoder
-from ..sink.kafka.route import Route, Rule
+from ..sink.kafka.route import Destination, Route
 from ..testing.kafka import Kafka
 from .encodings import changes_of
 from .sink import TABLE
@@ -85,9 +85,11 @@ def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -
 def _prepared(changes: Sequence[RowChange], encoding: str) -> list[tuple[bytes | None, bytes | None, int]]:
     """Return the key, value and partition of each message."""
     encoder = make_encoder(encoding, {}, lambda: 1_700_000_000_000)
-    _, places = Route(TABLE, Rule("bench", "key", ()), _PARTITIONS).place(list(changes))
+    _, partitions = Route(TABLE, Destination("bench", "key", ()), _PARTITIONS).distribute(list(changes))
     messages = encoder.rows(changes)
-    return [(message.key, message.value, place) for message, place in zip(messages, places, strict=True)]
+    return [
+        (message.key, message.value, number) for message, number in zip(messages, partitions, strict=True)
+    ]
 
 
 def _bare(broker: Kafka, topic: str, prepared: Sequence[tuple[bytes | None, bytes | None, int]]) -> _Spent:

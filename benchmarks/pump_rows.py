@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from ..actors import ActorSystem, Failed, PooledActor
 from ..chain import Stage
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.column_type import ColumnFlag, Type
 from ..codec.tidb.table_info import ColumnInfo, DbInfo, TableInfo
 from ..events import Batch, Checkpoint, Sorted, Ts
 from ..mounter import BinlogMounter, SchemaHistory
-from ..routing import TableFilter
 from ..sink import Acknowledged, Deliver, Delivery, FromSink, Reports, spawn_sink
 from ..sink.relay.options import RelayOptions
 from ..sink.relay.stage import RelayStage
@@ -104,7 +104,7 @@ def decoding(at: Ts, last: Ts, *, relays: bool) -> Iterator[tuple[Any, ...]]:
         history = SchemaHistory(store, at, [(DbInfo(id=1, name="bench"), [_table()])])
         checkpoint = Checkpoint(at, str(at), None, "bench")
         stages = [RelayStage(RelayOptions(directory=directory / "relay"))] if relays else []
-        mounter = BinlogMounter(history, "bench", TableFilter(["*.*"]))
+        mounter = BinlogMounter(history, "bench", TablePatterns.parse(["*.*"]))
         yield last, mounter, _Start(checkpoint, stages), blocking
         blocking.stop(5.0)
         store.close()

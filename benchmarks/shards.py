@@ -27,7 +27,7 @@ from ..testing.mariadb import MariaDb
 from ..testing.progress import feed_ended
 
 SHARDS: Final = 12
-_ROUTE: Final = {"schema": "shop", "table": "item_*", "target": "whole.item"}
+_ROUTE: Final = {"tables": ["shop.item_*"], "target": "whole.item"}
 _CHANGE: Final = "ADD COLUMN note INT"
 _LOOK_SECONDS: Final = 0.02
 _COLUMNS: Final = "id INT PRIMARY KEY, n INT NOT NULL, label VARCHAR(60)"

@@ -1,7 +1,18 @@
 """Stages between decoding and one sink, which filter, route, hold back or seek."""
 
 from .chain import Chain
-from .emptied import emptied
+from .emptied import emptied, narrowed
 from .stage import Barrier, Element, Keep, Lag, Mark, Stage, StageContext
 
-__all__ = ["Barrier", "Chain", "Element", "Keep", "Lag", "Mark", "Stage", "StageContext", "emptied"]
+__all__ = [
+    "Barrier",
+    "Chain",
+    "Element",
+    "Keep",
+    "Lag",
+    "Mark",
+    "Stage",
+    "StageContext",
+    "emptied",
+    "narrowed",
+]

@@ -70,7 +70,8 @@ class StageContext:
 
 
 class Stage(Protocol):
-    """One step between decoding and a sink.
+    """One step between decoding and a sink. A stage derives from this class; members with a body are those of
+    a stage that holds no items.
 
     The order of calls is `open`, any number of `apply` and `durable`, `close`; after that it may be opened
     again. Called by one thread at a time, the sink's, except for `waits`. A stage keeps a bounded number of
@@ -79,8 +80,9 @@ class Stage(Protocol):
 
     name: str
 
-    def open(self, context: StageContext) -> None:
+    def open(self, context: StageContext) -> None:  # noqa: ARG002
         """Begin at `context.checkpoint`. Drop items held before: they come again."""
+        return
 
     def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
         """Return the elements that pass, in order; may hold items back, and add Barriers and Lags.
@@ -90,11 +92,14 @@ class Stage(Protocol):
         checkpoint never passes a held item: a stage that passes later items sends a Lag first.
         """
 
-    def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:
+    def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:  # noqa: ARG002
         """Note the target's durable checkpoint; return the elements that can pass now."""
+        return ()
 
     def waits(self) -> Sequence[Wait]:
         """Return waits for held items, for `status` and `explain`. Any thread."""
+        return ()
 
     def close(self) -> None:
         """Drop all held items: they come again after a restart. May be called twice."""
+        return

@@ -67,8 +67,8 @@ def replay(
 
     Starts at the target's checkpoint, and needs no source.
     """
+    from ..chain.selection.tables import TablePatterns
     from ..engine.replay import Replay
-    from ..routing import TableFilter
 
     directory, feed, target = what, name or DEFAULT_NAME, None
     if not what.is_dir():
@@ -84,7 +84,7 @@ def replay(
         target = _of_url(sink, feed, data_dir)
     elif not dry_run:
         raise ConfigError("replay: --sink is missing: the target's URL")
-    tables = TableFilter(table) if table else None
+    tables = TablePatterns.parse(table) if table else None
     made = Replay(directory, SystemClock(), until=_ts(until), tables=tables)
     if dry_run or target is None:
         _print(made.summary(at or 0), as_json)
@@ -119,17 +119,18 @@ def _of_feed(file: Path, sink: str | None) -> tuple[str, Path, Sink]:
     from ..engine.opening import sink_context
     from ..engine.options import feed_options
     from ..sink.registry import open_given
-    from ..sink.relay.owner import check_owner
+    from ..sink.relay.stage import check_owner
 
     options = feed_options(config.read(file))
-    found = [one for one in options.sinks if one.relay is not None and sink in (None, one.name)]
+    found = [one for one in options.sinks if one.rules.relay is not None and sink in (None, one.name)]
     if len(found) != 1:
         names = ", ".join(one.name for one in found) or "none"
         raise ConfigError(f"{file}: sinks with a relay: {names}: name one with --sink")
     (one,) = found
-    assert one.relay is not None
-    check_owner(one.relay.directory, options.name, one.name)
-    return options.name, one.relay.directory, open_given(one.given, sink_context(options, one.name))
+    relay = one.rules.relay
+    assert relay is not None
+    check_owner(relay.directory, options.name, one.name)
+    return options.name, relay.directory, open_given(one.given, sink_context(options, one.name))
 
 
 def _of_url(url: str, feed: str, data_dir: Path | None) -> Sink:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from .. import config
 from ..actors import Clock, SystemClock
+from ..chain.selection.tables import EVERY_TABLE, TablePatterns
 from ..dialects.read import Key, Reader, Settled
 from ..engine.opening import source_context
 from ..engine.options import FeedOptions, feed_options
@@ -17,7 +18,6 @@ from ..engine.sink_options import SinkOptions
 from ..engine.status import StatusFile
 from ..errors import CheckpointError, ConfigError
 from ..events import WHOLE, Checkpoint, Row, Table, progress_of
-from ..routing import TableFilter
 from .chunks import Chunks
 from .finding import Difference, Finding, Named, TableResult
 from .merged import MergedSources
@@ -60,16 +60,18 @@ def open_diff(
             "sharding.coordination: merged tables that several feeds share can't be compared: the target has "
             "the other feeds' rows too"
         )
-    return Diff(options, TableFilter(tables) if tables else None, sink, pace)
+    return Diff(options, TablePatterns.parse(tables) if tables else None, sink, pace)
 
 
 class Diff:
     """Findings in the order of the tables' names; made by `tidemill.diff`, iterated once."""
 
-    def __init__(self, options: FeedOptions, tables: TableFilter | None, sink: str, pace: Pace) -> None:
+    def __init__(self, options: FeedOptions, tables: TablePatterns | None, sink: str, pace: Pace) -> None:
         self._options = options
-        self._tables = tables
+        self._tables = EVERY_TABLE if tables is None else tables
         self._sink = _chosen(options, sink)
+        of_sink = self._sink.rules.tables or EVERY_TABLE
+        self._followed = options.tables.within(of_sink.matches)
         self._pace = pace
         self.table = ""
         """Full name of the table that is being compared."""
@@ -83,7 +85,7 @@ class Diff:
 
     def __enter__(self) -> Self:
         """Connect to both sides. Raises TidemillError."""
-        options, sink, kind = self._options, self._sink, self._options.source_kind
+        options, sink, followed = self._options, self._sink, self._options.source
         self.target: Reader = open_target(
             sink.given, options.name, f"sink {sink.name}: {sink.given.kind.name}"
         )
@@ -94,8 +96,8 @@ class Diff:
                     f"{self.target.identity}: there is no checkpoint of feed {self._options.name!r}: run it"
                 )
             context = source_context(options, SystemClock())
-            whom = f"source.url: a {kind.name} source"
-            self.source: Source = open_source(kind, options.source, context, whom)
+            whom = f"source.url: a {followed.kind.name} source"
+            self.source: Source = open_source(followed.kind, followed.options, context, whom)
             if self._options.routes:
                 self.source = MergedSources(self.source, self._options.merging, self._options.name)
         except BaseException:
@@ -138,7 +140,9 @@ class Diff:
         extra = [
             f"{schema}.{name}"
             for schema, name in self.target.names()
-            if f"{schema}.{name}" not in known and self._wants(schema, name)
+            if f"{schema}.{name}" not in known
+            and self._tables.matches(schema, name)
+            and self._followed.matches(schema, name)
         ]
         if not tables and not extra:
             raise ConfigError("diff: no table of this feed and sink matches")
@@ -159,19 +163,8 @@ class Diff:
         names = [(table.schema, table.name)]
         if isinstance(self.source, MergedSources):
             names = self.source.wants(table)
-        is_chosen = self._tables is None or self._tables.matches(table.schema, table.name)
-        return is_chosen and any(
-            self._options.tables.matches(*name) and self._options.wants(self._sink.name, ".".join(name))
-            for name in names
-        )
-
-    def _wants(self, schema: str, table: str) -> bool:
-        name = f"{schema}.{table}"
-        return (
-            self._options.tables.matches(schema, table)
-            and self._options.wants(self._sink.name, name)
-            and (self._tables is None or self._tables.matches(schema, table))
-        )
+        is_chosen = self._tables.matches(table.schema, table.name)
+        return is_chosen and any(self._followed.matches(*name) for name in names)
 
     # --- one table
 

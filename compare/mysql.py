@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
+from ..chain.selection.tables import TablePatterns
 from ..codec.mysql.position import Position
 from ..codec.mysql.tokens import qualified as quoted
 from ..dialects.mysql.client import Session, Unavailable, connect, disconnect, identify, query, translated
@@ -17,7 +18,6 @@ from ..dialects.read import Key, Range
 from ..events import Checkpoint, Row, Table
 from ..puller.mysql.failover import gtids_at
 from ..puller.mysql.options import MysqlOptions
-from ..routing import TableFilter
 from ..snapshot.mysql.definitions import read_table
 from ..snapshot.mysql.tables import SourceTable, find_tables
 from ..snapshot.mysql.view import current_end
@@ -38,7 +38,7 @@ class MySqlSource:
 
     reads_at_checkpoint = False
 
-    def __init__(self, options: MysqlOptions, tables: TableFilter) -> None:
+    def __init__(self, options: MysqlOptions, tables: TablePatterns) -> None:
         self._options = options
         self._filter = tables
         self._session: Session = connect(options)

@@ -11,7 +11,7 @@ from ..dialects.read import Summing
 from ..errors import ConfigError
 from ..events import Table
 from ..sources.kind import SourceContext, SourceKind, SourceOptions
-from ..sources.own_tables import OwnTables
+from ..sources.own_tables import own_tables
 from ..sources.positions import decode_positions, encode_positions
 from ..sources.several_options import SeveralOptions
 from .by_table import ByTable
@@ -26,7 +26,7 @@ def open_several(options: SeveralOptions, context: SourceContext, open_one: Open
     members: dict[str, Source] = {}
     with ExitStack() as opened:
         for one in options.sources:
-            tables = OwnTables(one.patterns, one.name, owners, context.routes)
+            tables = own_tables(one.tables.patterns, one.name, owners, context.routes)
             whom = f"source {one.name}: a {one.kind.name} source"
             members[one.name] = open_one(one.kind, one.options, replace(context, tables=tables), whom)
             opened.callback(members[one.name].close)

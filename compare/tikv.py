@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from ..actors import SystemClock
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.key import record_key
 from ..codec.tidb.table import to_table
 from ..codec.tidb.table_info import partition_ids
@@ -16,7 +17,6 @@ from ..puller.tikv.client import TikvClient
 from ..puller.tikv.options import TikvOptions
 from ..puller.tikv.pd.safe_point import SafePoint
 from ..puller.tikv.schema import TableNames, read_schema
-from ..routing import TableFilter
 from ..snapshot.tikv.ranges import has_integer_order, range_after, row_ranges
 from ..snapshot.tikv.reads import Pairs, all_rows, first_rows
 from ..sources.kind import SourceContext
@@ -36,7 +36,7 @@ class TikvSource:
     reads_at_checkpoint = True
     summing: Summing | None = None
 
-    def __init__(self, options: TikvOptions, tables: TableFilter, feed: str) -> None:
+    def __init__(self, options: TikvOptions, tables: TablePatterns, feed: str) -> None:
         self._filter = tables
         self._client = TikvClient(options, SystemClock(), Random())
         self._client.start()

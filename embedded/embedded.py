@@ -8,12 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar, cast, overload
 
-import pykka
-
-from ..actors import Stream, SystemClock
+from ..actors import SystemClock
 from ..chain import Stage
 from ..engine.feed import Feed
-from ..engine.handover import WAITING_BATCHES, Handover, HandoverClosed
+from ..engine.handover import Handover, HandoverClosed
 from ..engine.opening import checkpoint_file
 from ..engine.options import FeedOptions
 from ..engine.status import FeedStatus
@@ -128,7 +126,7 @@ class OpenFeed(Generic[T_co]):
         self._unacknowledged_since = 0.0
         self._feed = Feed(options, [python, *sinks], stages={python.name: stages})
         self._handover: Handover | None = None
-        self._stream: Stream[Sequence[Item]] | None = None
+        self._is_async = False
 
     def ack(self, item: Item | ArrowBatch) -> None:
         """Acknowledge `item` and everything before it: the checkpoint moves past it, soon after.
@@ -183,17 +181,30 @@ class OpenFeed(Generic[T_co]):
             self._unacknowledged_since = self._clock.now()
         self._sources.update([item.source for item in items])
         self._handed_out = max(self._handed_out, (items[-1].commit_ts, items[-1].start_ts))
-        if self._handover is not None:
-            self._handover.put(items)
-        elif self._stream is not None:
-            try:
-                self._stream.put(items)
-            except pykka.ActorDeadError:
-                raise HandoverClosed("the feed is being closed") from None
+        assert self._handover is not None
+        self._handover.put(items)
 
-    def _require_fresh(self) -> None:
-        if self._handover is not None or self._stream is not None:
+    def _enter(self, *, is_async: bool) -> Self:
+        if self._handover is not None:
             raise UsageError("a feed is entered once; tidemill.open makes another one")
+        self._handover, self._is_async = Handover(), is_async
+        self._feed.start(on_end=self._handover.finish)
+        return self
+
+    def _leave(self) -> None:
+        assert self._handover is not None
+        self._feed.stop()
+        self._handover.close()
+
+    def _received(self) -> Iterator[Sequence[Item]]:
+        if self._handover is None or self._is_async:
+            raise UsageError("iterate over a feed inside `with tidemill.open(...) as feed`")
+        return self._each(self._handover)
+
+    def _each(self, handover: Handover) -> Iterator[Sequence[Item]]:
+        yield from handover.each()
+        self._feed.wait()
+        self._raise_error()
 
     def _raise_error(self) -> None:
         error = self._feed.error
@@ -204,16 +215,11 @@ class OpenFeed(Generic[T_co]):
 
     def __enter__(self) -> Self:
         """Start the feed. Raises ConfigError if its data directory can't be used."""
-        self._require_fresh()
-        self._handover = Handover()
-        self._feed.start(on_end=self._handover.finish)
-        return self
+        return self._enter(is_async=False)
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Stop the feed. Raises its error, unless the body has raised."""
-        assert self._handover is not None
-        self._feed.stop()
-        self._handover.close()
+        self._leave()
         self._feed.wait()
         if error is None:
             self._raise_error()
@@ -221,34 +227,17 @@ class OpenFeed(Generic[T_co]):
     def __iter__(self) -> Iterator[T_co]:
         """Yield each transaction that changes rows; with `ddl` each Ddl too. Raises the feed's error at its
         end."""
-        if self._handover is None:
-            raise UsageError("iterate over a feed inside `with tidemill.open(...) as feed`")
-        return self._items(self._handover)
-
-    def _items(self, handover: Handover) -> Iterator[T_co]:
-        for items in self._received(handover):
-            yield from cast("Sequence[T_co]", items)
-
-    def _received(self, handover: Handover) -> Iterator[Sequence[Item]]:
-        while (items := handover.get()) is not None:
-            yield items
-        self._feed.wait()
-        self._raise_error()
+        return (item for items in self._received() for item in cast("Sequence[T_co]", items))
 
     # --- async for -------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         """Start the feed. Raises ConfigError if its data directory can't be used."""
-        self._require_fresh()
-        self._stream = Stream(WAITING_BATCHES, name="feed")
-        self._feed.start(on_end=self._stream.finish)
-        return self
+        return self._enter(is_async=True)
 
     async def __aexit__(self, kind: object, error: object, trace: object) -> None:
         """Stop the feed. Raises its error, unless the body has raised."""
-        assert self._stream is not None
-        self._feed.stop()
-        self._stream.close()
+        self._leave()
         await asyncio.to_thread(self._feed.wait)
         if error is None:
             self._raise_error()
@@ -260,12 +249,12 @@ class OpenFeed(Generic[T_co]):
 
     def batches(self) -> AsyncIterator[list[T_co]]:
         """Yield lists of all waiting items, at least one. Ends with the feed; raises its error."""
-        if self._stream is None:
+        if self._handover is None or not self._is_async:
             raise UsageError("read a feed's batches inside `async with tidemill.open(...) as feed`")
-        return self._batches(self._stream)
+        return self._batches(self._handover)
 
-    async def _batches(self, stream: Stream[Sequence[Item]]) -> AsyncIterator[list[T_co]]:
-        async for several in stream:
+    async def _batches(self, handover: Handover) -> AsyncIterator[list[T_co]]:
+        async for several in handover:
             yield [item for items in several for item in cast("Sequence[T_co]", items)]
         await asyncio.to_thread(self._feed.wait)
         self._raise_error()
@@ -282,13 +271,8 @@ class ArrowBatches(Generic[B_co]):
 
     def __iter__(self) -> Iterator[B_co]:
         """Yield each batch. Raises the feed's error at its end."""
-        if self._feed._handover is None:
-            raise UsageError("iterate over a feed inside `with tidemill.open(...) as feed`")
-        return self._encoded(self._feed._handover)
-
-    def _encoded(self, handover: Handover) -> Iterator[B_co]:
-        for items in self._feed._received(handover):
-            yield from cast("Iterator[B_co]", self._encode(items))
+        received = self._feed._received()
+        return (batch for items in received for batch in cast("Iterator[B_co]", self._encode(items)))
 
     async def __aiter__(self) -> AsyncIterator[B_co]:
         async for items in self._feed.batches():

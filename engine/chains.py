@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..chain import Stage
+from ..chain.selection.loaded_by import KEYS
+from ..chain.selection.rule import only
+from ..chain.selection.stage import SelectionStage
+from ..chain.transform.stage import TransformStage
 from ..events import Checkpoint
-from ..routing import ROWS_KEY, WHERE_KEY, RowFilterStage, TableStage, TransformStage
 from ..sharding import GhostStage, LockStatus, ShardStage, Unlock
 from ..sink import SinkTraits
-from ..sink.omissions import OmissionStage
+from ..sink.loopback import LoopbackStage
 from ..sink.relay.stage import RelayStage
+from ..sink.rules import SinkRules
 from .coordination import Coordination
 from .options import FeedOptions
 
@@ -37,19 +41,18 @@ class Chains:
         """By the sink's name; empty unless tables are merged."""
         self._relays: dict[str, RelayStage] = {}
 
-    def chain(self, sink: str, at: Checkpoint | None, traits: SinkTraits) -> list[Stage]:
-        """Return the stages of a sink at its checkpoint, after its resume filter."""
+    def chain(self, sink: str, gets: SinkRules, at: Checkpoint | None, traits: SinkTraits) -> list[Stage]:
+        """Return the stages of a sink, which `gets` these events, after its resume filter."""
         options = self._options
         chain: list[Stage] = []
         routes = options.merging
         if routes and options.sharding.online_ddl:
             chain.append(GhostStage(routes, self._names))
-        tables = options.sink_tables(sink)
-        if tables is not None:
-            chain.append(TableStage(tables, self._names))
-        for rows, key in ((options.filters.rows, WHERE_KEY), (options.sink_rows(sink), ROWS_KEY)):
-            if rows or (at is not None and key in at.stages):
-                chain.append(RowFilterStage(rows, key))
+        rules = [] if gets.tables is None else [only(gets.tables)]
+        rules += [rule for rule in options.filters if not rule.is_about_statements]
+        rules += gets.rows
+        if rules or (at is not None and not at.stages.keys().isdisjoint(KEYS)):
+            chain.append(SelectionStage(rules, self._names))
         if options.transforms:
             transforms = TransformStage(
                 options.transforms,
@@ -60,12 +63,13 @@ class Chains:
         if routes:
             self._shards[sink] = self._shard_stage()
             chain.append(self._shards[sink])
-        omissions = options.sink_omissions(sink)
-        if omissions.omits:
-            chain.append(OmissionStage(omissions))
+        if rules := [*gets.omissions.rules()]:
+            chain.append(SelectionStage(rules, self._names, keys=()))
+        if gets.omissions.loopback_channel:
+            chain.append(LoopbackStage(gets.omissions.loopback_channel))
         chain += self._added.get(sink, ())
-        if relay := options.sink_relay(sink):
-            self._relays[sink] = RelayStage(relay)
+        if gets.relay is not None:
+            self._relays[sink] = RelayStage(gets.relay)
             chain.append(self._relays[sink])
         return chain
 

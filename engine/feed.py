@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Event, Thread
 
 from ..actors import Clock, SystemClock
@@ -30,6 +31,8 @@ from .waits import Startup
 
 log = logging.getLogger("tidemill")
 
+SHOW_SECONDS = 0.25
+"""Pause between two calls with a running feed's status."""
 LOOK_SECONDS = 0.5
 """Pause between updates of a running feed's status and its file, ..."""
 LOOKS_PART = 50
@@ -75,27 +78,25 @@ class Feed:
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)
         self._requests = RequestFile(options.data_dir)
-        self._loads = RequestedLoads(self._requests, [sink.name for sink in sinks], options.wants)
+        self._loads = RequestedLoads(
+            self._requests, {sink.name: partial(options.wants, sink.rules) for sink in sinks}
+        )
         self._seek: TablePosition | None = None
         self._failures = 0  # consecutive failures of pipelines
         self._retry: Retry | None = None  # reason of the pause before the next pipeline
-        self._on_end: Callable[[], object] = lambda: None
         self._stop = Event()
         self._ended = Event()
         self._abandoned: list[AbandonedSink] = []  # of earlier pipelines
         self._unsaved = False  # True if the last status couldn't be written
         first = first_status(
             options.name,
-            options.source.address,
+            options.source.options.address,
             [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in sinks],
             state="starting",
             now=self._clock.time(),
         )
         self._live = LiveStatus(first, self._clock, self._startup)
-        self._threads = [
-            Thread(target=target, name=f"tidemill-{options.name}-{target.__name__.strip('_')}", daemon=True)
-            for target in (self._run, self._watch)
-        ]
+        self._threads: list[Thread] = []
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -104,7 +105,6 @@ class Feed:
 
         Raises ConfigError if the data directory can't be made, or another feed runs in it.
         """
-        self._on_end = on_end
         make_data_dir(self.options)
         try:
             self._file.claim()
@@ -112,8 +112,28 @@ class Feed:
         except OSError as error:
             self._file.release()
             raise ConfigError(f"data_dir: {self.options.data_dir}: {error.strerror}") from None
+        name = f"tidemill-{self.options.name}"
+        self._threads = [
+            Thread(target=self._run, args=(on_end,), name=f"{name}-run", daemon=True),
+            Thread(target=self._watch, name=f"{name}-watch", daemon=True),
+        ]
         for thread in self._threads:
             thread.start()
+
+    def run(self, stopping: Event, show: Callable[[FeedStatus], object]) -> None:
+        """Run to the end, or until `stopping` is set; `show` gets the status several times a second.
+
+        Raises ConfigError as `start` does; the error that ends the feed is in `error`.
+        """
+        self.start()
+        try:
+            while not self.wait(SHOW_SECONDS):
+                show(self.status())
+                if stopping.is_set():
+                    self.stop()
+        finally:
+            self.stop()
+            self.wait()
 
     def stop(self) -> None:
         """Request the end, with checkpoints saved, and return at once; `wait` waits for it."""
@@ -136,7 +156,7 @@ class Feed:
             thread.join()
         return True
 
-    def _run(self) -> None:
+    def _run(self, on_end: Callable[[], object]) -> None:
         try:
             while not self._stop.is_set():
                 pipeline = None
@@ -170,7 +190,7 @@ class Feed:
             self._say("failed", str(self.error))
         finally:
             self._ended.set()
-            self._on_end()
+            on_end()
 
     def _attend(self, pipeline: Pipeline) -> bool:
         """Run a pipeline to its end; return True if the feed is finished then."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 
 from msgspec import structs
 
 from ..actors import Clock, SystemClock
+from ..chain.selection.loaded_by import differences
 from ..codec.native.library import description
 from ..config import Finding
 from ..config.survey import Begins
 from ..errors import SinkError, TidemillError
 from ..events import REST, Checkpoint, Table
-from ..routing import ROWS_KEY, WHERE_KEY, difference
 from ..sink.factory import reject_duplicates
 from ..sink.registry import misfits, survey_sink
 from ..sources.kind import SourceContext
@@ -37,11 +38,11 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     of_targets = {sink.name: [*_about(f"sink {sink.name}", _target(options, sink))] for sink in options.sinks}
     begun, of_start = _start(options, of_targets, clock)
     context = replace(begun, note=tables.append)
-    found = [*_about("source", survey_kind(options.source_kind, options.source, context))]
+    found = [*_about("source", survey_kind(options.source.kind, options.source.options, context))]
     known = {finding.text for finding in found}
     found += _about("feed", (finding for finding in of_start if finding.text not in known))
     for sink in options.sinks:
-        own = [table for table in tables if options.wants(sink.name, table.full_name)]
+        own = [table for table in tables if options.wants(sink.rules, table.full_name)]
         of_tables = chain(misfits(sink.given, own), _rows_problems(options, sink, own))
         found += [*of_targets[sink.name], *_about(f"sink {sink.name}", of_tables)]
     return [*found, Finding("ok", description(), "decoder")]
@@ -52,18 +53,17 @@ def _target(options: FeedOptions, sink: SinkOptions) -> Iterator[Finding]:
     for finding in survey_sink(sink.given, sink_context(options, sink.name)):
         yield finding
         if isinstance(finding, Begins) and finding.at is not None and finding.at.position:
-            for rows, key in ((options.filters.rows, WHERE_KEY), (sink.rows, ROWS_KEY)):
-                if problem := difference(rows, sink.name, finding.at.stages, key):
-                    yield Finding("error", problem)
+            for problem in differences((*options.filters, *sink.rules.rows), sink.name, finding.at.stages):
+                yield Finding("error", problem)
 
 
 def _rows_problems(options: FeedOptions, sink: SinkOptions, tables: Sequence[Table]) -> Iterator[Finding]:
     """Yield findings about tables that lack a column of a condition, or whose rows can't be divided."""
-    for one in (*options.filters.rows, *sink.rows):
+    for rule in (*options.filters, *sink.rules.rows):
         for table in tables:
-            if one.where is not None and one.tables.matches(table.schema, table.name):
+            if rule.condition is not None and rule.tables.matches(table.schema, table.name):
                 try:
-                    one.where.test(table)
+                    rule.condition.test(table)
                 except SinkError as error:
                     yield Finding("error", str(error).removeprefix(f"sink {sink.name}: "))
 
@@ -93,15 +93,13 @@ def _start(
         for finding in findings
         if isinstance(finding, Begins)
     }
-    source = open_source(options, clock)
-    try:
+    with closing(open_source(options, clock)) as source:
         try:
             present = source.look()
         except TidemillError:
-            return replace(context, is_new=not _placed(found)), []
+            is_new = all(at is None or not at.position for at in found.values())
+            return replace(context, is_new=is_new), []
         return _tried(options, context, source, present, found)
-    finally:
-        source.close()
 
 
 def _tried(
@@ -121,7 +119,8 @@ def _tried(
             reject_unrenewable(options)
         identity = continued_identity(source, present, found, renews=renews)
         if not renews:
-            begins = beginning(options, source, present, identity, found)
+            rules = [sink.rules for sink in options.sinks if sink.name in found]
+            begins = beginning(options, source, present, identity, found, rules)
             start = begins.start and _of(begins.start, identity)
             placed = [_of(at, identity) for at in begins.placed]
     except TidemillError as error:
@@ -144,10 +143,6 @@ def _tried(
         ),
         findings,
     )
-
-
-def _placed(found: Mapping[str, Checkpoint | None]) -> list[Checkpoint]:
-    return [at for at in found.values() if at is not None and at.position]
 
 
 def _of(at: Checkpoint, identity: str) -> Checkpoint:

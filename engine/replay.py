@@ -14,9 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..actors import Clock
+from ..chain.selection.rule import only
+from ..chain.selection.stage import SelectionStage
+from ..chain.selection.tables import TablePatterns
 from ..errors import CheckpointError, Retryable, StoreError
 from ..events import Checkpoint, Ddl, Item, Transaction, Ts, row_count
-from ..routing import TableFilter, TableStage
 from ..sink import Delivery, ReplayRequired, Sink
 from ..sink.relay.reader import Relay
 from ..sink.relay.writer import LOCK
@@ -60,7 +62,7 @@ class Replay:
     """
 
     def __init__(
-        self, directory: Path, clock: Clock, *, until: Ts | None = None, tables: TableFilter | None = None
+        self, directory: Path, clock: Clock, *, until: Ts | None = None, tables: TablePatterns | None = None
     ) -> None:
         """Transactions after `until` are left out. Raises StoreError if the relay can't be read."""
         if not directory.is_dir():
@@ -75,7 +77,7 @@ class Replay:
 
     def summary(self, after: Ts = 0) -> Summary:
         """Return what there is to apply above a ts."""
-        stage = None if self._tables is None else TableStage(self._tables)
+        stage = None if self._tables is None else SelectionStage([only(self._tables)], keys=())
         changes: dict[str, Counter[str]] = {}
         ddls, transactions = [], 0
         for item, _ in self._items(after):
@@ -104,7 +106,7 @@ class Replay:
             teardown.add(lambda: os.close(held))
             teardown.add(sink.close)
             found = self._start(sink, sink.open(), at)
-            stages = [] if self._tables is None else [TableStage(self._tables)]
+            stages = [] if self._tables is None else [SelectionStage([only(self._tables)], keys=())]
             delivery = Delivery(
                 sink,
                 found,

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from .mysql.mounter import Mounter as Mounter
     from .mysql.policy import APPLY_ALL as APPLY_ALL
     from .mysql.policy import Policy as Policy
-    from .mysql.rule import Rule as Rule
-    from .mysql.statement_filter import StatementFilter as StatementFilter
-    from .tables import Tables as Tables
     from .tidb.binlog_mounter import BinlogMounter as BinlogMounter
     from .tidb.history import SchemaHistory as SchemaHistory
     from .tidb.history import TableAt as TableAt
@@ -31,11 +28,8 @@ _NAMES = Names(
         "Mounter": ".mysql.mounter",
         "Policy": ".mysql.policy",
         "RowReader": ".tidb.rows",
-        "Rule": ".mysql.rule",
         "SchemaHistory": ".tidb.history",
-        "StatementFilter": ".mysql.statement_filter",
         "TableAt": ".tidb.history",
-        "Tables": ".tables",
         "TidbMounter": ".tidb.mounter",
     },
 )

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from ..chain import Element, Keep, Mark, StageContext, emptied
+from ..chain import Element, Keep, Mark, Stage, StageContext, emptied, narrowed
 from ..codec.ddl_bytes import decode_ddl, encode_ddl
 from ..errors import SinkError
 from ..events import (
@@ -20,11 +20,9 @@ from ..events import (
     Ddl,
     DropTable,
     RenameTables,
-    Rows,
     TableName,
     Transaction,
     Ts,
-    Wait,
 )
 from .route import Routes
 from .shard import Shard
@@ -46,7 +44,7 @@ class _State(Struct, frozen=True, omit_defaults=True):
     """The changes that were made by a rename at a ts, which the target may not have yet."""
 
 
-class GhostStage:
+class GhostStage(Stage):
     """Drops the tables of online schema changes of shards, and puts the change in the place of the rename.
 
     The tools copy a shard's rows into a shadow, which has the new columns. The shadow's schema changes are
@@ -77,11 +75,8 @@ class GhostStage:
         return passed
 
     def _rows(self, item: Transaction) -> Transaction:
-        runs = item.runs
-        left = [
-            run for run in runs if self._ghost(item.commit_ts, (run.table.schema, run.table.name)) is None
-        ]
-        return item if len(left) == len(runs) else replace(item, rows=Rows(left))
+        ts = item.commit_ts
+        return narrowed(item, lambda run: self._ghost(ts, (run.table.schema, run.table.name)) is None)
 
     def _ghost(self, ts: Ts, name: TableName) -> tuple[Shard, bool] | None:
         """Return the shard that a table belongs to, with True for its shadow; None for any other table."""
@@ -174,12 +169,6 @@ class GhostStage:
             if len(left) < len(state.renamed):
                 kept.append(self._keep(replace(state, renamed=left)))
         return kept
-
-    def waits(self) -> Sequence[Wait]:
-        return ()
-
-    def close(self) -> None:
-        """Do nothing: this stage holds no items."""
 
 
 def encoded(ddl: Ddl) -> str:

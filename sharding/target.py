@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
-from ..config.name_pattern import NamePattern
+from ..chain.selection.name_pattern import NamePattern
+from ..chain.selection.tables import TablePatterns
 from ..errors import ConfigError, SinkError
 from ..events import TableName
 from .extractor import PARTS
@@ -15,25 +16,24 @@ from .shard import Shard
 _NAME: Final = re.compile(r"(?P<schema>(?:[^{}.]|\{[^{}]*\})+)\.(?P<table>(?:[^{}]|\{[^{}]*\})+)")
 _REFERENCE: Final = re.compile(r"\{([^{}.]*)(?:\.([^{}]*))?\}")
 
-Patterns: TypeAlias = Mapping[str, NamePattern]
-"""The patterns of a route, by the part of a shard's name: "source", "schema" and "table"."""
-
 
 class Target:
     """The name "schema.table", in which `{source}`, `{schema}` and `{table}` are those of the shard, and
-    `{table.1}` or `{table.NAME}` is a group of the regular expression for its table.
+    `{table.1}` or `{table.NAME}` is a group of the regular expression for its table, which every pattern has.
 
     Raises ConfigError, naming the option `where`.
     """
 
-    def __init__(self, text: str, patterns: Patterns, where: str) -> None:
+    def __init__(self, text: str, source: NamePattern, tables: TablePatterns, where: str) -> None:
         self.text: Final = text
         found = _NAME.fullmatch(text)
         if found is None:
             raise ConfigError(f'{where} = {text!r}: write "schema.table"')
         for reference in _REFERENCE.finditer(text):
-            _check(reference, patterns, f"{where} = {text!r}")
-        self._patterns = patterns
+            for one in tables.included:
+                _check(reference, {"source": source, **one.parts}, f"{where} = {text!r}")
+        self._source: Final = source
+        self._tables: Final = tables
         self._schema: Final = found["schema"]
         self._table: Final = found["table"]
 
@@ -50,12 +50,15 @@ class Target:
     def _filled(self, text: str, shard: Shard) -> str:
         def part(reference: re.Match[str]) -> str:
             name: str = getattr(shard, reference[1])
-            return name if reference[2] is None else self._patterns[reference[1]].group(name, reference[2])
+            if reference[2] is None:
+                return name
+            parts = {"source": self._source, **self._tables.parts(shard.schema, shard.table)}
+            return parts[reference[1]].group(name, reference[2])
 
         return _REFERENCE.sub(part, text)
 
 
-def _check(reference: re.Match[str], patterns: Patterns, where: str) -> None:
+def _check(reference: re.Match[str], patterns: Mapping[str, NamePattern], where: str) -> None:
     part, group = reference[1], reference[2]
     if part not in patterns:
         accepted = ", ".join(f"{{{one}}}" for one in PARTS)
@@ -65,7 +68,7 @@ def _check(reference: re.Match[str], patterns: Patterns, where: str) -> None:
         )
     if group is not None and group not in (groups := patterns[part].groups):
         raise ConfigError(
-            f"{where}: {reference[0]}: {part} = {patterns[part].text!r} has "
+            f"{where}: {reference[0]}: {part} {patterns[part].text!r} has "
             + (f"only the groups {', '.join(sorted(groups))}" if groups else "no groups")
             + ": write a regular expression after ~, with the group in ()"
         )

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from ..chain import Element, Lag, Mark, StageContext, emptied
+from ..chain import Element, Lag, Mark, Stage, StageContext, emptied, narrowed
 from ..errors import InvariantViolated
 from ..events import (
     CREATED,
@@ -25,7 +25,6 @@ from ..events import (
     SnapshotProgress,
     Table,
     Transaction,
-    Wait,
     computed_columns,
     key_order,
     progress_of,
@@ -37,7 +36,7 @@ START = Checkpoint(ts=0, position="", loading={})
 """Checkpoint of an empty target, before the snapshot."""
 
 
-class ResumeFilter:
+class ResumeFilter(Stage):
     """Passes only the items and rows that one sink's target lacks. The first stage of every chain.
 
     Its invariant: the target contains the rows of the tables in `checkpoint.loading` (up to the key given
@@ -107,15 +106,6 @@ class ResumeFilter:
         """Note that no table lags behind the sink's checkpoint any more."""
         behind, self._behind = self._behind, []
         return [Lag(name, None) for name in behind]
-
-    def durable(self, checkpoint: Checkpoint) -> Sequence[Element]:  # noqa: ARG002
-        return ()
-
-    def waits(self) -> Sequence[Wait]:
-        return ()
-
-    def close(self) -> None:
-        """Do nothing: this stage holds no items."""
 
     def _admit(self, item: Item) -> Item:
         """Return the item with the remaining rows; without rows it still advances the checkpoint."""
@@ -236,9 +226,7 @@ def uncovered(checkpoint: Checkpoint, item: Item) -> Item:
     covers, ts = checkpoint.covers, item.commit_ts
     if isinstance(item, Ddl):
         return emptied(item) if covers(item.origin_name, ts) else item
-    runs = item.runs
-    left = [run for run in runs if not covers(run.origin_name, ts)]
-    return item if len(left) == len(runs) else _with_rows(item, Rows(left))
+    return narrowed(item, lambda run: not covers(run.origin_name, ts))
 
 
 def lacking(checkpoint: Checkpoint, items: Sequence[Item]) -> Sequence[Item]:
@@ -253,9 +241,7 @@ def without_tables(item: Transaction, names: Container[str]) -> Transaction:
     """Return the transaction without rows of these tables, and without their snapshots' progress."""
     if item.chunk is not None and item.chunk.table in names:
         item = replace(item, chunk=None)
-    if all(run.table.full_name not in names for run in item.runs):
-        return item
-    return _with_rows(item, Rows([run for run in item.runs if run.table.full_name not in names]))
+    return narrowed(item, lambda run: run.table.full_name not in names)
 
 
 def _loads(item: Item) -> str | None:

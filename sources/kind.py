@@ -13,8 +13,8 @@ from ..puller.lane import ALONE, Lane
 
 if TYPE_CHECKING:  # the options of a source are read without its feed
     from ..actors import Clock
+    from ..chain.selection.tables import TablePatterns
     from ..mounter import Policy
-    from ..routing import TableFilter
     from ..sharding import Routes
     from .source import Source
 
@@ -54,7 +54,7 @@ def _no_routes() -> Routes:
 class SourceContext:
     """The feed of one source, and the resources for it."""
 
-    tables: TableFilter
+    tables: TablePatterns
     feed: str
     directory: Path
     """Directory for changes that the source spills to disk; the source creates it when needed."""

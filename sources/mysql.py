@@ -10,6 +10,7 @@ from pathlib import Path
 import pykka
 from msgspec.structs import replace
 
+from ..chain.selection.tables import TablePatterns
 from ..codec.mysql.gtid import parse_gtids
 from ..codec.mysql.layout import Layouts
 from ..codec.mysql.layout_file import SUFFIX as LAYOUTS
@@ -24,7 +25,6 @@ from ..puller.mysql.probe import probe_any
 from ..puller.mysql.puller import MysqlPuller
 from ..puller.mysql.stop_signal import StopSignal
 from ..puller.puller import PullerStatistics, Statistics
-from ..routing import TableFilter
 from ..sharding.key_space import KeySpace
 from .mysql_state import catalog_name, choose_columns, file_name, known_tables, name_of, reloading
 from .source import Source, SourceInfo, SourceTraits, StartContext
@@ -43,7 +43,7 @@ class MysqlSource(Source):
     def __init__(
         self,
         options: MysqlOptions,
-        tables: TableFilter,
+        tables: TablePatterns,
         lane: Lane = ALONE,
         *,
         feed: str = "",

@@ -1,64 +1,39 @@
-"""The tables of one of several sources, and of all."""
+"""The tables of one of several sources."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
+from ..chain.selection.tables import TablePatterns
 from ..errors import SourceError
-from ..routing import TableFilter
 from ..sharding import Routes
 
 NO_ROUTES: Final = Routes()
 
 
-class OwnTables(TableFilter):
-    """A filter that refuses a table which another source of the feed has too, unless it is merged.
+def own_tables(
+    patterns: Sequence[str],
+    source: str,
+    owners: dict[tuple[str, str], str],
+    routes: Routes = NO_ROUTES,
+) -> TablePatterns:
+    """Return the choice of a source's tables, without any that another source has too, unless it is merged.
 
-    `owners`, by schema and table, is shared by the filters of all sources. `matches` raises SourceError.
+    `owners`, by schema and table, is shared by all sources. `matches` of the choice raises SourceError for
+    such a table. Raises ConfigError for a wrong pattern.
     """
 
-    def __init__(
-        self,
-        patterns: Sequence[str],
-        source: str,
-        owners: dict[tuple[str, str], str],
-        routes: Routes = NO_ROUTES,
-    ) -> None:
-        super().__init__(patterns)
-        self._routes = routes
-        self._source = source
-        self._owners = owners
-
-    def _matches(self, schema: str, table: str) -> bool:
-        if not super()._matches(schema, table):
-            return False
-        name = self._source, schema, table
-        if self._routes.find(*name) is not None or self._routes.ghost(*name) is not None:
+    def is_own(schema: str, table: str) -> bool:
+        name = source, schema, table
+        if routes.find(*name) is not None or routes.ghost(*name) is not None:
             return True
-        owner = self._owners.setdefault((schema, table), self._source)
-        if owner != self._source:
+        owner = owners.setdefault((schema, table), source)
+        if owner != source:
             raise SourceError(
-                f"{schema}.{table} is followed in source {owner} and in source {self._source}, and a target "
+                f"{schema}.{table} is followed in source {owner} and in source {source}, and a target "
                 f'has one table of that name: exclude it in one of them with "!{schema}.{table}"'
             )
         return True
 
-
-class TablesOfAll(TableFilter):
-    """The tables that some source of the feed follows. Each source reports its unmatched patterns itself."""
-
-    def __init__(self, patterns: Mapping[str, Sequence[str]]) -> None:
-        """`patterns` are those of each source, by its name."""
-        super().__init__([pattern for each in patterns.values() for pattern in each])
-        self.patterns = tuple(f"{name}: {pattern}" for name, each in patterns.items() for pattern in each)
-        self._filters = [TableFilter(each) for each in patterns.values()]
-
-    def _matches(self, schema: str, table: str) -> bool:
-        return any(one.matches(schema, table) for one in self._filters)
-
-    def touches(self, schema: str) -> bool:
-        return any(one.touches(schema) for one in self._filters)
-
-    def unmatched(self, tables: Sequence[tuple[str, str]]) -> list[str]:  # noqa: ARG002
-        return []
+    return TablePatterns.parse(patterns).within(is_own)

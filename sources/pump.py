@@ -12,6 +12,7 @@ from typing import Final
 import pykka
 
 from ..actors import Clock, MailboxFull, PooledRef
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.job import Job
 from ..codec.tidb.record import JobRecord
 from ..config import Finding
@@ -31,7 +32,6 @@ from ..puller.pump.pumps import Pumps, PumpStatus, StaticPumps
 from ..puller.pump.service.progress import DrainerProgress
 from ..puller.tikv.pd.safe_point import Collected, SafePoint
 from ..puller.tikv.schema import OWN_SCHEMAS
-from ..routing import TableFilter
 from ..store.scratch import Scratch
 from .tidb import TidbSource
 
@@ -67,7 +67,7 @@ class PumpSource(TidbSource):
     def __init__(
         self,
         options: PumpOptions,
-        tables: TableFilter,
+        tables: TablePatterns,
         name: str,
         directory: Path,
         clock: Clock,

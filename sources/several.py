@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..actors import ActorSystem, Clock
+from ..chain.selection.tables import TablePatterns
 from ..errors import ConfigError, Retryable
 from ..events import (
     Checkpoint,
@@ -28,7 +29,6 @@ from ..events import (
 )
 from ..puller.lane import LoadBarrier
 from ..puller.puller import PullerStatistics
-from ..routing import TableFilter
 from ..sharding.key_space import KeySpace
 from .positions import Ranks, decode_clocks, decode_positions, encode_positions
 from .source import Source, SourceInfo, SourceTraits, StartContext, no_table_matches
@@ -47,7 +47,7 @@ class Member(Struct, frozen=True):
 
     name: str
     source: Source
-    tables: TableFilter
+    tables: TablePatterns
     loads: bool
     position: str
     """Start position without a checkpoint; empty for the end of the log."""

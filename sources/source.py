@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from ..chain.selection.tables import named
 from ..events import Checkpoint, Item, Sorted, Ts, Wait
-from ..routing import named
 
 if TYPE_CHECKING:
     from ..actors import ActorSystem, Failed, PooledRef

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from ..actors import Clock
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.table import to_table
 from ..codec.tidb.table_info import holds_rows
 from ..config import Finding
@@ -26,7 +27,6 @@ from ..puller.tikv.pd import version
 from ..puller.tikv.pd.safe_point import SafePoint
 from ..puller.tikv.renames import add_old_names
 from ..puller.tikv.schema import TableNames, read_schema
-from ..routing import TableFilter
 from ..sink import Deliver
 from ..store.scratch import Scratch
 from ..store.store import Store
@@ -57,7 +57,7 @@ class TidbSource(Source):
     def __init__(
         self,
         options: TikvOptions,
-        tables: TableFilter,
+        tables: TablePatterns,
         name: str,
         directory: Path,
         clock: Clock,

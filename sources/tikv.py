@@ -10,6 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..actors import Clock, PooledRef, Target
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.job import Job
 from ..errors import TidemillError
 from ..events import Changes, Item, Sorted, Ts, Wait
@@ -20,7 +21,6 @@ from ..puller.tikv.ddl import DdlPuller
 from ..puller.tikv.options import TikvOptions
 from ..puller.tikv.puller import TikvPuller
 from ..puller.tikv.span import Span, ddl_spans, intersect, raw_span, table_span
-from ..routing import TableFilter
 from ..store.scratch import Scratch
 from .source import SourceTraits
 from .tidb import NO_ANSWER, Look, TidbSource
@@ -49,7 +49,7 @@ class TikvSource(TidbSource):
     def __init__(
         self,
         options: TikvOptions,
-        tables: TableFilter,
+        tables: TablePatterns,
         name: str,
         directory: Path,
         clock: Clock,

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from ..actors import PooledActor, Target
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.load_entry import GoneTable, LoadedRows, NewTable, load_change
 from ..events import (
     CREATED,
@@ -29,7 +30,6 @@ from ..failpoint import reach
 from ..mounter import SchemaHistory, TableAt
 from ..puller.puller import SnapshotReport
 from ..puller.tikv.client import TikvClient
-from ..routing import TableFilter
 from ..snapshot.tikv.ranges import has_integer_order, key_in, range_after, row_ranges
 from ..snapshot.tikv.reads import Pairs, all_rows, first_rows
 from .tikv_snapshot import CHUNK_BYTES, CHUNK_ROWS
@@ -77,7 +77,7 @@ class TikvLoads:
         self,
         client: TikvClient,
         history: SchemaHistory,
-        tables: TableFilter,
+        tables: TablePatterns,
         names: Mapping[str, OrderedKey],
         ended: Callable[[Ts], object],
         known_ts: Ts,

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..actors import PooledActor, Target
+from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.run import KvBlock, KvRun
 from ..codec.tidb.table import to_table
 from ..events import (
@@ -33,7 +34,6 @@ from ..failpoint import reach
 from ..mounter import RowReader, SchemaHistory, TableAt
 from ..puller.puller import SnapshotReport
 from ..puller.tikv.client import TikvClient
-from ..routing import TableFilter
 from ..sink import Deliver
 from ..snapshot.tikv.ranges import RawRange, has_integer_order, key_in, range_after, row_ranges
 from ..snapshot.tikv.reads import Pairs, all_rows
@@ -57,7 +57,7 @@ class TikvSnapshot:
         self,
         client: TikvClient,
         history: SchemaHistory,
-        tables: TableFilter,
+        tables: TablePatterns,
         source: str,
         at: Ts,
         *,

@@ -18,12 +18,12 @@ LEAVES = {
     "config": {"errors", "events"},
     "dialects": {"codec", "config", "events", "errors", "failpoint"},
     "snapshot": {"codec", "dialects", "events", "errors"},
-    "chain": {"events"},
+    "chain": {"config", "errors", "events"},
     "timeline": {"errors"},
 }
-"""Folders that know no stage: actors and stores know no change data, and a chain is what `sink`, `routing`
-and `sharding` share, which don't know each other. A snapshot is what loads, Spark and a comparison read."""
-STAGES = {"puller", "sorter", "mounter", "routing", "sharding", "sink"}
+"""Folders that know no stage: actors and stores know no change data, and a chain is what `sink` and
+`sharding` share, which don't know each other. A snapshot is what loads, Spark and a comparison read."""
+STAGES = {"puller", "sorter", "mounter", "sharding", "sink"}
 ABOVE = {
     "sources": {"engine"},
     "engine": {"sources"},
@@ -48,7 +48,6 @@ FOREIGN = {
     "timeline": {"msgspec"},
     "sorter": {"msgspec"},
     "mounter": {"msgspec"},
-    "routing": {"msgspec"},
     "sharding": {"msgspec"},
     "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc", "zstandard", "etcd3", "prometheus_client"},
     "emulator": {"msgspec", "grpc"},
@@ -56,6 +55,7 @@ FOREIGN = {
 }
 
 WITHIN = {
+    "chain": {"selection": set(), "transform": {"selection"}},
     "codec": {
         "mysql": {"native"},
         "native": set(),
@@ -67,6 +67,15 @@ WITHIN = {
     "puller": {"grpc": set(), "mysql": set(), "tikv": {"grpc"}, "pump": {"grpc", "tikv"}},
     "mounter": {"mysql": set(), "tidb": set()},
     "sorter": {"db": set(), "unified": set()},
+    "sink": {
+        "dm": set(),
+        "drainer": set(),
+        "encoding": set(),
+        "files": {"encoding"},
+        "kafka": {"encoding", "files"},
+        "relay": set(),
+        "sql": {"dm", "drainer"},
+    },
 }
 """Subfolders, and which of the same folder each may import; modules beside them put them together."""
 _NAMED = re.compile(r"\btidemill\.(\w+)\.\w")

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 import tidemill
+from tidemill.chain.selection.where import _expression
 from tidemill.codec.mysql import tokens
 from tidemill.codec.mysql.tokens import NO_BACKSLASH_ESCAPES, NotUnderstood, Tokens
-from tidemill.routing.where import _expression
 
 ROOT = Path(tidemill.__file__).parent
 REPEATS = 50_000

@@ -7,36 +7,12 @@ from typing import Final
 
 from msgspec import Struct
 
+from ...chain.selection.kinds import kind_of
 from ...codec.mysql.entry import Query
-from ...events import (
-    Action,
-    AddColumn,
-    ChangeColumn,
-    ChangeDetails,
-    ChangeKey,
-    CreateTable,
-    DropColumn,
-    DropTable,
-    RenameTables,
-    TableName,
-    TruncateTable,
-)
+from ...events import Action, ChangeDetails, TableName
 
 _QUOTED_CHARACTERS: Final = 1000
 """Maximum number of characters of a statement that an error quotes."""
-_KINDS: Final[dict[type[Action], str]] = {
-    CreateTable: "create table",
-    DropTable: "drop table",
-    TruncateTable: "truncate",
-    RenameTables: "rename table",
-    AddColumn: "add column",
-    DropColumn: "drop column",
-    ChangeColumn: "change column",
-    ChangeKey: "change key",
-}
-KINDS: Final = (*_KINDS.values(), "definition", "partition", "other")
-"""Kinds of schema changes. Changes of indexes, checks and options are "definition", for sinks that copy them.
-Changes of partitions' rows are "partition"; statements whose effect isn't known exactly are "other"."""
 
 
 class Change(Struct, frozen=True):
@@ -50,14 +26,10 @@ class Change(Struct, frozen=True):
     reload: str = ""
     refusal: str = ""
     kind: str = ""
-    """One of KINDS; empty for that of each action."""
+    """One of DDL_KINDS; empty for that of each action."""
 
     def kind_of(self, action: Action) -> str:
-        if isinstance(
-            action, ChangeDetails
-        ):  # no rule is about one that comes with others and changes nothing
-            return "" if action.before == action.after else "definition"
-        return self.kind or _KINDS[type(action)]
+        return kind_of(action) if isinstance(action, ChangeDetails) else self.kind or kind_of(action)
 
 
 def reloaded(name: TableName, why: str, query: Query, kind: str = "other") -> Change:

@@ -7,13 +7,13 @@ there with an error that quotes it. Statements that touch no followed table are 
 
 from __future__ import annotations
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.effect import read_effect
 from ...codec.mysql.entry import Query
 from ...codec.mysql.known_table import KnownTable
 from ...codec.mysql.tokens import NotUnderstood, Tokens
 from ...errors import InvariantViolated
 from ...events import Action
-from ..tables import Tables
 from .alter_statement import alter
 from .catalog import Catalog
 from .change import Change, refused
@@ -28,7 +28,7 @@ class Statements:
 
     def __init__(
         self,
-        tables: Tables,
+        tables: TablePatterns,
         catalog: Catalog,
         *,
         refuses_cascades: bool = False,

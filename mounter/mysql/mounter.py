@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.entry import (
     COMMIT,
     DDL,
@@ -42,7 +43,6 @@ from ...events import (
     runs_of,
 )
 from ...snapshot.overlay import Overlay, changed_within, ordered_keys
-from ..tables import Tables
 from .catalog import Catalog, CatalogChange
 from .change import Change
 from .ddl import Statements
@@ -64,7 +64,7 @@ class Mounter:
         self,
         layouts: Layouts,
         source: str,
-        tables: Tables,
+        tables: TablePatterns,
         *,
         decodes: bool = False,
         catalog: Catalog | None = None,

@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final
 
 from msgspec.structs import replace
 
+from ...chain.selection.rule import Rule, decided
 from ...codec.mysql.entry import Query
 from ...events import DropTable, RenameTables
 from .change import Change, quoted
-from .rule import Rule
-from .statement_filter import StatementFilter
-
-Action: TypeAlias = Literal["apply", "stop", "skip", "resnapshot"]
-ACTIONS: Final[tuple[str, ...]] = get_args(Action)
 
 
 class Policy:
-    """Rules about schema changes; the last one that matches wins, and without one the change is applied.
+    """Rules about schema changes; the last one that matches wins, and without one the change is applied. A
+    change that a rule drops is left out before it is known whether it can be followed.
 
     Statements at the positions in `skip` are skipped. A position of one of several sources is written
     "SOURCE=POSITION".
     """
 
-    def __init__(
-        self,
-        rules: Sequence[Rule] = (),
-        skip: Iterable[str] = (),
-        source: str = "",
-        filters: Sequence[StatementFilter] = (),
-    ) -> None:
-        """`filters` drop changes before there are rules about them."""
-        self._filters = tuple(filters)
-        self._rules = tuple(rules)
+    def __init__(self, rules: Sequence[Rule] = (), skip: Iterable[str] = (), source: str = "") -> None:
+        self._rules = tuple(sorted(rules, key=lambda rule: rule.action == "drop"))
         self._skip = frozenset(skip)
         self._source = source
 
     def of_source(self, name: str) -> Policy:
         """Return the policy for one of several sources; an empty name means the only one."""
-        return Policy(self._rules, self._skip, name, self._filters)
+        return Policy(self._rules, self._skip, name)
 
     def apply(self, changes: list[Change], query: Query) -> list[Change]:
         """Return the changes of a statement that are left.
@@ -51,40 +40,37 @@ class Policy:
         if not changes or query.position in self._skip:
             return []
         left: list[Change] = []
-        for change in self._unfiltered(changes, query):
+        for change in changes:
             for one in self._applied(change, query):
                 if one.refusal:
                     return [one]
                 left.append(one)
         return left
 
-    def _unfiltered(self, changes: Sequence[Change], query: Query) -> Sequence[Change]:
-        for one in self._filters:
-            changes = [kept for change in changes if (kept := one.left(change, query)) is not None]
-        return changes
-
     def _applied(self, change: Change, query: Query) -> list[Change]:
-        if change.refusal:
-            return [_placed(change, query)]
-        name = change.schema, change.table
-        if change.reload and not change.actions:
-            found = self._action(name, change.kind)
-            return [_stopped(change, change.kind, query)] if found == "stop" else [change] * (found != "skip")
-        kinds = {action: change.kind_of(action) for action in change.actions}
-        found_by_kind = {kind: self._action(name, kind) for kind in kinds.values()}
-        for kind, found in found_by_kind.items():
-            if found == "stop":
-                return [_stopped(change, kind, query)]
-        if "resnapshot" in found_by_kind.values():
-            return _loaded_again(change, query)
-        actions = tuple(action for action in change.actions if found_by_kind[kinds[action]] == "apply")
-        return [replace(change, actions=actions)] if actions else []
+        def found(kind: str) -> str:
+            return decided(self._rules, (change.schema, change.table), kind, query.query)
 
-    def _action(self, name: tuple[str, str], kind: str) -> str:
-        for rule in reversed(self._rules):
-            if kind in rule.kinds and rule.tables.matches(*name):
-                return rule.action
-        return "apply"
+        if change.refusal or not change.actions:  # its effect isn't known
+            action = found(change.kind)
+            if action == "drop":
+                return []
+            if change.refusal:
+                return [_placed(change, query)]
+            return (
+                [_stopped(change, change.kind, query)] if action == "stop" else [change] * (action != "skip")
+            )
+        kinds = {action: change.kind_of(action) for action in change.actions}
+        by_kind = {kind: found(kind) for kind in kinds.values()}
+        for kind, action in by_kind.items():
+            if action == "stop":
+                return [_stopped(change, kind, query)]
+        if "resnapshot" in by_kind.values():
+            return _loaded_again(change, query)
+        left = tuple([action for action in change.actions if by_kind[kinds[action]] == "apply"])
+        if len(left) == len(change.actions):
+            return [change]
+        return [replace(change, actions=left)] if any(kinds[action] for action in left) else []
 
 
 APPLY_ALL: Final = Policy()

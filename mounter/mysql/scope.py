@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.collation import Charset
 from ...codec.mysql.create import CharsetChoice, read_charset_option
 from ...codec.mysql.entry import Query
@@ -14,7 +15,6 @@ from ...codec.mysql.left_out import copied_details, leave_out_generated
 from ...codec.mysql.schema import is_user_schema
 from ...codec.mysql.tokens import NotUnderstood, Tokens
 from ...events import Action, ChangeDetails, Details, TableName
-from ..tables import Tables
 from .alteration import Defaults
 from .catalog import Catalog
 from .change import Change, cascading, reloaded
@@ -30,7 +30,7 @@ class Scope:
 
     def __init__(
         self,
-        tables: Tables,
+        tables: TablePatterns,
         catalog: Catalog,
         *,
         refuses_cascades: bool,

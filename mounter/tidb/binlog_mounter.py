@@ -7,13 +7,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.job import Job
 from ...codec.tidb.job_entry import JOB_KEYS, read_job
 from ...codec.tidb.record import read_rows
 from ...codec.tidb.table_info import PUBLIC, TableInfo, partition_ids
 from ...errors import SourceError
 from ...events import Ddl, DropColumn, Item, KvChange, RowChange, Sorted, Ts
-from ..tables import Tables
 from .binlog_rows import BinlogReader
 from .ddl import read_ddl
 from .history import SchemaHistory
@@ -32,7 +32,7 @@ class BinlogMounter:
         self,
         history: SchemaHistory,
         source: str,
-        tables: Tables,
+        tables: TablePatterns,
         *,
         own_tables: Container[int] = (),
         check_version: Callable[[int, Ts], None] = lambda _version, _ts: None,

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.action import Action as JobType
 from ...codec.tidb.details import details_of
 from ...codec.tidb.job import Job
@@ -30,7 +31,6 @@ from ...events import (
     TruncateTable,
     Ts,
 )
-from ..tables import Tables
 from .clock import session_clock
 from .columns import check_not_rewritten, column_actions
 from .history import SchemaHistory, TableAt
@@ -77,7 +77,7 @@ def read_ddl(
     job: Job,
     change: KvChange,
     history: SchemaHistory,
-    tables: Tables,
+    tables: TablePatterns,
     source: str,
     *,
     of_pumps: bool = False,
@@ -111,7 +111,7 @@ def read_ddl(
     ]
 
 
-def existing_tables(history: SchemaHistory, ts: Ts, tables: Tables, source: str) -> Iterator[Ddl]:
+def existing_tables(history: SchemaHistory, ts: Ts, tables: TablePatterns, source: str) -> Iterator[Ddl]:
     """Yield the followed tables at `ts` as if created then, for a sink that has none of them yet."""
     for table in history.tables(ts, tables.matches):
         made = CreateTable(to_table(table.schema, table.info))
@@ -119,7 +119,7 @@ def existing_tables(history: SchemaHistory, ts: Ts, tables: Tables, source: str)
 
 
 def _changes(
-    job: Job, ts: Ts, history: SchemaHistory, tables: Tables, *, of_pumps: bool, details: bool
+    job: Job, ts: Ts, history: SchemaHistory, tables: TablePatterns, *, of_pumps: bool, details: bool
 ) -> Iterator[_Change]:
     unknown = _refusal if of_pumps else _reload
     match job.type:
@@ -149,7 +149,7 @@ def _changes(
 
 
 def _renames(
-    changes: list[_Pair], job: Job, ts: Ts, tables: Tables, unknown: Callable[..., _Change]
+    changes: list[_Pair], job: Job, ts: Ts, tables: TablePatterns, unknown: Callable[..., _Change]
 ) -> Iterator[_Change]:
     """Yield the effects of renaming tables: drops, then all renames at once, then loads.
 

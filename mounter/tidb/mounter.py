@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.job_entry import JOB_KEYS, read_job
 from ...codec.tidb.key import decode_int, table_prefix
 from ...codec.tidb.load_entry import LOAD_KEY, GoneTable, LoadedRows, read_load
@@ -11,7 +12,6 @@ from ...codec.tidb.table import to_table
 from ...codec.tidb.table_info import partition_ids
 from ...errors import SourceError
 from ...events import Chunk, CreateTable, Ddl, DropTable, Item, KvChange, RowChange, Sorted
-from ..tables import Tables
 from .ddl import read_ddl
 from .history import SchemaHistory
 from .items import Items, Parts
@@ -35,7 +35,7 @@ class TidbMounter:
         self,
         history: SchemaHistory,
         source: str,
-        tables: Tables,
+        tables: TablePatterns,
         *,
         readers: int = READERS,
         decodes: bool = True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Final, Protocol, TypeVar
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb import meta
 from ...codec.tidb.table_info import DbInfo, TableInfo, decode_db_info, decode_table_info, holds_rows
 from ...errors import SourceError
@@ -31,12 +32,6 @@ class Reads(Protocol):
         ...
 
 
-class Wanted(Protocol):
-    """The filter of followed tables: a TableFilter."""
-
-    def matches(self, schema: str, table: str) -> bool: ...
-
-
 class Schema(Protocol):
     """The receiver of the schema: a SchemaHistory, or TableNames."""
 
@@ -48,7 +43,7 @@ class Schema(Protocol):
 class TableNames:
     """The names of all tables of a schema, and those that are followed."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: TablePatterns) -> None:
         self.names: list[tuple[str, str]] = []
         """(schema, table) of all tables."""
         self.tables: list[tuple[str, TableInfo]] = []

@@ -8,8 +8,8 @@ from typing import Final
 
 from ...errors import CheckpointError
 from ...events import Checkpoint, TablePosition, Ts, source_and_table
-from .layout import DmRow
 from .point import by_source, joined, point_of
+from .table import DmRow
 
 FIRST_TS: Final = 0
 """Commit ts of a checkpoint that DM left: below that of every transaction."""
@@ -68,20 +68,20 @@ def checkpoint_of(rows: Sequence[DmRow], source_id: str, where: str, after: Ts) 
     if not starts:
         return None
     ahead: dict[str, list[DmRow]] = defaultdict(list)
-    begins = {row.id: row.point.place for row in rows if row.is_global}
+    begins = {row.id: row.point.order for row in rows if row.is_global}
     for row in rows:
         if row.is_global or not row.table:
             continue
         if row.id not in starts:
             raise CheckpointError(f"{where}: source {row.id} has rows of tables and no global one")
-        if row.point.place > begins[row.id]:
+        if row.point.order > begins[row.id]:
             ahead[row.id].append(row)
     tables = {}
     for id_, found in ahead.items():
-        places = sorted({row.point.place for row in found})
+        orders = sorted({row.point.order for row in found})
         for row in found:
             full_name = f"{row.schema}.{row.table}"
             name = full_name if source_id or len(starts) == 1 else f"{id_}: {full_name}"
-            ts = after + (places.index(row.point.place) + 1) * _LANES
+            ts = after + (orders.index(row.point.order) + 1) * _LANES
             tables[name] = TablePosition(ts, joined({**starts, id_: row.point.text}, source_id))
     return Checkpoint(FIRST_TS, joined(starts, source_id), tables=tables)

@@ -22,8 +22,8 @@ class Point(NamedTuple):
     gtid: str = ""
 
     @property
-    def place(self) -> tuple[int, int]:
-        """Number of the file, and the offset: the order of positions on one server."""
+    def order(self) -> tuple[int, int]:
+        """Number of the file, and the offset: positions of one server are in their order."""
         number = self.file.rpartition(".")[2]
         return (int(number) if number.isdigit() else 0), self.offset
 
@@ -41,10 +41,10 @@ class Point(NamedTuple):
 
 def point_of(position: str) -> Point | None:
     """Return the position as DM has it; None while an XA transaction is prepared, which DM can't resume."""
-    found = _POSITION.fullmatch(position)
-    if found is None:
+    parts = _POSITION.fullmatch(position)
+    if parts is None:
         return Point("", 0, position)
-    return None if found[4] else Point(found[1], int(found[2]), found[3] or "")
+    return None if parts[4] else Point(parts[1], int(parts[2]), parts[3] or "")
 
 
 def by_source(position: str, source_id: str) -> dict[str, str]:
@@ -53,8 +53,8 @@ def by_source(position: str, source_id: str) -> dict[str, str]:
         if not source_id:
             raise CheckpointError('checkpoint = "dm": set source_id, the id of the source in DM')
         return {source_id: position}
-    found = json.loads(position)
-    return {name: text for name, text in found.items() if isinstance(text, str)}
+    positions = json.loads(position)
+    return {name: text for name, text in positions.items() if isinstance(text, str)}
 
 
 def joined(positions: Mapping[str, str], source_id: str) -> str:

@@ -80,13 +80,13 @@ class DrainerCheckpoint:
         self._check_open()
         self._state = DrainerState(commit_ts=self._initial)
         try:
-            found = self._medium.load()
+            state = self._medium.load()
         except OSError as error:
             raise CheckpointError(f"{self._medium.where} can't be read: {error}") from error
-        if found is None:
+        if state is None:
             return False
-        self._state = found if found.commit_ts else replace(found, commit_ts=self._initial)
-        return bool(found.commit_ts)
+        self._state = state if state.commit_ts else replace(state, commit_ts=self._initial)
+        return bool(state.commit_ts)
 
     def save(
         self, commit_ts: int, secondary_ts: int = 0, *, consistent: bool = False, schema_version: int = 0

@@ -57,8 +57,8 @@ def to_toml(state: DrainerState) -> str:
 def from_toml(text: str, where: str) -> DrainerState:
     """Parse a checkpoint of any version. Raises CheckpointError, naming the location `where`."""
     try:
-        found: dict[str, Any] = tomllib.loads(text)
-        return _with_map(msgspec.convert(found, DrainerState))
+        fields: dict[str, Any] = tomllib.loads(text)
+        return _with_map(msgspec.convert(fields, DrainerState))
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise CheckpointError(_damaged(where, error)) from None
 

@@ -4,14 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from ...actors import Clock
 from ...errors import CheckpointError, ConfigError
 from ...events import Checkpoint
+from ...store.disk import replace
 from .checkpoint import DrainerCheckpoint, Medium
-from .file import CheckpointToml
+from .content import DrainerState, from_toml, to_toml
 
 KINDS = ("mysql", "tidb", "file")
+MODE: Final = 0o644
+"""Permissions of a checkpoint's file."""
+
+
+class CheckpointToml:
+    """A TOML file, replaced atomically."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.where = str(path)
+
+    def load(self) -> DrainerState | None:
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except UnicodeDecodeError as error:
+            raise CheckpointError(f"{self.where} is not a checkpoint of a drainer: {error.reason}") from None
+        return from_toml(text, self.where)
+
+    def save(self, state: DrainerState) -> None:
+        replace(self._path, to_toml(state).encode(), mode=MODE)
+
+    def close(self) -> None:
+        pass
 
 
 def open_checkpoint(

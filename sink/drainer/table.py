@@ -1,10 +1,10 @@
-"""A drainer's checkpoint in a table of a MySQL, MariaDB or TiDB server."""
+"""Drainers' checkpoints in a table of a MySQL, MariaDB or TiDB server: one row for each source cluster."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 
 from ...config.url import redacted
 from ...dialects.address import parsed
@@ -12,11 +12,29 @@ from ...dialects.mysql import text as text
 from ...dialects.mysql.session import MySqlSession, quoted
 from ...errors import CheckpointError
 from .content import DrainerState, from_json, to_json
-from .layout import COLUMNS, NAME, SCHEMA, only_cluster
 
 log = logging.getLogger("tidemill.sink")
 
 T = TypeVar("T")
+
+SCHEMA: Final = "tidb_binlog"
+NAME: Final = "checkpoint"
+COLUMNS: Final = "clusterID BIGINT UNSIGNED PRIMARY KEY, checkPoint MEDIUMTEXT"
+
+
+class NoCheckpointItem(CheckpointError):
+    """The drainer's table has no checkpoint, and no cluster id was given."""
+
+
+def only_cluster(clusters: Iterable[int], where: str) -> int:
+    """Return the cluster id of the only row. Raises NoCheckpointItem, or CheckpointError for several."""
+    match sorted(map(int, clusters)):
+        case []:
+            raise NoCheckpointItem(f"{where} is empty: set the cluster id")
+        case [cluster_id]:
+            return cluster_id
+        case several:
+            raise CheckpointError(f"{where} has the clusters {several}: set the cluster id")
 
 
 class CheckpointTable:
@@ -35,14 +53,14 @@ class CheckpointTable:
     def load(self) -> DrainerState | None:
         """Raises NoCheckpointItem or CheckpointError if the cluster id is 0 and there isn't one row."""
         rows = self._run(lambda: self._session.rows(f"SELECT clusterID, checkPoint FROM {self._table}"))
-        found = {int(cluster_id): content for cluster_id, content in rows}
+        contents = {int(cluster_id): content for cluster_id, content in rows}
         if self._cluster_id == 0:
-            self._cluster_id = only_cluster(found, self.where)
-        if self._cluster_id not in found:
-            if found:
-                log.warning("%s has checkpoints of other clusters only: %s", self.where, sorted(found))
+            self._cluster_id = only_cluster(contents, self.where)
+        if self._cluster_id not in contents:
+            if contents:
+                log.warning("%s has checkpoints of other clusters only: %s", self.where, sorted(contents))
             return None
-        return from_json(found[self._cluster_id] or "", f"{self.where}, cluster {self._cluster_id}")
+        return from_json(contents[self._cluster_id] or "", f"{self.where}, cluster {self._cluster_id}")
 
     def save(self, state: DrainerState) -> None:
         if self._cluster_id == 0:

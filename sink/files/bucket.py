@@ -94,14 +94,14 @@ class Bucket:
 
     def entries(self) -> list[str]:
         with self._explained():
-            found = self._fs.get_file_info(pafs.FileSelector(self._root, allow_not_found=True))
-        return [info.base_name for info in found]
+            infos = self._fs.get_file_info(pafs.FileSelector(self._root, allow_not_found=True))
+        return [info.base_name for info in infos]
 
     def names(self, folder: str) -> list[str]:
         base = f"{self._root}/{folder}"
         with self._explained():
-            found = self._fs.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
-        return [info.path[len(base) + 1 :] for info in found if info.type == pafs.FileType.File]
+            infos = self._fs.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
+        return [info.path[len(base) + 1 :] for info in infos if info.type == pafs.FileType.File]
 
     def read(self, name: str) -> bytes | None:
         with self._explained():
@@ -173,5 +173,5 @@ class Bucket:
 
 def _code(error: OSError) -> tuple[str, int]:
     """Return the store's code for an error, and the status of HTTP; "" and 0 if unknown."""
-    found = _CODE.search(str(error))
-    return (found[1], int(found[2] or 0)) if found else ("", 0)
+    code = _CODE.search(str(error))
+    return (code[1], int(code[2] or 0)) if code else ("", 0)

@@ -49,8 +49,8 @@ class Claims:
             self._waiting_since = None
         reach("claims.kept")
 
-    def _write(self, found: tuple[str, bytes]) -> None:
-        self._store.write(*found)
+    def _write(self, named: tuple[str, bytes]) -> None:
+        self._store.write(*named)
 
     def waits(self, stage: str) -> list[Wait]:
         """Return the wait for the store, of a part of this name."""
@@ -96,13 +96,13 @@ def survey_claims(options: EncodingOptions, now: Callable[[], float]) -> Finding
 
 def _place(options: EncodingOptions) -> _Place:
     uri = options.claim_check_storage_uri
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         name.replace("-", "_"): value for name, value in options.claim_check_storage_options.items()
     }
     scheme = uri.partition(":")[0]
-    if given and scheme != "s3":
+    if settings and scheme != "s3":
         raise ConfigError(f"encoding.{_OPTIONS}: only an object store has options")
-    access = build(BucketAccess, given, f"encoding.{_OPTIONS}")
+    access = build(BucketAccess, settings, f"encoding.{_OPTIONS}")
     try:
         match scheme:
             case "s3":

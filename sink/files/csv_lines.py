@@ -23,8 +23,8 @@ class CsvLines:
 
     def __init__(self, options: Mapping[str, Any], *, key_is_last: bool = False) -> None:
         """With `key_is_last`, files have no line of names. Raises ConfigError for the encoding's options."""
-        given = {name.replace("-", "_"): value for name, value in options.items()}
-        self._options: Final = build(CsvOptions, {"output_field_header": not key_is_last, **given}, "csv")
+        settings = {name.replace("-", "_"): value for name, value in options.items()}
+        self._options: Final = build(CsvOptions, {"output_field_header": not key_is_last, **settings}, "csv")
         if self._options.output_old_value:
             raise ConfigError(
                 "encoding.output-old-value: an update would be two rows with one key; give "

@@ -58,10 +58,10 @@ class FileSink(Sink):
     def _go_on(self, length: int) -> None:
         if self._new_path.exists():  # a crash came between the first checkpoint and the rename
             self._new_path.replace(self._path)
-        there = self._path.stat().st_size if self._path.exists() else 0
-        if there < length:
+        size = self._path.stat().st_size if self._path.exists() else 0
+        if size < length:
             raise SinkError(
-                f"{self._path} has {there} bytes, its checkpoint says {length}: put back the whole file, "
+                f"{self._path} has {size} bytes, its checkpoint says {length}: put back the whole file, "
                 "or remove it and its checkpoint to begin again"
             )
         self._file = self._path.open("ab")

@@ -110,8 +110,8 @@ def _check_extension(options: DirectoryOptions) -> None:
     from ..encoding.encodings import encoding_options
     from ..encoding.options import CanalOptions
 
-    found = encoding_options(options.format, options.encoding)
-    if not (isinstance(found, CanalOptions) and found.enable_tidb_extension):
+    encoding = encoding_options(options.format, options.encoding)
+    if not (isinstance(encoding, CanalOptions) and encoding.enable_tidb_extension):
         raise ConfigError("row_key needs encoding.enable-tidb-extension = true: it is in the field _tidb")
 
 

@@ -99,8 +99,8 @@ class TablesLayout:
         for folder in store.entries():
             if folder.startswith("table=") and folder != DDL_FOLDER:
                 for name in store.names(folder):
-                    if found := _DATED.fullmatch(name):
-                        yield DatedFolder(f"{folder}/date={found[1]}", found[1])
+                    if match := _DATED.fullmatch(name):
+                        yield DatedFolder(f"{folder}/date={match[1]}", match[1])
 
 
 def table_folder(schema: str, name: str) -> str:
@@ -119,8 +119,8 @@ def _escaped(name: str) -> str:
 
 def check_unused(target: object, names: Iterable[str]) -> None:
     """Raise SinkError if a target without a checkpoint holds names besides the feed's own."""
-    if found := min((name for name in names if name != HIDDEN), default=""):
-        raise SinkError(f"{target} holds {found} already: empty it, or give another prefix")
+    if first := min((name for name in names if name != HIDDEN), default=""):
+        raise SinkError(f"{target} holds {first} already: empty it, or give another prefix")
 
 
 def day_of(ts: Ts) -> int:

@@ -132,13 +132,14 @@ class ChangeColumns:
 
     def _images(self, runs: Sequence[Run]) -> tuple[pa.Array, pa.Array]:
         """Return the rows before and after; as columns if the source can read them so."""
-        found = read_images(runs)
-        if found is not None:
-            before, after = found
+        images = read_images(runs)
+        if images is not None:
+            before, after = images
             count = sum([len(run) for run in runs])
             return self._from_columns(before, count), self._from_columns(after, count)
         changes = [change for run in runs for change in run.changes()]
-        return self._image([one.before for one in changes]), self._image([one.after for one in changes])
+        rows = [change.before for change in changes], [change.after for change in changes]
+        return self._image(rows[0]), self._image(rows[1])
 
     def _from_columns(self, image: Image, count: int) -> pa.Array:
         if image.columns is None:

@@ -142,16 +142,16 @@ class TicdcLayout:
         for schema in store.entries():
             if schema != HIDDEN:
                 for name in store.names(schema):
-                    if found := _DATED.fullmatch(name):
-                        yield DatedFolder(f"{schema}/{found[1]}", found[2])
+                    if match := _DATED.fullmatch(name):
+                        yield DatedFolder(f"{schema}/{match[1]}", match[2])
 
     def definitions(self) -> dict[str, str]:
-        found, self._definitions = self._definitions, {}
-        return found
+        definitions, self._definitions = self._definitions, {}
+        return definitions
 
     def marks(self, ts: Ts | None) -> dict[str, str]:
-        found, self._marks = self._marks, {}
-        return found if ts is None else {**found, "metadata": checkpoint_text(ts)}
+        marks, self._marks = self._marks, {}
+        return marks if ts is None else {**marks, "metadata": checkpoint_text(ts)}
 
 
 def _folder(schema: str, name: str) -> str:

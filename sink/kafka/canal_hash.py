@@ -46,14 +46,14 @@ def row_partitions(
     schema's name with `database_hash`. Raises SinkError for a column that the table lacks.
     """
     first = java_hash(table.schema) if database_hash else 0
-    places = _places(table, by.columns) if by.columns else table.key
-    writers = [texts_of("partition_hash", table, table.columns[place], UTC) for place in places]
+    indexes = _indexes(table, by.columns) if by.columns else table.key
+    writers = [texts_of("partition_hash", table, table.columns[index], UTC) for index in indexes]
 
     def partitions(rows: Iterable[Row]) -> list[int]:
         found = list(rows)
         codes = [first] * len(found)
-        for place, texts in zip(places, writers, strict=True):
-            values = [row[place] for row in found]
+        for index, texts in zip(indexes, writers, strict=True):
+            values = [row[index] for row in found]
             codes = list(map(xor, codes, map(_hash, values, texts(values))))
         return [partition_of(code, count) for code in codes]
 
@@ -64,8 +64,8 @@ def _hash(value: Any, text: bytes) -> int:
     return 0 if value is None else java_hash(text.decode())
 
 
-def _places(table: Table, columns: tuple[str, ...]) -> list[int]:
-    """Return the places of columns, in any case of letters; a column that is named twice is hashed once."""
+def _indexes(table: Table, columns: tuple[str, ...]) -> list[int]:
+    """Return the indexes of columns, in any case of letters; a column that is named twice is hashed once."""
     names = [column.name.lower() for column in table.columns]
     for name in columns:
         if name.lower() not in names:

@@ -8,27 +8,12 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from ...chain.selection.tables import canal_expression
 from ...errors import ConfigError
 from .template import TopicTemplate
 
 _KEY: Final = "$pk$"
 _WILD: Final = frozenset("*?+|(){}[]\\$^")
-
-
-class Pattern:
-    """A name, or a regular expression that matches all of it; upper and lower case are the same."""
-
-    def __init__(self, text: str, option: str) -> None:
-        self.is_wild: Final = bool(_WILD.intersection(text))
-        try:
-            self._found: Final = re.compile(
-                text if self.is_wild else re.escape(text), re.IGNORECASE | re.DOTALL
-            )
-        except re.error as error:
-            raise ConfigError(f"{option}: {text!r} is not a regular expression: {error}") from None
-
-    def matches(self, name: str) -> bool:
-        return self._found.fullmatch(name) is not None
 
 
 class DynamicTopic:
@@ -44,8 +29,8 @@ class DynamicTopic:
     def topic(self, schema: str, table: str) -> str:
         """Return the topic of a table, empty if no entry matches."""
         for name, is_table in ((f"{schema}.{table}", True), (schema, False)):
-            for topic, pattern, is_of_tables in self._entries:
-                if (not pattern.is_wild or is_of_tables == is_table) and pattern.matches(name):
+            for topic, names, is_of_tables in self._entries:
+                if is_of_tables in (None, is_table) and names.fullmatch(name):
                     return (topic or name.lower()).replace(".", "_")
         return ""
 
@@ -72,7 +57,7 @@ class PartitionHash:
     def of(self, schema: str, table: str) -> HashBy | None:
         """Return a table's choice; None if no entry matches: then its rows go to partition 0."""
         name = f"{schema}.{table}"
-        return next((by for pattern, by in self._entries if pattern.matches(name)), None)
+        return next((by for names, by in self._entries if names.fullmatch(name)), None)
 
 
 def _entries(text: str, option: str) -> list[str]:
@@ -82,8 +67,17 @@ def _entries(text: str, option: str) -> list[str]:
     return found
 
 
-def _topic_entry(entry: str, option: str) -> tuple[str, Pattern, bool]:
-    """Return the topic, the pattern of names, and True if those are of tables where it is an expression."""
+def _expression(text: str, option: str) -> re.Pattern[str]:
+    """Return the expression that matches a whole name, in any case; a text without signs is a name itself."""
+    return canal_expression(text if _is_wild(text) else re.escape(text), option)
+
+
+def _is_wild(text: str) -> bool:
+    return not _WILD.isdisjoint(text)
+
+
+def _topic_entry(entry: str, option: str) -> tuple[str, re.Pattern[str], bool | None]:
+    """Return the topic, the expression, and True if that is for tables, False for schemas, None for both."""
     topic, colon, names = entry.partition(":")
     if not colon:
         topic, names = "", entry
@@ -92,17 +86,17 @@ def _topic_entry(entry: str, option: str) -> tuple[str, Pattern, bool]:
         raise ConfigError(f"{option}: {entry!r}: write a name or an expression, or topic:expression")
     if topic and TopicTemplate(topic, option).names:
         raise ConfigError(f"{option}: {entry!r}: names in braces are for the URL and dispatch")
-    return topic, Pattern(names, option), "\\." in names
+    return topic, _expression(names, option), "\\." in names if _is_wild(names) else None
 
 
-def _hash_entry(entry: str, option: str) -> tuple[Pattern, HashBy]:
+def _hash_entry(entry: str, option: str) -> tuple[re.Pattern[str], HashBy]:
     names, colon, by = entry.rpartition(":")
     if not colon:
-        return Pattern(entry, option), HashBy(by_table=True)
+        return _expression(entry, option), HashBy(by_table=True)
     if not names:
         raise ConfigError(f"{option}: {entry!r} names no table")
     if by.lower() == _KEY:
-        return Pattern(names, option), HashBy()
+        return _expression(names, option), HashBy()
     columns = tuple(filter(None, by.split("^")))
     if not columns:
         raise ConfigError(f"{option}: {entry!r}: name columns after the colon, or {_KEY}")
@@ -110,4 +104,4 @@ def _hash_entry(entry: str, option: str) -> tuple[Pattern, HashBy]:
         raise ConfigError(
             f"{option}: {entry!r}: no word {unknown[0]!r}; accepted: {_KEY}, or columns such as id^name"
         )
-    return Pattern(names, option), HashBy(columns=columns)
+    return _expression(names, option), HashBy(columns=columns)

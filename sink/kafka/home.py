@@ -100,10 +100,10 @@ class Home:
 
     def _first(self, consumer: Consumer, patience: Patience) -> int:
         """Return the first offset: a consumer that looks for it itself takes half a second."""
-        place = TopicPartition(self.topic, _PARTITION)
+        partition = TopicPartition(self.topic, _PARTITION)
         while True:
             try:
-                offsets = consumer.get_watermark_offsets(place, self._client.options.timeout_seconds)
+                offsets = consumer.get_watermark_offsets(partition, self._client.options.timeout_seconds)
                 return int(offsets[0])
             except KafkaException as error:
                 if error.args[0].code() not in NOT_YET:

@@ -13,8 +13,7 @@ from ..sink import Sink, SinkTraits
 from .client import Client, Now
 from .home import Home
 from .messages import Messages
-from .outbox import Outbox, Outgoing
-from .task import Task
+from .outbox import Outbox, Outgoing, Task
 from .topics import Topics
 
 if TYPE_CHECKING:

@@ -34,13 +34,13 @@ def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
     from .kafka import KafkaSink
     from .messages import Messages
     from .outbox import Outbox
-    from .route import Rules
+    from .route import Destinations
     from .topics import Topics
     from .transactions import Transactions
 
     address, options = parsed(url, given)
     client, clock = _client(url, given, context), SystemClock()
-    rules = Rules(address.topic, options)
+    destinations = Destinations(address.topic, options)
     encoding = _encoding(address.topic, options)
     claims = _claims(encoding_options(options.format, encoding), clock)
 
@@ -50,7 +50,7 @@ def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
     def make_messages(topics: Topics) -> Messages:
         return Messages(
             encoder,
-            rules,
+            destinations,
             topics,
             ddl_to_all=options.ddl == "all partitions",
             headers=options.headers,
@@ -65,7 +65,7 @@ def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
     else:
         outbox = Acknowledgements(client, clock.now, batch_bytes)
     home = Home(client, context.feed, context.name, clock.now)
-    topics = rules.constant_topics()
+    topics = destinations.constant_topics()
     return KafkaSink(context.name, client, home, outbox, make_messages, topics, clock.now, claims)
 
 

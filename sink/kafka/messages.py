@@ -15,7 +15,7 @@ from ...events.per_table import PerTable
 from ..encoding.encoder import Encoder, Message
 from .options import BATCHING, KEYED
 from .outbox import Outgoing, Partition
-from .route import Route, Rules
+from .route import Destinations, Route
 from .template import HEADER_NAMES, Template
 from .topics import Topics
 
@@ -32,14 +32,14 @@ class Messages:
     def __init__(
         self,
         make: Callable[[], Encoder],
-        rules: Rules,
+        destinations: Destinations,
         topics: Topics,
         *,
         ddl_to_all: bool,
         headers: Mapping[str, str],
     ) -> None:
         self._make: Final = make
-        self._rules: Final = rules
+        self._rules: Final = destinations
         self._topics: Final = topics
         self._ddl_to_all: Final = ddl_to_all
         self._headers: Final = [(name, Template(text, HEADER_NAMES, name)) for name, text in headers.items()]
@@ -82,68 +82,68 @@ class Messages:
         if not messages:
             return {}
         topics = self._topics.data.items()
-        return {(topic, place): messages for topic, count in topics for place in range(count)}
+        return {(topic, number): messages for topic, count in topics for number in range(count)}
 
     def _route(self, table: Table) -> Route:
-        rule = self._rules.of(table.schema, table.name)
-        count = self._topics.partitions(rule.topic)
-        return Route(table, rule, count, is_keyed=self._encoder.name in KEYED)
+        destination = self._rules.of(table.schema, table.name)
+        count = self._topics.partitions(destination.topic)
+        return Route(table, destination, count, is_keyed=self._encoder.name in KEYED)
 
     def _ddl(self, ddl: Ddl, found: _Found) -> None:
         if messages := self._encoder.ddl(ddl):
             topic = self._rules.of(ddl.schema, ddl.table).topic
             count = self._topics.partitions(topic)
-            for place in range(count if self._ddl_to_all else 1):
-                found[topic, place] += messages
+            for number in range(count if self._ddl_to_all else 1):
+                found[topic, number] += messages
 
     def _rows(self, items: list[Transaction], found: _Found) -> None:
         """Encode the rows in their order: some encoders number them."""
         changes: list[RowChange] = []
-        places: list[Partition] = []
+        partitions: list[Partition] = []
         ends: list[int] = []
         for item in items:
             for run in item.runs:
                 route = self._routes[run.table]
-                placed, partitions = route.place(run.changes())
-                changes += placed
-                places += [route.places[partition] for partition in partitions]
+                distributed, numbers = route.distribute(run.changes())
+                changes += distributed
+                partitions += [route.partitions[number] for number in numbers]
             ends.append(len(changes))
         messages = self._encoder.rows(changes, items[-1].last)
         rows = [message for message in messages if message.rows]
         if len(rows) < len(messages):
-            self._add_definitions(messages, places, found)
+            self._add_definitions(messages, partitions, found)
         if self._headers:
             rows = [
                 message
                 for item, start, end in zip(items, [0, *ends], ends, strict=False)
                 for message in self._with_headers(item, changes[start:end], rows[start:end])
             ]
-        for place, message in zip(places, rows, strict=True):
-            found[place].append(message)
+        for partition, message in zip(partitions, rows, strict=True):
+            found[partition].append(message)
 
-    def _add_definitions(self, messages: list[Message], places: list[Partition], found: _Found) -> None:
+    def _add_definitions(self, messages: list[Message], partitions: list[Partition], found: _Found) -> None:
         """Add messages without rows to every partition of the next row's topic, before all of these rows."""
         row = 0
         for message in messages:
             if message.rows:
                 row += 1
                 continue
-            topic = places[row][0]
-            for place in range(self._topics.partitions(topic)):
-                found[topic, place].append(message)
+            topic = partitions[row][0]
+            for number in range(self._topics.partitions(topic)):
+                found[topic, number].append(message)
 
     def _grouped(self, item: Transaction, found: _Found) -> None:
         groups: dict[Partition, list[RowChange]] = defaultdict(list)
         for run in item.runs:
             route = self._routes[run.table]
-            for change, place in zip(*route.place(run.changes()), strict=True):
-                groups[route.places[place]].append(change)
-        for at, changes in groups.items():
+            for change, number in zip(*route.distribute(run.changes()), strict=True):
+                groups[route.partitions[number]].append(change)
+        for partition, changes in groups.items():
             messages = self._encoder.rows(changes, item.last)
             if self._headers:
                 headers = self._header_values(item, changes[0])
                 messages = [replace(message, headers=headers) for message in messages]
-            found[at] += messages
+            found[partition] += messages
 
     def _with_headers(
         self, item: Transaction, changes: Sequence[RowChange], messages: list[Message]

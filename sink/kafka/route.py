@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -28,7 +27,7 @@ class Canal(NamedTuple):
     database_hash: bool
 
 
-class Rule(NamedTuple):
+class Destination(NamedTuple):
     """Topic of a table, and how its rows are spread."""
 
     topic: str
@@ -38,12 +37,16 @@ class Rule(NamedTuple):
     """In place of `partition`."""
 
 
-class Rules:
-    """The rules of a sink's tables."""
+class Destinations:
+    """The destinations of a sink's tables."""
 
     def __init__(self, topic: TopicTemplate, options: KafkaOptions) -> None:
         self._entries: Final = [
-            (entry.tables, TopicTemplate(entry.topic, "topic") if entry.topic else topic, entry)
+            (
+                entry.tables,
+                TopicTemplate(entry.topic, "topic") if entry.topic else topic,
+                entry,
+            )
             for entry in options.dispatch
         ]
         self._default: Final = topic
@@ -51,19 +54,18 @@ class Rules:
         self._dynamic: Final = options.canal_topics
         self._hash: Final = options.canal_hash
 
-    def of(self, schema: str, table: str) -> Rule:
-        """Return a table's rule. Raises SinkError if its topic can't have such a name."""
-        name = f"{schema}.{table}"
-        for patterns, topic, entry in self._entries:
-            if any(fnmatchcase(name, pattern) for pattern in patterns):
-                return Rule(topic.topic(schema, table), entry.partition, entry.columns)
+    def of(self, schema: str, table: str) -> Destination:
+        """Return a table's destination. Raises SinkError if its topic can't have such a name."""
+        for tables, topic, entry in self._entries:
+            if tables.matches(schema, table):
+                return Destination(topic.topic(schema, table), entry.partition, entry.columns)
         options = self._options
         dynamic = self._dynamic.topic(schema, table) if self._dynamic is not None else ""
         name = checked(dynamic, schema, table) if dynamic else self._default.topic(schema, table)
         canal = None
         if self._hash is not None:
             canal = Canal(self._hash.of(schema, table), options.database_hash)
-        return Rule(name, options.partition, options.columns, canal)
+        return Destination(name, options.partition, options.columns, canal)
 
     def constant_topics(self) -> set[str]:
         """Return the topics whose names depend on no table."""
@@ -79,16 +81,16 @@ class Route:
     them.
     """
 
-    def __init__(self, table: Table, rule: Rule, count: int, *, is_keyed: bool = False) -> None:
+    def __init__(self, table: Table, destination: Destination, count: int, *, is_keyed: bool = False) -> None:
         """With `is_keyed`, an update of the key is a delete and an insert: readers find rows by it."""
-        self.places: Final = [(rule.topic, number) for number in range(count)]
+        self.partitions: Final = [(destination.topic, number) for number in range(count)]
         self._count: Final = count
-        self._by_ts: Final = rule.partition == "ts"
+        self._by_ts: Final = destination.partition == "ts"
         self._key: Final = table.key if is_keyed else ()
-        self._fixed: Final = _fixed(table, rule, count)
-        self._partitions: Final = _partitions(table, rule, count) if count > 1 else None
+        self._fixed: Final = _fixed(table, destination, count)
+        self._partitions: Final = _partitions(table, destination, count) if count > 1 else None
 
-    def place(self, changes: list[RowChange]) -> tuple[list[RowChange], list[int]]:
+    def distribute(self, changes: list[RowChange]) -> tuple[list[RowChange], list[int]]:
         """Return the changes and the partition of each.
 
         An update that moves a row to another partition, or to another key, becomes a delete and an insert.
@@ -99,18 +101,18 @@ class Route:
         old, new = self._of(changes, befores(changes)), self._of(changes, afters(changes))
         if old == new and not (self._key and any(map(self._changes_key, changes))):
             return changes, new
-        placed: list[RowChange] = []
-        places: list[int] = []
-        for change, here, there in zip(changes, old, new, strict=True):
-            if here == there and not self._changes_key(change):
-                placed.append(change)
-                places.append(here)
+        distributed: list[RowChange] = []
+        partitions: list[int] = []
+        for change, before, after in zip(changes, old, new, strict=True):
+            if before == after and not self._changes_key(change):
+                distributed.append(change)
+                partitions.append(before)
             else:
                 ts, start_ts, table = change.commit_ts, change.start_ts, change.table
-                placed.append(RowChange(ts, start_ts, table, "delete", change.before, None))
-                placed.append(RowChange(ts, start_ts, table, "insert", None, change.after))
-                places += (here, there)
-        return placed, places
+                distributed.append(RowChange(ts, start_ts, table, "delete", change.before, None))
+                distributed.append(RowChange(ts, start_ts, table, "insert", None, change.after))
+                partitions += (before, after)
+        return distributed, partitions
 
     def _of(self, changes: list[RowChange], rows: list[Row]) -> list[int]:
         """Return the partitions of these rows of the changes."""
@@ -120,30 +122,32 @@ class Route:
 
     def _changes_key(self, change: RowChange) -> bool:
         before, after = change.before, change.after
-        return before is None or after is None or any(before[place] != after[place] for place in self._key)
+        return before is None or after is None or any(before[index] != after[index] for index in self._key)
 
 
-def _fixed(table: Table, rule: Rule, count: int) -> int:
+def _fixed(table: Table, destination: Destination, count: int) -> int:
     """Return the partition of a table whose rows have one."""
-    if rule.canal is None:
+    if destination.canal is None:
         return crc32(table.full_name.encode()) % count
-    return 0 if rule.canal.by is None else table_partition(table.name, count)
+    return 0 if destination.canal.by is None else table_partition(table.name, count)
 
 
-def _partitions(table: Table, rule: Rule, count: int) -> Callable[[Iterable[Row]], list[int]] | None:
+def _partitions(
+    table: Table, destination: Destination, count: int
+) -> Callable[[Iterable[Row]], list[int]] | None:
     """Return the function from rows to their partitions; None if the whole table has one.
 
     That is so also for a table without a key, or with one that can't be compared here.
     """
-    if rule.canal is not None:
-        by, database_hash = rule.canal
+    if destination.canal is not None:
+        by, database_hash = destination.canal
         if by is None or by.by_table:
             return None
         return row_partitions(table, by, count, database_hash=database_hash)
-    if rule.partition == "key" and [table.columns[place].kind for place in table.key] in _SHORT:
-        (place,) = table.key  # 0.3 µs a row in place of 1.3
-        return compile_rows(len(table.columns), f"crc(b'%d' % c{place}) % {count}", {"crc": crc32})
-    values = _values(table, rule)
+    if destination.partition == "key" and [table.columns[index].kind for index in table.key] in _SHORT:
+        (index,) = table.key  # 0.3 µs a row in place of 1.3
+        return compile_rows(len(table.columns), f"crc(b'%d' % c{index}) % {count}", {"crc": crc32})
+    values = _values(table, destination)
     if values is None:
         return None
 
@@ -154,18 +158,18 @@ def _partitions(table: Table, rule: Rule, count: int) -> Callable[[Iterable[Row]
     return partitions
 
 
-def _values(table: Table, rule: Rule) -> Callable[[Row], Sequence[Any]] | None:
+def _values(table: Table, destination: Destination) -> Callable[[Row], Sequence[Any]] | None:
     """Return the function from a row to the values that decide; None if there are none."""
-    if rule.partition == "key":
+    if destination.partition == "key":
         return key_order(table)
-    if rule.partition != "columns":
+    if destination.partition != "columns":
         return None
     names = [column.name for column in table.columns]
-    for name in rule.columns:
+    for name in destination.columns:
         if name not in names:
             raise SinkError(
                 f"table {table.full_name} has no column {name!r}, by which its rows are dispatched; it has: "
                 f"{', '.join(names)}"
             )
-    places = [names.index(name) for name in rule.columns]
-    return lambda row: [row[place] for place in places]
+    indexes = [names.index(name) for name in destination.columns]
+    return lambda row: [row[index] for index in indexes]

@@ -52,12 +52,12 @@ class Sender:
         """Move the backlog into the producer's queue, which may have to drain first."""
         patience = Patience(self._client, self._now)
         while self._backlog:
-            place, messages = self._backlog[0]
-            taken = _produce(producer, *place, messages)
+            partition, messages = self._backlog[0]
+            taken = _produce(producer, *partition, messages)
             if taken == len(messages):
                 self._backlog.popleft()
                 continue
-            self._backlog[0] = place, messages[taken:]
+            self._backlog[0] = partition, messages[taken:]
             producer.poll(LOOK_SECONDS)
             patience.check((len(self._backlog), len(messages) - taken, len(producer)), "take messages")
 

@@ -12,7 +12,7 @@ from .address import Address
 from .client import Client
 from .home import Home
 from .options import KafkaOptions
-from .route import Rules
+from .route import Destinations
 from .topics import Topics
 
 
@@ -22,7 +22,7 @@ def survey(
     """Yield findings about a cluster. Raises TidemillError if it can't be used or doesn't answer."""
     clock = SystemClock()
     topics = Topics(client, clock.now)
-    for topic in sorted(Rules(address.topic, options).constant_topics()):
+    for topic in sorted(Destinations(address.topic, options).constant_topics()):
         yield _about(topic, topics.find(topic), options)
     there = topics.find(client.checkpoint_topic)
     yield _about(client.checkpoint_topic, there, options)

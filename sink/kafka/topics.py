@@ -77,12 +77,12 @@ class Topics:
 
     def checkpoints_end(self) -> int:
         """Return the offset after the last record of the topic of checkpoints, also of open transactions."""
-        place = TopicPartition(self._client.checkpoint_topic, 0)
-        doing = f"read topic {place.topic!r}"
+        partition = TopicPartition(self._client.checkpoint_topic, 0)
+        doing = f"read topic {partition.topic!r}"
         patience = Patience(self._client, self._now)
         while True:
             offsets = self._admin.list_offsets(
-                {place: OffsetSpec.latest()},  # type: ignore[no-untyped-call]
+                {partition: OffsetSpec.latest()},  # type: ignore[no-untyped-call]
                 isolation_level=IsolationLevel.READ_UNCOMMITTED,
             )
             found = self._result(offsets, doing, patience)

@@ -35,16 +35,16 @@ class Relay:
         except OSError as error:
             raise StoreError(f"relay {directory}: {error.strerror}") from error
 
-    def _add(self, found: Content) -> None:
+    def _add(self, content: Content) -> None:
         if self.contents:
             before = self.contents[-1]
-            if (before.source, before.end_ts) != (found.source, found.begin_ts):
+            if (before.source, before.end_ts) != (content.source, content.begin_ts):
                 raise StoreError(
-                    f"{found.path} begins after ts {found.begin_ts} of {found.source}, the file before ends "
-                    f"at {before.end_ts} of {before.source}: put back the files that are missing, or remove "
-                    "the directory to begin again"
+                    f"{content.path} begins after ts {content.begin_ts} of {content.source}, the file before "
+                    f"ends at {before.end_ts} of {before.source}: put back the files that are missing, or "
+                    "remove the directory to begin again"
                 )
-        self.contents.append(found)
+        self.contents.append(content)
 
     @property
     def source(self) -> str:
@@ -68,16 +68,16 @@ class Relay:
 
     @property
     def bytes(self) -> int:
-        return sum(found.length for found in self.contents)
+        return sum(content.length for content in self.contents)
 
     def items(self, after: int) -> Iterator[tuple[Item, int]]:
         """Yield the items above a ts, each with the number of bytes read until then. Raises StoreError."""
         read = 0
-        for found in self.contents:
-            if found.end_ts > after:
-                reader = RecordReader(found.path)
-                for one in read_frames(found.path, found.length):
+        for content in self.contents:
+            if content.end_ts > after:
+                reader = RecordReader(content.path)
+                for one in read_frames(content.path, content.length):
                     item = reader.item(one)
                     if item is not None and item.commit_ts > after:
                         yield item, read + one.end
-            read += found.length
+            read += content.length

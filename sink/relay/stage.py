@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
 
-from ...chain import Element, Lag, Mark, StageContext
-from ...errors import SinkError
-from ...events import Checkpoint, Item, Wait
+from ...chain import Element, Lag, Mark, Stage, StageContext
+from ...errors import SinkError, StoreError
+from ...events import Checkpoint, Item
+from ...store.disk import replace
 from .options import RelayOptions
-from .owner import claim
 from .writer import RelayWriter
 
 log = logging.getLogger("tidemill.sink")
 
+_OWNER: Final = "owner"
+"""File that names the sink and the feed."""
 
-class RelayStage:
+
+class RelayStage(Stage):
     """Writes all items to a relay before the sink gets them. The last stage of its chain.
 
     Whole transactions are durable there before they pass. The first parts of a large one are written, and
@@ -32,7 +37,7 @@ class RelayStage:
         self.close()
         at, writer = context.checkpoint, RelayWriter(self._options)
         self._writer = writer
-        claim(self._options.directory, context.feed, context.sink)
+        _claim(self._options.directory, context.feed, context.sink)
         self._reject_tables(at.tables)
         if writer.source and at.source != writer.source:
             raise SinkError(
@@ -89,10 +94,34 @@ class RelayStage:
             self._writer.purge(checkpoint.ts)
         return ()
 
-    def waits(self) -> Sequence[Wait]:
-        return ()
-
     def close(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
+
+
+def _claim(directory: Path, feed: str, sink: str) -> None:
+    """Note the owner of a relay that has none. Raises SinkError if it belongs to another one."""
+    check_owner(directory, feed, sink)
+    path = directory / _OWNER
+    try:
+        if not path.exists():
+            replace(path, _text(feed, sink).encode())
+    except OSError as error:
+        raise StoreError(f"relay {directory}: {error.strerror}: make room, or remove the relay") from error
+
+
+def check_owner(directory: Path, feed: str, sink: str) -> None:
+    """Raise SinkError if the relay belongs to another sink."""
+    try:
+        had = (directory / _OWNER).read_text()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"relay {directory}: {error.strerror}") from error
+    if had != _text(feed, sink):
+        raise SinkError(f"relay {directory} belongs to {had}: name another directory")
+
+
+def _text(feed: str, sink: str) -> str:
+    return f"sink {sink!r} of feed {feed!r}"

@@ -16,8 +16,8 @@ from ...dialects.mysql.home import Home
 from ...dialects.mysql.session import MySqlSession, quoted
 from ...events import Checkpoint, Ts, compose_ts
 from ..dm.checkpoint import checkpoint_of, rows_of
-from ..dm.layout import COLUMNS, NO_TABLE_INFO, READ, SCHEMA, WRITTEN, DmRow, table_of
 from ..dm.point import Point, by_source, point_of
+from ..dm.table import COLUMNS, NO_TABLE_INFO, READ, SCHEMA, WRITTEN, DmRow, table_of
 
 log = logging.getLogger("tidemill.sink")
 
@@ -119,7 +119,7 @@ class DmHome(Home):
         positions = by_source(reached.position, self._source_id or next(iter(safety.exits), ""))
         points = {id_: point_of(position) for id_, position in positions.items()}
         return all(
-            (at := points.get(id_)) is not None and at.place >= end.place for id_, end in safety.exits.items()
+            (at := points.get(id_)) is not None and at.order >= end.order for id_, end in safety.exits.items()
         )
 
     def _replace_checkpoint(self, previous_ts: int | None, ts: int, content: str) -> bool:

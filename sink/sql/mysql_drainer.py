@@ -14,7 +14,7 @@ from ...errors import CheckpointError
 from ...events import Checkpoint, TableName
 from ..drainer.checkpoint import DrainerCheckpoint
 from ..drainer.content import DrainerState, from_json, to_json
-from ..drainer.layout import COLUMNS, NAME, SCHEMA, only_cluster
+from ..drainer.table import COLUMNS, NAME, SCHEMA, only_cluster
 
 log = logging.getLogger("tidemill.sink")
 

@@ -10,7 +10,7 @@ from ...config.survey import begins
 from ...dialects.dialect import Dialect
 from ...dialects.options import MySqlOptions, RowOptions
 from ...errors import TidemillError
-from ..dm.layout import SCHEMA, table_of
+from ..dm.table import SCHEMA, table_of
 from ..kind import SinkContext
 
 

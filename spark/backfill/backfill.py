@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.position import Position
 from ...errors import ConfigError
 from ...puller.mysql.options import MysqlOptions
 from ...puller.tikv.options import TikvOptions
-from ...routing import TableFilter
 from ..read.options import ReadOptions, read_options
 from .backfilled import Backfilled
 from .directory import MERGED, READ, Directory
@@ -72,7 +72,7 @@ class _Backfill:
         self._directory = directory
         self._settings = settings
         self._report = report
-        self._wanted = TableFilter(options.patterns)
+        self._wanted = TablePatterns.parse(options.patterns)
 
     def run(self) -> Manifest:
         manifest = self._of_one_ts() if self._options.reading.by_ts else self._of_a_log()

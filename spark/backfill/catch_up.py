@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.position import Position, Rank
@@ -38,7 +39,6 @@ from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.reader import BinlogReader
 from ...puller.mysql.stream import own_server_id
 from ...puller.mysql.transactions import Transactions
-from ...routing import TableFilter
 from ...snapshot.key_bytes import encode_key
 from ...snapshot.overlay import ordered_keys
 from .directory import Directory
@@ -70,7 +70,7 @@ def collect(
     patience: RetryDeadline,
 ) -> Changes:
     """Read the binlog from before the first chunk up to `until`. Raises Retryable and Fatal."""
-    follows = TableFilter(plan.patterns)
+    follows = TablePatterns.parse(plan.patterns)
     path = directory.new_changes_file()
     with pq.ParquetWriter(path, SCHEMA) as file:
         route = _Route(plan, records, file)
@@ -89,7 +89,7 @@ class _Log:
     """The binlog between two positions, as items."""
 
     def __init__(
-        self, options: MysqlOptions, plan: Plan, wanted: TableFilter, patience: RetryDeadline
+        self, options: MysqlOptions, plan: Plan, wanted: TablePatterns, patience: RetryDeadline
     ) -> None:
         self.voided: list[int] = []
         self._options = replace(options, server_id=options.server_id or own_server_id())

@@ -7,6 +7,7 @@ from itertools import count, pairwise
 
 from msgspec.structs import replace
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.schema import is_user_schema
 from ...dialects.mysql.client import Session, connect, disconnect, query, translated
 from ...errors import ConfigError
@@ -14,7 +15,6 @@ from ...events import KeyRange, OrderedKey, compose_ts
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.probe import probe
 from ...puller.mysql.requirements import survey
-from ...routing import TableFilter
 from ...snapshot.mysql.bounds import bounds
 from ...snapshot.mysql.tables import SourceTable
 from ...snapshot.mysql.view import begin
@@ -24,7 +24,7 @@ from .options import BackfillOptions
 from .plan import ChunkPlan, Plan, TablePlan, new_uid
 
 
-def plan_mysql(options: MysqlOptions, wanted: TableFilter, settings: BackfillOptions) -> Plan:
+def plan_mysql(options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions) -> Plan:
     """Plan the chunks. Raises ConfigError for patterns, Retryable and SourceError."""
     found = probe(options)
     names = [(table.schema, table.name) for table in found.tables]
@@ -44,7 +44,7 @@ def plan_mysql(options: MysqlOptions, wanted: TableFilter, settings: BackfillOpt
     return with_tables(empty, options, wanted, settings)
 
 
-def with_tables(plan: Plan, options: MysqlOptions, wanted: TableFilter, settings: BackfillOptions) -> Plan:
+def with_tables(plan: Plan, options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions) -> Plan:
     """Return the plan with the tables that it lacks, as they are now."""
     have = {table.table.full_name for table in plan.tables}
 

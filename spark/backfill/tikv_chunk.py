@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count, pairwise
 from typing import Final
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.table import to_table
 from ...codec.tidb.table_info import encode_table_info
 from ...errors import ConfigError, SourceError
@@ -15,7 +16,6 @@ from ...puller.tikv.kv.region_bounds import region_bounds
 from ...puller.tikv.options import TikvOptions
 from ...puller.tikv.schema import TableNames, read_schema
 from ...puller.tikv.span import raw_span
-from ...routing import TableFilter
 from ...snapshot.tikv.ranges import RawRange, has_integer_order, row_ranges
 from ...snapshot.tikv.reads import all_rows
 from ...sources.source import no_table_matches
@@ -27,7 +27,7 @@ from .plan import STRIDE, ChunkPlan, Plan, TablePlan, new_uid
 _PIECE_ROWS: Final = 1000
 
 
-def plan_tikv(client: TikvClient, wanted: TableFilter, settings: BackfillOptions, ts: Ts) -> Plan:
+def plan_tikv(client: TikvClient, wanted: TablePatterns, settings: BackfillOptions, ts: Ts) -> Plan:
     """Plan the chunks at `ts`; 0: now.
 
     Raises ConfigError for patterns and a future ts, Retryable and SourceError.

@@ -7,9 +7,9 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
+from ...chain.selection.tables import TablePatterns
 from ...engine.options import FeedOptions
 from ...errors import ConfigError, Fatal, Retryable
-from ...routing import TableFilter
 from ..envelope import ENVELOPE, to_batch
 from ..option_values import OPERATIONS
 from ..reading import reading_of_kind
@@ -38,8 +38,8 @@ class Answers:
     ) -> None:
         """`wait_seconds` is the maximum time that an answer waits for changes."""
         self._patterns = options.tables.patterns
-        self._address = options.source.address
-        self._by_ts = reading_of_kind(options.source_kind).by_ts
+        self._address = options.source.options.address
+        self._by_ts = reading_of_kind(options.source.kind).by_ts
         self._buffer = buffer
         self._rank_of = rank_of
         self._wait_seconds = wait_seconds
@@ -90,11 +90,7 @@ class Answers:
         same = ticket.tables == tuple(self._patterns)
         if same and part.is_whole and set(ticket.operations) == set(OPERATIONS):
             return None
-        named = TableFilter(ticket.tables).matches
-
-        def has(schema: str, table: str) -> bool:
-            return named(schema, table) and part.has(schema, table)
-
+        named, has = TablePatterns.parse(ticket.tables).matches, part.chosen(ticket.tables).matches
         # A task numbers the rows of its feed: those of its part, or for a log those of all followed tables.
         if self._by_ts:
             return Narrow(has, has, ticket.operations)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ...routing import TableFilter
+from ...chain.selection.tables import TablePatterns
 
-_WILD: Final = ("*", "?", "[")
+_WILD: Final = ("*", "?", "[", "~")
 
 
 def uncovered(followed: Sequence[str], wanted: Sequence[str]) -> str:
@@ -22,7 +22,7 @@ def uncovered(followed: Sequence[str], wanted: Sequence[str]) -> str:
     has_all = len(included) == len(followed)
     if not followed:
         return wanted[0]
-    every = TableFilter(followed)
+    every = TablePatterns.parse(followed)
     for pattern in wanted:
         schema, _, table = pattern.strip().partition(".")
         if pattern.startswith("!"):

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from ...chain.selection.tables import TablePatterns
 from ...errors import ConfigError
-from ...routing import TableFilter
 from ..offsets.offset import Offset
 from ..option_values import OPERATIONS
 from ..read.parts import WHOLE, Part
@@ -31,7 +31,7 @@ class Ticket(Struct, frozen=True, forbid_unknown_fields=True):
 
     def check(self) -> None:
         """Raise ConfigError for invalid patterns, parts or operations."""
-        TableFilter(self.tables)
+        TablePatterns.parse(self.tables)
         if not 0 <= self.part.number < self.part.of:
             raise ConfigError(f"part {self.part.number} of {self.part.of}: parts count from 0")
         if self.part.is_range:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any, Final, cast
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.position import Position
 from ...codec.mysql.schema import is_user_schema
 from ...dialects.mysql.client import Session, connect, disconnect, query, source_of, translated
@@ -17,7 +18,6 @@ from ...events import Table, Ts, compose_ts, physical_ms
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.requirements import survey_session
 from ...puller.mysql.stream import own_server_id
-from ...routing import TableFilter
 from ...snapshot.mysql.tables import FoundTable, find_tables
 from ...snapshot.mysql.view import begin, current_end
 from ...sources.source import no_table_matches
@@ -40,7 +40,7 @@ class MysqlOffsets:
         found = cast("MysqlOptions", options.source_options)
         self._given = options
         self._options = replace(found, server_id=own_server_id())
-        self._filter = TableFilter(options.patterns)
+        self._filter = TablePatterns.parse(options.patterns)
         self._session: Session | None = None
         self._look_ahead: LookAheadReader | None = None
         self._start = Offset(0, "", "")

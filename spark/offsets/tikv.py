@@ -6,16 +6,16 @@ from random import Random
 from typing import Any, Final, cast
 
 from ...actors import SystemClock
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.table import to_table
 from ...errors import CheckpointError, ConfigError, SourceError
 from ...events import Table, Ts, physical_ms
 from ...puller.tikv.client import TikvClient
 from ...puller.tikv.options import TikvOptions
 from ...puller.tikv.schema import TableNames, read_schema
-from ...routing import TableFilter
 from ...sources.source import no_table_matches
 from ..read.options import ReadOptions
-from ..read.parts import WHOLE, Part, PartFilter
+from ..read.parts import WHOLE, Part
 from ..read.ranges import Ranges
 from .offset import Limit, Offset, ts_offset
 
@@ -32,7 +32,7 @@ class TikvOffsets:
         self._ranges: dict[Part, Ranges] = {}
 
     def tables(self) -> list[Table]:
-        wanted = TableFilter(self._options.patterns)
+        wanted = TablePatterns.parse(self._options.patterns)
         found = TableNames(wanted)
         self.client.run(read_schema(self.client.kv, self._now(), found))
         if unmatched := wanted.unmatched(found.names):
@@ -72,7 +72,7 @@ class TikvOffsets:
         if options.partitions == 1 or not options.split_tables:
             return None
         if part not in self._ranges:
-            wanted = PartFilter(options.patterns, part)
+            wanted = part.chosen(options.patterns)
             self._ranges[part] = Ranges(self.client, wanted, options.partitions)
         return self.client.run(self._ranges[part].bounds(start.ts, end.ts))
 

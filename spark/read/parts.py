@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 from zlib import crc32
 
-from ...routing import TableFilter
+from ...chain.selection.tables import TablePatterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,10 @@ class Part:
         """True if the part has its tables' schema changes; among ranges only the first has them."""
         return not self.start
 
+    def chosen(self, patterns: Sequence[str]) -> TablePatterns:
+        """Return the part of the patterns' tables. Raises ConfigError for a wrong pattern."""
+        return TablePatterns.parse(patterns).within(self.has, (self.start, self.end), is_part=True)
+
     def divided(self, count: int, bounds: Sequence[bytes] | None = None) -> list[Part]:
         """Divide the part by table names into `count` parts, or into the key ranges between `bounds`."""
         if bounds is None:
@@ -59,19 +63,3 @@ class Part:
 
 
 WHOLE: Final = Part()
-
-
-class PartFilter(TableFilter):
-    """Matches the tables of the patterns that belong to a part."""
-
-    def __init__(self, patterns: Sequence[str], part: Part) -> None:
-        self.part = part
-        self.keys = part.start, part.end
-        super().__init__(patterns)
-
-    def _matches(self, schema: str, table: str) -> bool:
-        return self.part.has(schema, table) and super()._matches(schema, table)
-
-    def unmatched(self, tables: Sequence[tuple[str, str]]) -> list[str]:  # noqa: ARG002
-        """Return all patterns: a part may have rows even if it has none of the present tables."""
-        return list(self.patterns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ...events import Ddl, Item, RowChange, Run, Transaction
+from ...events import Ddl, Item, Run, Transaction
 from ..option_values import OPERATIONS
 from .parts import WHOLE, Part
 
@@ -29,19 +29,6 @@ class Pick:
             return False
         self._at, self._next = at, 0
         return True
-
-    def rows(self, item: Transaction) -> list[tuple[int, RowChange]]:
-        first = self._next
-        self._next += len(item.rows)
-        numbered = enumerate(item.rows, first)
-        if self._takes_all:
-            return list(numbered)
-        has, operations = self._part.has, self._operations
-        return [
-            (number, row)
-            for number, row in numbered
-            if row.op in operations and has(row.table.schema, row.table.name)
-        ]
 
     def runs(self, item: Transaction) -> list[tuple[int, Run]]:
         """Return the selected runs, without decoding them, each with the number of its first row."""

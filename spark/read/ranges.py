@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.key import record_span
 from ...codec.tidb.table_info import TableInfo, partition_ids
 from ...events import Ts
@@ -14,7 +15,6 @@ from ...puller.tikv.client import TikvClient
 from ...puller.tikv.kv.region_bounds import region_bounds
 from ...puller.tikv.schema import TableNames, read_schema, schema_version
 from ...puller.tikv.span import table_span
-from ...routing import TableFilter
 
 REGION: Final = 16
 """Weight of a region of a table with several regions; a table within a single region has weight 1."""
@@ -26,7 +26,7 @@ LOOK_SECONDS: Final = 60.0
 class Ranges:
     """Computes the bounds between ranges. Used only in the loop's thread."""
 
-    def __init__(self, client: TikvClient, wanted: TableFilter, count: int) -> None:
+    def __init__(self, client: TikvClient, wanted: TablePatterns, count: int) -> None:
         """`count` is the maximum number of ranges."""
         self._client = client
         self._wanted = wanted

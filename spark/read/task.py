@@ -37,7 +37,7 @@ def follow(
     handover = Handover()
     task = _begin(options, start, handover, patience_seconds)
     try:
-        while (items := handover.get()) is not None:
+        for items in handover.each():
             yield [task.source.restored(item) if isinstance(item, Ddl) else item for item in items]
         if task.pipeline.course.error is not None:
             raise task.pipeline.course.error

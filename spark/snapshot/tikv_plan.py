@@ -8,6 +8,7 @@ from itertools import groupby, pairwise
 
 from pyspark.sql.datasource import Filter
 
+from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.columns import columns_of
 from ...codec.tidb.key import encode_bytes
 from ...codec.tidb.table import to_table
@@ -17,7 +18,6 @@ from ...puller.tikv.client import TikvClient, held
 from ...puller.tikv.kv.region_bounds import region_bounds
 from ...puller.tikv.schema import TableNames, read_schema
 from ...puller.tikv.span import raw_span
-from ...routing import TableFilter
 from ...snapshot.tikv.ranges import RawRange
 from ...sources.source import no_table_matches
 from ..offsets.tikv import TikvOffsets
@@ -37,7 +37,7 @@ def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[TikvPartition]
         at = offsets.at(options.ts) if options.ts else offsets.latest()
         client = offsets.client
         with held(client, options.name, at.ts):
-            wanted = TableFilter(options.patterns)
+            wanted = TablePatterns.parse(options.patterns)
             found = TableNames(wanted)
             client.run(read_schema(client.kv, at.ts, found))
             if not options.ts and (unmatched := wanted.unmatched(found.names)):

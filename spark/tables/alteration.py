@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 from pyspark.sql import types as t
 
+from ...chain.selection.tables import TablePattern, TablePatterns
 from ...codec.mysql.column_defaults import NotComputable, default_for_existing_rows
 from ...codec.mysql.entry import Query
 from ...codec.mysql.known_table import KnownTable
@@ -159,7 +160,7 @@ def _understood(ddl: Ddl, known: Table) -> tuple[Action, ...] | None:
     own = replace(known, schema=ddl.schema, name=ddl.table, **_charset(known))
     catalog = Catalog()
     catalog.put(KnownTable(own))
-    statements = Statements(_Only(own), catalog, of_mysql=ddl.source.startswith("mysql "))
+    statements = Statements(_only(own), catalog, of_mysql=ddl.source.startswith("mysql "))
     query = Query(
         ddl.schema,
         ddl.query,
@@ -181,17 +182,10 @@ def _charset(table: Table) -> dict[str, Any]:
     return dict(zip(("charset", "collation"), *found, strict=True)) if len(found) == 1 else {}
 
 
-class _Only:
-    """The one followed table."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def matches(self, schema: str, table: str) -> bool:
-        return (schema, table) == (self._table.schema, self._table.name)
-
-    def touches(self, schema: str) -> bool:
-        return schema == self._table.schema
+def _only(table: Table) -> TablePatterns:
+    name = table.schema, table.name
+    pattern = TablePattern(table.full_name, lambda *one: one == name, lambda schema: schema == table.schema)
+    return TablePatterns([pattern])
 
 
 def _added(ddl: Ddl, action: AddColumn) -> Added:

@@ -336,8 +336,8 @@ MUTANTS = [
     ),
     Mutant(
         "stream.py",
-        "            self.scheduled = False\n        await",
-        "            pass\n        await",
+        "            self.scheduled = False\n        return None",
+        "            pass\n        return None",
         "a sleeping reader is woken",
         ("interleavings",),
     ),

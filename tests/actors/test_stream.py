@@ -1,13 +1,16 @@
-"""From actors to asyncio."""
+"""From actors to asyncio, or to a thread."""
 
 from __future__ import annotations
 
 import asyncio
+from threading import Thread
 from typing import Any
 
+import pykka
 import pytest
 
 from tidemill.actors import ActorSystem, PooledActor, SeededSystem, Stream
+from tidemill.testing.progress import eventually
 
 from .cast import Forwarder
 
@@ -176,6 +179,56 @@ def test_a_stream_whose_loop_is_gone_keeps_its_bound_and_shows_who_waits(threads
         source.tell(n)
     assert source.stop(block=False)
     stream.close()
+
+
+@pytest.mark.parametrize(("capacity", "low_water"), [(1, 0), (4, 0), (4, 3), (64, 32)])
+def test_a_thread_gets_each_item_in_order_whatever_the_sizes(
+    threads: ActorSystem, capacity: int, low_water: int
+) -> None:
+    stream: Stream[int] = Stream(capacity, low_water=low_water)
+    threads.spawn(Source, stream, 300)
+    assert list(stream.each()) == list(range(300))
+    assert list(stream.each()) == []
+
+
+def test_a_thread_takes_no_more_than_it_has_read() -> None:
+    stream: Stream[int] = Stream(4)
+    assert [stream.offer(n) for n in range(4)] == [True] * 4
+    assert next(stream.each()) == 0
+    stream.finish()
+    assert list(stream.each()) == [1, 2, 3]
+
+
+def test_an_error_reaches_a_thread_behind_the_items() -> None:
+    stream: Stream[int] = Stream()
+    stream.offer(1)
+    stream.finish(OSError("source gone"))
+    reader = stream.each()
+    assert next(reader) == 1
+    with pytest.raises(OSError, match="source gone"):
+        next(reader)
+
+
+def test_closing_wakes_a_thread_that_sleeps_and_one_that_waits_for_room() -> None:
+    empty: Stream[int] = Stream()
+    full: Stream[int] = Stream(1)
+    full.put(1)
+    ended: list[str] = []
+
+    def put() -> None:
+        with pytest.raises(pykka.ActorDeadError):
+            full.put(2)
+        ended.append("put")
+
+    threads = [Thread(target=lambda: ended.append(f"read {list(empty.each())}")), Thread(target=put)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: not empty.actor_inbox.scheduled and full.statistics().waiting)
+    for stream in (empty, full):
+        stream.close()
+    for thread in threads:
+        thread.join()
+    assert sorted(ended) == ["put", "read []"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.mysql.definition import parse_column
 from tidemill.codec.mysql.known_table import KnownTable
 from tidemill.codec.mysql.layout import Layouts
@@ -21,7 +22,6 @@ from tidemill.mounter import Catalog, Mounter
 from tidemill.puller.mysql.binlog import BinlogDecoder
 from tidemill.puller.mysql.commit_clock import CommitClock
 from tidemill.puller.mysql.transactions import Transactions
-from tidemill.routing import TableFilter
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "binlog"
 DATABASE = "dba"
@@ -162,7 +162,7 @@ class Reader:
         self._mounter = Mounter(
             self._layouts,
             "recorded",
-            TableFilter([f"{DATABASE}.*"]),
+            TablePatterns.parse([f"{DATABASE}.*"]),
             # The keys of "ddl" aren't recorded.
             catalog=Catalog() if recorded.name == "ddl" else _Recorded(self._schema_of),
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tidemill.chain import Barrier
+from tidemill.chain.selection.rule import only
+from tidemill.chain.selection.stage import SelectionStage
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.errors import InvariantViolated, Retryable, SinkError
 from tidemill.events import TablePosition
-from tidemill.routing import TableFilter, TableStage
 from tidemill.sink import Delivery
 from tidemill.sink.delivery import ReplayRequired
 from tidemill.testing.changes import ORDERS, PAIRS, at, insert, transaction
@@ -26,8 +28,12 @@ def test_the_resume_filter_alone(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_table_filter(seed):
-    Life(seed, [TableStage(TableFilter(["s.*", "!s.b"]))], wanted=lambda name: name != "s.b").run()
+def test_a_choice_of_tables(seed):
+    Life(
+        seed,
+        [SelectionStage([only(TablePatterns.parse(["s.*", "!s.b"]))])],
+        wanted=lambda name: name != "s.b",
+    ).run()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -60,7 +66,7 @@ def test_a_stage_that_sets_barriers(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_of_them_together(seed):
     hold = HoldTable("s.a", MAX_HELD)
-    stages = [TableStage(TableFilter(["s.*", "!s.c"])), hold, BarrierAfter("s.b")]
+    stages = [SelectionStage([only(TablePatterns.parse(["s.*", "!s.c"]))]), hold, BarrierAfter("s.b")]
     life = Life(
         seed,
         stages,

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.chain import Keep, StageContext
-from tidemill.engine.filters import filters_of
+from tidemill.chain.selection.stage import SelectionStage
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import (
@@ -22,8 +22,9 @@ from tidemill.events import (
     DropColumn,
     RenameTables,
 )
-from tidemill.routing import RowFilterStage
 from tidemill.testing.changes import ORDERS, PAIRS, alter, delete, insert, transaction, update
+
+from ..chain.selection.built import filter_rules
 
 
 @pytest.mark.parametrize(
@@ -54,13 +55,15 @@ from tidemill.testing.changes import ORDERS, PAIRS, alter, delete, insert, trans
 )
 def test_a_wrong_section_is_refused(section: dict[str, Any], error: str) -> None:
     with pytest.raises(ConfigError, match=error):
-        filters_of([section])
+        filter_rules([section])
 
 
 def test_a_section_with_rows_and_schema_changes_filters_both():
-    found = filters_of([{"tables": ["shop.*"], "events": ["delete", "truncate"]}])
-    assert [one.ops for one in found.rows] == [{"delete"}]
-    assert [one.kinds for one in found.statements] == [{"truncate"}]
+    found = filter_rules([{"tables": ["shop.*"], "events": ["delete", "truncate"]}])
+    assert [(one.kinds, one.is_about_statements) for one in found] == [
+        ({"delete"}, False),
+        ({"truncate"}, True),
+    ]
 
 
 def test_schema_changes_of_a_tikv_source_can_t_be_filtered():
@@ -77,8 +80,8 @@ def test_an_engine_without_filters_refuses_them():
 
 
 def test_changes_of_rows_are_dropped_by_table_and_operation():
-    found = filters_of([{"tables": ["shop.orders"], "events": ["delete", "update"]}])
-    stage = RowFilterStage(found.rows)
+    found = filter_rules([{"tables": ["shop.orders"], "events": ["delete", "update"]}])
+    stage = SelectionStage(found)
     rows = [insert(ORDERS, 1, "a"), delete(ORDERS, 2, "b"), delete(PAIRS, 3, "c", 4)]
     (left,) = stage.apply([transaction(7, *rows)])
     assert list(left.rows) == [rows[0], rows[2]]
@@ -87,7 +90,7 @@ def test_changes_of_rows_are_dropped_by_table_and_operation():
 
 
 def test_rows_of_a_snapshot_are_no_inserts():
-    stage = RowFilterStage(filters_of([{"tables": ["*.*"], "events": ["insert"]}]).rows)
+    stage = SelectionStage(filter_rules([{"tables": ["*.*"], "events": ["insert"]}]))
     loaded = transaction(7, insert(ORDERS, 1, "a"), chunk=Chunk("shop.orders", WHOLE))
     assert stage.apply([loaded]) == [loaded]
 
@@ -96,14 +99,14 @@ SMALL = {"tables": ["shop.orders"], "where": "id < 10"}
 FRESH = Checkpoint(0, "")
 
 
-def opened(at: Checkpoint, *sections: dict[str, Any]) -> RowFilterStage:
-    stage = RowFilterStage(filters_of(sections).rows)
+def opened(at: Checkpoint, *sections: dict[str, Any]) -> SelectionStage:
+    stage = SelectionStage(filter_rules(sections))
     stage.open(StageContext(feed="f", sink="s", checkpoint=at, now=float, seek=print))
     return stage
 
 
 def test_rows_for_which_a_condition_is_true_are_not_in_the_target():
-    stage = RowFilterStage(filters_of([SMALL]).rows)
+    stage = SelectionStage(filter_rules([SMALL]))
     changes = [
         insert(ORDERS, 1, "a"),
         insert(ORDERS, 11, "a"),
@@ -128,13 +131,13 @@ def test_rows_for_which_a_condition_is_true_are_not_in_the_target():
 
 
 def test_rows_for_which_a_condition_is_unknown_are_kept():
-    stage = RowFilterStage(filters_of([{"tables": ["shop.orders"], "where": "note <> 'a'"}]).rows)
+    stage = SelectionStage(filter_rules([{"tables": ["shop.orders"], "where": "note <> 'a'"}]))
     item = transaction(7, insert(ORDERS, 1, None))
     assert stage.apply([item]) == [item]
 
 
 def test_with_events_a_change_is_dropped_if_the_condition_is_true_before_and_after_it():
-    stage = RowFilterStage(filters_of([SMALL | {"events": ["update", "delete"]}]).rows)
+    stage = SelectionStage(filter_rules([SMALL | {"events": ["update", "delete"]}]))
     changes = [
         insert(ORDERS, 1, "a"),
         delete(ORDERS, 1, "a"),
@@ -148,7 +151,7 @@ def test_with_events_a_change_is_dropped_if_the_condition_is_true_before_and_aft
 
 
 def test_a_schema_change_of_a_condition_s_column_loads_the_table_again():
-    stage = RowFilterStage(filters_of([{"tables": ["shop.orders"], "where": "id = 1 OR kind = 2"}]).rows)
+    stage = SelectionStage(filter_rules([{"tables": ["shop.orders"], "where": "id = 1 OR kind = 2"}]))
     kind, other = Column("kind", "int"), Column("kind", "bigint", unsigned=True)
     name, wide = Column("kind", "varchar", length=9), Column("kind", "varchar", length=90)
     for actions in [
@@ -179,7 +182,7 @@ def test_a_schema_change_of_a_condition_s_column_loads_the_table_again():
 
 
 def test_tables_are_loaded_again_if_other_conditions_concern_them_by_their_new_names():
-    stage = RowFilterStage(filters_of([SMALL]).rows)
+    stage = SelectionStage(filter_rules([SMALL]))
     for old, new, is_loaded in [("orders", "old", True), ("new", "orders", True), ("new", "old", False)]:
         ddl = alter(7, ORDERS, "RENAME …", RenameTables(((("shop", old), ("shop", new)),)))
         (found,) = stage.apply([ddl])

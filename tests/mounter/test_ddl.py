@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.mysql import tokens
 from tidemill.codec.mysql.collation import Charset
 from tidemill.codec.mysql.entry import Query
@@ -28,14 +29,13 @@ from tidemill.events import (
 from tidemill.mounter.mysql.catalog import Catalog
 from tidemill.mounter.mysql.change import Change
 from tidemill.mounter.mysql.ddl import Statements
-from tidemill.routing import TableFilter
 from tidemill.testing import cases
 
 CASES = Path(__file__).with_name("ddl.txt")
 KNOWN = Path(__file__).with_name("known.txt")
 LEFT_OUT = Path(__file__).with_name("left_out.txt")
 UTF8 = Charset("utf8mb4", "utf8mb4_general_ci")
-FOLLOWED = TableFilter(["shop.*", "!shop.tmp_*"])
+FOLLOWED = TablePatterns.parse(["shop.*", "!shop.tmp_*"])
 
 
 @pytest.mark.parametrize("case", cases.load(CASES), ids=cases.title)
@@ -166,4 +166,4 @@ def test_names_are_in_lower_case_if_the_server_stores_them_so() -> None:
     "statement", ["TRUNCATE mysql.slow_log", "CREATE TABLE sys.t (a INT)", "DROP DATABASE sys"]
 )
 def test_the_server_s_own_tables_are_never_followed(statement: str) -> None:
-    assert outcome(statement, Statements(TableFilter(["*.*"]), Catalog())) == "nothing"
+    assert outcome(statement, Statements(TablePatterns.parse(["*.*"]), Catalog())) == "nothing"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.mysql.collation import Charset
 from tidemill.codec.mysql.entry import Query
 from tidemill.codec.mysql.known_table import KnownTable
@@ -15,7 +16,6 @@ from tidemill.mounter.mysql import history as history_module
 from tidemill.mounter.mysql.catalog import Catalog, CatalogChange, TableChange
 from tidemill.mounter.mysql.ddl import Statements
 from tidemill.mounter.mysql.history import History
-from tidemill.routing import TableFilter
 
 STATEMENTS = """
 CREATE TABLE a (id INT KEY, v VARCHAR(9))
@@ -37,7 +37,7 @@ def play(
     history: History, catalog: Catalog, first: int = 0, last: int = len(STATEMENTS)
 ) -> list[CatalogChange]:
     """Run statements with their number as ts, from 1; return the whole catalog after each."""
-    statements = Statements(TableFilter(["*.*"]), catalog)
+    statements = Statements(TablePatterns.parse(["*.*"]), catalog)
     states = []
     for number in range(first, len(STATEMENTS) + 1):
         if number:
@@ -139,7 +139,7 @@ def test_the_file_stays_small_over_many_statements(path: Path, monkeypatch: pyte
     monkeypatch.setattr(history_module, "COMPACT_BYTES", 2000)
     history = History(path, "source-1")
     catalog = history.restore(0)
-    statements = Statements(TableFilter(["*.*"]), catalog)
+    statements = Statements(TablePatterns.parse(["*.*"]), catalog)
     sizes = []
     for ts in range(1, 500):
         statements.changes(Query("shop", f"CREATE OR REPLACE TABLE t (c{ts} INT)", 0.0))

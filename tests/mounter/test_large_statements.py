@@ -7,17 +7,17 @@ from struct import pack
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.mysql.entry import Query
 from tidemill.mounter.mysql.catalog import Catalog
 from tidemill.mounter.mysql.change import Change
 from tidemill.mounter.mysql.ddl import Statements
 from tidemill.puller.mysql.dml import changes_definitions
 from tidemill.puller.mysql.query import LoggedStatement
-from tidemill.routing import TableFilter
 
 SIZE = 2 << 20
 WORDS = 20_000
-FOLLOWED = TableFilter(["shop.*"])
+FOLLOWED = TablePatterns.parse(["shop.*"])
 
 
 def effect(statement: str, schema: str) -> tuple[list[Change], float]:

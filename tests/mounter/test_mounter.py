@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.mysql import tokens
 from tidemill.codec.mysql.collation import Charset
 from tidemill.codec.mysql.entry import (
@@ -51,7 +52,6 @@ from tidemill.events import (
 from tidemill.mounter import Mounter
 from tidemill.mounter.mysql.catalog import CatalogChange, TableChange
 from tidemill.mounter.mysql.history import History
-from tidemill.routing import TableFilter
 from tidemill.testing.binlog_events import DELETE, INSERT, INT, rows_event, table_map
 
 TS = 100
@@ -65,7 +65,7 @@ class Bench:
         self.layouts = Layouts()
         self.binlog = self.layouts.number_of(table_map(INT))
         self.snapshot = self.layouts.add_table(TABLE)
-        self.mounter = Mounter(self.layouts, "source-1", TableFilter(["shop.*"]))
+        self.mounter = Mounter(self.layouts, "source-1", TablePatterns.parse(["shop.*"]))
 
     def transaction(self, *words: str, ts: int = TS) -> list[KvChange]:
         """A change for each word: "+1" and "-1" insert and delete, "=1" is a snapshot's row."""
@@ -338,7 +338,9 @@ def test_a_transaction_without_commit_is_a_bug() -> None:
 
 def test_rows_of_an_unknown_definition_are_refused_while_generated_columns_are_left_out() -> None:
     bench = Bench()
-    bench.mounter = Mounter(bench.layouts, "source-1", TableFilter(["shop.*"]), copies_generated=False)
+    bench.mounter = Mounter(
+        bench.layouts, "source-1", TablePatterns.parse(["shop.*"]), copies_generated=False
+    )
     with pytest.raises(SourceError, match=r"shop\.t: its definition isn't known, .*--resnapshot shop\.t"):
         bench.mount("+1", ".")
 
@@ -354,7 +356,7 @@ def test_rows_before_a_later_definition_are_for_no_target(tmp_path: Path) -> Non
     bench.mounter = Mounter(
         bench.layouts,
         "source-1",
-        TableFilter(["shop.*"]),
+        TablePatterns.parse(["shop.*"]),
         catalog=catalog,
         history=history,
         copies_generated=False,

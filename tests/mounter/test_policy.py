@@ -7,36 +7,36 @@ from collections.abc import Sequence
 
 import pytest
 
+from tidemill.chain.selection.kinds import DDL_KINDS
+from tidemill.chain.selection.rule import Rule
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.mysql.entry import Query
 from tidemill.mounter.mysql.catalog import Catalog
-from tidemill.mounter.mysql.change import KINDS, Change
+from tidemill.mounter.mysql.change import Change
 from tidemill.mounter.mysql.ddl import Statements
 from tidemill.mounter.mysql.policy import Policy
-from tidemill.mounter.mysql.rule import Rule
-from tidemill.mounter.mysql.statement_filter import StatementFilter
-from tidemill.routing import TableFilter
 
 BEFORE = ("CREATE TABLE t (a INT, b INT)", "CREATE TABLE u (a INT)")
 
 
 def rule(action: str, *kinds: str, tables: str = "shop.*") -> Rule:
-    return Rule(TableFilter([tables]), action, frozenset(kinds or KINDS))
+    return Rule(TablePatterns.parse([tables]), frozenset(kinds or DDL_KINDS), action=action)
 
 
 def left(
     statement: str,
     *rules: Rule,
     skip: tuple[str, ...] = (),
-    filters: Sequence[StatementFilter] = (),
+    filters: Sequence[Rule] = (),
 ) -> list[str]:
     """The changes of a statement at log:9 that are left, a line each."""
     catalog = Catalog()
     catalog.learn([], {})
-    statements = Statements(TableFilter(["shop.*"]), catalog)
+    statements = Statements(TablePatterns.parse(["shop.*"]), catalog)
     for one in BEFORE:
         statements.changes(Query("shop", one, 0.0))
     query = Query("shop", statement, 0.0, position="log:9")
-    policy = Policy(rules, skip, filters=filters)
+    policy = Policy((*filters, *rules), skip)
     return [said(change) for change in policy.apply(statements.changes(query), query)]
 
 
@@ -123,9 +123,9 @@ def test_a_refused_statement_can_be_skipped_by_its_position() -> None:
     assert left("ALTER TABLE 'x", skip=("log:9",)) == []
 
 
-def drop(*kinds: str, sql: str = "", tables: str = "shop.*") -> StatementFilter:
+def drop(*kinds: str, sql: str = "", tables: str = "shop.*") -> Rule:
     expression = re.compile(sql, re.IGNORECASE) if sql else None
-    return StatementFilter(TableFilter([tables]), frozenset(kinds or KINDS), expression)
+    return Rule(TablePatterns.parse([tables]), frozenset(kinds or DDL_KINDS), expression)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tidemill.actors import ActorSystem, Failed, PooledActor
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.mysql.entry import COMMIT
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.mysql.position import Position
@@ -33,7 +34,6 @@ from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.puller import MysqlPuller
 from tidemill.puller.mysql.stop_signal import StopSignal
 from tidemill.puller.puller import Retrying
-from tidemill.routing import TableFilter
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 from tidemill.testing.private_server import PrivateServer
 from tidemill.testing.progress import STALL_SECONDS, changed_to
@@ -142,7 +142,7 @@ class Pulling:
         self._held = False
         self._trap: Callable[[], object] | None = None
         self._copies = copies
-        self._filter = TableFilter(list(patterns))
+        self._filter = TablePatterns.parse(list(patterns))
         self._layouts = Layouts()
         copies_generated = self.options.copies_generated
         self._mounter = Mounter(self._layouts, "test", self._filter, copies_generated=copies_generated)

@@ -66,7 +66,7 @@ class SharedFeeds:
             "data_dir": str(self.directory / name),
             "source": source if named is None else [{"name": named, **source}],
             "sharding": {"coordination": self.coordination, **self.settings},
-            "route": [{"schema": "*", "table": "item_*", "target": "whole.item"}],
+            "route": [{"tables": ["*.item_*"], "target": "whole.item"}],
             "sink": [self.target],
         }
 

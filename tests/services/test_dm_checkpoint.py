@@ -10,7 +10,7 @@ import pytest
 
 from tidemill.dialects.options import MySqlOptions
 from tidemill.errors import CheckpointError, ConfigError, SinkError
-from tidemill.sink.dm.layout import COLUMNS
+from tidemill.sink.dm.table import COLUMNS
 from tidemill.testing.feed_run import run_to_end
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
@@ -156,7 +156,7 @@ def test_dm_may_go_on_in_between(task: Task) -> None:
 
 def test_dm_s_global_position_is_before_the_first_schema_change_that_waits(task: Task) -> None:
     task.sink["source_id"] = "north"
-    task.config["route"] = [{"schema": task.schema, "table": "item_*", "target": "whole.item"}]
+    task.config["route"] = [{"tables": [f"{task.schema}.item_*"], "target": "whole.item"}]
     for number in (1, 2, 3):
         task.execute(
             f"CREATE TABLE item_{number} (id INT PRIMARY KEY)", f"INSERT INTO item_{number} VALUES ({number})"

@@ -134,7 +134,7 @@ def test_a_running_feed_loads_all_tables_again(purged: Purged) -> None:
 
 def test_a_feed_that_can_t_load_all_tables_again_says_so(purged: Purged) -> None:
     purged.config.write_text(
-        purged.config.read_text() + '[[route]]\nschema = "shop"\ntable = "it*"\ntarget = "shop.all"\n'
+        purged.config.read_text() + '[[route]]\ntables = ["shop.it*"]\ntarget = "shop.all"\n'
     )
     done = purged.call("resume", str(purged.config), "--resnapshot", "*")
     assert done.sentence == (

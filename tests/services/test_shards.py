@@ -22,7 +22,7 @@ from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import feed_ended
 
 CHANGES = "ADD COLUMN c INT DEFAULT 5", "MODIFY c BIGINT DEFAULT 5"
-ROUTE = {"schema": "*", "table": "item_*", "target": "whole.item"}
+ROUTE = {"tables": ["*.item_*"], "target": "whole.item"}
 
 
 class Shards:

@@ -56,21 +56,15 @@ def test_shards_of_one_name_differ_in_optimistic_mode(twins):
 
 
 @pytest.mark.parametrize(
-    ("route", "target"),
+    ("names", "target", "merged"),
     [
-        ({"target": "whole.{table}", "case_sensitive": False}, "whole.item_{}"),
-        (
-            {
-                "table": r"~ITEM_(?P<part>\d+)",
-                "target": "{source}.part_{table.part}",
-                "case_sensitive": False,
-            },
-            "",
-        ),
+        ("*", "whole.{table}", "whole.item_{}"),
+        (r"~ITEM_(?P<part>\d+)", "{source}.part_{table.part}", ""),
     ],
 )
-def test_targets_are_made_of_the_names_of_shards(twins, route, target):
-    twins.route = {"schema": twins.schema.upper(), **route}
+def test_targets_are_made_of_the_names_of_shards(twins, names, target, merged):
+    tables = [f"{twins.schema.upper()}.{names}"]
+    twins.route = {"tables": tables, "target": target, "case_sensitive": False}
     twins.run()
     twins.both("ALTER TABLE item_2 ADD COLUMN c INT DEFAULT 5", "UPDATE item_2 SET v = 4")
     assert twins.run().status().locks == []
@@ -79,8 +73,8 @@ def test_targets_are_made_of_the_names_of_shards(twins, route, target):
         by_source = {
             name: sorted(twins.execute(name, f"SELECT {columns} FROM {table}")) for name in twins.servers
         }
-        if target:
-            assert twins.rows(columns, target.format(number)) == sorted(chain(*by_source.values()))
+        if merged:
+            assert twins.rows(columns, merged.format(number)) == sorted(chain(*by_source.values()))
         else:
             found = {name: twins.rows(columns, f"{name}.part_{number}") for name in twins.servers}
             assert found == by_source

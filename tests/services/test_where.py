@@ -11,8 +11,8 @@ from random import Random
 import pytest
 
 import tidemill
+from tidemill.chain.selection.where import Where
 from tidemill.events import Row, Table
-from tidemill.routing import Where
 from tidemill.testing.feed_run import run_to_end
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client

@@ -25,7 +25,7 @@ class Twins:
         self.servers = servers
         self.schema = schema
         self.directory = directory
-        self.route: dict[str, Any] = {"schema": schema, "table": "item_*", "target": "whole.item"}
+        self.route: dict[str, Any] = {"tables": [f"{schema}.item_*"], "target": "whole.item"}
         self.sharding: dict[str, Any] = {}
         self.filters: list[dict[str, Any]] = []
         self.sink: dict[str, Any] = {"name": "copy", "url": f"sqlite:///{directory}/copy.db"}

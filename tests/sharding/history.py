@@ -34,7 +34,7 @@ SOURCES = ("a", "b")
 START = (Column("id", "int", nullable=False), Column("n", "int"))
 PLAIN = Table("app", "plain", (Column("id", "int", nullable=False),), (0,), source_name="a")
 TARGET = "all.item"
-ROUTE = {"schema": "app_*", "table": "item_*", "target": TARGET}
+ROUTE = {"tables": ["app_*.item_*"], "target": TARGET}
 
 
 def text_column(name: str, default: str) -> Column:

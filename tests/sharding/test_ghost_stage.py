@@ -19,12 +19,14 @@ from tidemill.events import (
     TablePosition,
     Transaction,
 )
-from tidemill.sharding import GhostStage, Routes, sharding_options
+from tidemill.sharding import GhostStage, Routes
 from tidemill.sharding.ghost import Ghost, ghost_of
+
+from .rules import sharding_options
 
 COLUMN = Column("c", "int")
 SWAP = (("s", "t_1"), ("s", "_t_1_del")), (("s", "_t_1_gho"), ("s", "t_1"))
-_, RULES = sharding_options({}, [{"schema": "s", "table": "*", "target": "all.t"}])
+_, RULES = sharding_options({}, [{"tables": ["s.*"], "target": "all.t"}])
 
 
 def opened(kept: dict[str, str] | None = None, ts: int = 0) -> GhostStage:

@@ -9,10 +9,12 @@ from tidemill.compare.diff import open_diff
 from tidemill.engine.coordination import Coordination
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, SinkError
-from tidemill.sharding import Routes, sharding_options
+from tidemill.sharding import Routes
 from tidemill.spark.run.run import run as run_on_spark
 
-ROUTE = {"schema": "shop_*", "table": "~orders_[0-9]+", "target": "shop.orders"}
+from .rules import sharding_options
+
+ROUTE = {"tables": ["shop_*.~orders_[0-9]+"], "target": "shop.orders"}
 SOURCE = {"name": "a", "url": "mysql://a", "tables": ["shop_1.*"]}
 
 
@@ -38,14 +40,14 @@ def test_a_table_with_two_targets_is_an_error():
 @pytest.mark.parametrize(
     ("route", "target"),
     [
-        ({"schema": "shop_*", "target": "all.{table}"}, ("all", "Orders_12")),
-        ({"schema": "SHOP_*", "table": "orders_*", "target": "all.o", "case_sensitive": False}, ("all", "o")),
-        ({"schema": "SHOP_*", "target": "all.o"}, None),
-        ({"schema": r"~([a-z]+)_\d", "target": "{schema.1}.{table}"}, ("shop", "Orders_12")),
+        ({"tables": ["shop_*.*"], "target": "all.{table}"}, ("all", "Orders_12")),
+        ({"tables": ["SHOP_*.orders_*"], "target": "all.o", "case_sensitive": False}, ("all", "o")),
+        ({"tables": ["SHOP_*.*"], "target": "all.o"}, None),
+        ({"tables": ["shop_*.*", "!*.Orders_12"], "target": "all.o"}, None),
+        ({"tables": [r"~([a-z]+)_\d.*"], "target": "{schema.1}.{table}"}, ("shop", "Orders_12")),
         (
             {
-                "schema": r"~shop_(\d)",
-                "table": r"~(?P<name>\w+)_(\d+)",
+                "tables": [r"~shop_(\d).~(?P<name>\w+)_(\d+)"],
                 "target": "{source}-{schema.1}.{table.name}.{table.2}",
             },
             ("a-1", "Orders.12"),
@@ -58,7 +60,7 @@ def test_a_target_is_made_of_the_names_of_the_shard(route, target):
 
 
 def test_a_target_without_a_name_is_an_error():
-    _, rules = sharding_options({}, [{"schema": "a", "table": "~x(y)?", "target": "all.{table.1}"}])
+    _, rules = sharding_options({}, [{"tables": ["a.~x(y)?"], "target": "all.{table.1}"}])
     assert Routes(rules).find("", "a", "xy").target == ("all", "y")
     with pytest.raises(
         SinkError, match=r"^route\.target = 'all\.\{table\.1\}': a\.x would go to 'all\.', as a group"
@@ -67,8 +69,8 @@ def test_a_target_without_a_name_is_an_error():
 
 
 def test_routes_that_fill_other_columns_of_one_table_are_an_error():
-    plain = {"schema": "a", "target": "all.{table}"}
-    extracting = {"schema": "b", "target": "all.x", "extract": [{"column": "n", "part": "schema"}]}
+    plain = {"tables": ["a.*"], "target": "all.{table}"}
+    extracting = {"tables": ["b.*"], "target": "all.x", "extract": [{"column": "n", "part": "schema"}]}
     routes = Routes(sharding_options({}, [plain, extracting])[1])
     assert routes.find("", "a", "x") is not None
     assert routes.find("", "a", "y") is not None
@@ -88,7 +90,7 @@ def test_an_expression_that_doesn_t_match_is_an_error():
     ("sections", "sentence"),
     [
         ({"sharding": {"mode": "loose"}}, r"^sharding\.mode: 'loose' is none of"),
-        ({"sharding": {"max_held_rows": -1}}, r"^sharding\.max_held_rows = -1"),
+        ({"sharding": {"max_held_rows": -1}}, r"^sharding\.max_held_rows: expected `int` >= 0"),
         ({"sharding": {"mode": "off"}, "route": []}, r"^sharding: no \[\[route\]\] names a merged table"),
         ({"route": [{**ROUTE, "target": "orders"}]}, r"^route 1\.target = 'orders': write"),
         (
@@ -97,15 +99,15 @@ def test_an_expression_that_doesn_t_match_is_an_error():
         ),
         (
             {"route": [{**ROUTE, "target": "all.{table.1}"}]},
-            r"^route 1\.target = .*: \{table\.1\}: table = '~orders_\[0-9\]\+' has no groups: write",
+            r"^route 1\.target = .*: \{table\.1\}: table '~orders_\[0-9\]\+' has no groups: write",
         ),
         (
-            {"route": [{**ROUTE, "table": "~(x)", "target": "all.{table.2}"}]},
-            r"^route 1\.target = .*: \{table\.2\}: table = '~\(x\)' has only the groups 1: write",
+            {"route": [{**ROUTE, "tables": ["a.~(x)"], "target": "all.{table.2}"}]},
+            r"^route 1\.target = .*: \{table\.2\}: table '~\(x\)' has only the groups 1: write",
         ),
         ({"route": [{**ROUTE, "target": "all.{table"}]}, r"^route 1\.target = 'all\.\{table': write"),
-        ({"route": [{**ROUTE, "table": "~("}]}, r"^route 1\.table = '~\(': not a regular expression"),
-        ({"route": [{"schema": "a", "table": "b"}]}, r"^route 1\.target"),
+        ({"route": [{**ROUTE, "tables": ["a.~("]}]}, r"^route 1\.tables = '~\(': not a regular expression"),
+        ({"route": [{"tables": ["a.b"]}]}, r"^route 1\.target"),
         ({"route": [{**ROUTE, "extract": [{"column": "n", "part": "host"}]}]}, r"^route 1\.extract 1\.part"),
         (
             {"route": [{**ROUTE, "extract": [{"column": c, "part": "table"} for c in ("n", "N")]}]},

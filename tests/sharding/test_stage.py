@@ -26,8 +26,10 @@ from tidemill.events import (
     TruncateTable,
     altered,
 )
-from tidemill.sharding import Routes, ShardStage, plan_unlock, sharding_options
+from tidemill.sharding import Routes, ShardStage, plan_unlock
 from tidemill.testing.cases import Case, load, title
+
+from .rules import sharding_options
 
 CASES = load(Path(__file__).with_name("stage.txt"))
 ID = Column("id", "int", nullable=False)
@@ -40,7 +42,7 @@ class Play:
         self.lines: list[str] = []
         self.kept: dict[str, str] = {}
         self.settings: dict[str, object] = {}
-        self.route: dict[str, object] = {"schema": "[ab]", "table": "[xyz]", "target": "t.all"}
+        self.route: dict[str, object] = {"tables": ["[ab].[xyz]"], "target": "t.all"}
         self.sought = ""
         self.ts = 0
         self.seconds = 0.0

@@ -9,8 +9,8 @@ import pytest
 from tidemill.errors import CheckpointError
 from tidemill.events import Checkpoint, TablePosition
 from tidemill.sink.dm.checkpoint import checkpoint_of, rows_of
-from tidemill.sink.dm.layout import DmRow
 from tidemill.sink.dm.point import Point
+from tidemill.sink.dm.table import DmRow
 
 
 def at(offset: int) -> TablePosition:

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.chain import Chain
+from tidemill.chain.selection.sections import OmissionOptions
+from tidemill.chain.selection.stage import SelectionStage
 from tidemill.dialects.options import MARK_SCHEMA, MARK_TABLE
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import AddColumn, Column, CreateTable, Ddl, Item, Table
-from tidemill.sink.omissions import OmissionOptions, OmissionStage
+from tidemill.sink.loopback import LoopbackStage
 from tidemill.testing.cases import load, title
 from tidemill.testing.changes import ORDERS, insert, transaction, update
 
@@ -51,11 +54,15 @@ def play(commands: str) -> str:
                 given["sync_ddl"] = False
             case _:
                 found.append(item(command))
-    stage = OmissionStage(OmissionOptions(**given))
+    options = OmissionOptions(**given)
+    stages: list = [SelectionStage([*options.rules()], keys=())]
+    if options.loopback_channel:
+        stages.append(LoopbackStage(options.loopback_channel))
+    chain = Chain(stages)
     lines = []
     try:
         for one in found:
-            lines += map(line, stage.apply([one]))
+            lines += map(line, chain.apply([one]))
     except SinkError as error:
         lines.append(f"error: {error}")
     return "\n".join(lines)
@@ -70,7 +77,7 @@ def test_case(case, rewrite):
     ("tables", "sink", "said"),
     [
         (["shop.*"], {"loopback_channel": 1}, 'add "retl._drainer_repl_mark" to source.tables'),
-        (["*.*"], {"loopback_channel": -1}, "loopback_channel = -1: a number above 0"),
+        (["*.*"], {"loopback_channel": -1}, "loopback_channel = -1: expected `int` >= 0"),
         (["*.*"], {"loopback_channel": 1, "workers": 2}, "leave out workers and order"),
         (["*.*"], {"ignore_txn_commit_ts": "5"}, "ignore_txn_commit_ts"),
     ],

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.tidb.key import decode_record_key, record_key
 from tidemill.codec.tidb.load_entry import LOAD_KEY, GoneTable, LoadedRows, NewTable, read_load
 from tidemill.events import WHOLE, Changes, OrderedKey
 from tidemill.mounter import SchemaHistory
-from tidemill.routing import TableFilter
 from tidemill.sources import tikv_loads
 from tidemill.sources.tikv_loads import TikvLoads
 from tidemill.store.store import Store
@@ -78,7 +78,7 @@ class Bench:
 
     def begin(self, after: OrderedKey = ()) -> None:
         client: Any = self.client
-        wanted = TableFilter(["shop.*"])
+        wanted = TablePatterns.parse(["shop.*"])
         self.loads = TikvLoads(client, self.history, wanted, {"shop.a": after}, self.ends.append, 50)
         self._steps = self.loads.steps()
 

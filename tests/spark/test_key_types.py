@@ -10,6 +10,7 @@ from random import Random
 import pyarrow.parquet as pq
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.mysql.position import Position
 from tidemill.codec.mysql.result_rows import ResultRowsDecoder
 from tidemill.compare import TableResult, open_diff
@@ -21,7 +22,6 @@ from tidemill.engine.opening import open_sinks
 from tidemill.engine.options import feed_options
 from tidemill.events import KeyRange, OrderedKey, Row
 from tidemill.puller.mysql.options import MysqlOptions
-from tidemill.routing import TableFilter
 from tidemill.snapshot.key_bytes import decode_key, encode_key
 from tidemill.snapshot.mysql.bounds import bounds
 from tidemill.snapshot.mysql.definitions import read_table
@@ -190,7 +190,7 @@ def test_spark_reads_it_as_of_one_position(item: Item, kind: str, monkeypatch: p
 
 @EACH_OF_SPARK
 def test_a_backfill_brings_it_to_one_position(item: Item, kind: str, tmp_path: Path) -> None:
-    wanted = TableFilter([f"{item.sql.database}.item"])
+    wanted = TablePatterns.parse([f"{item.sql.database}.item"])
     place = Directory(tmp_path)
     with place.held():
         plan = plan_mysql(item.options, wanted, BackfillOptions(chunk_rows=CHUNK_ROWS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemill.spark.read.parts import WHOLE, Part, PartFilter
+from tidemill.spark.read.parts import WHOLE, Part
 
 NAMES = [("shop", f"t{number}") for number in range(200)]
 
@@ -27,6 +27,6 @@ def test_schemas_and_tables_narrow_it() -> None:
 
 def test_a_filter_takes_what_the_patterns_name_and_the_part_has() -> None:
     parts = WHOLE.divided(2)
-    matched = [{n for n in NAMES if PartFilter(["shop.*", "!shop.t1*"], part).matches(*n)} for part in parts]
+    matched = [{n for n in NAMES if part.chosen(["shop.*", "!shop.t1*"]).matches(*n)} for part in parts]
     assert matched[0] | matched[1] == {n for n in NAMES if not n[1].startswith("t1")}
     assert not matched[0] & matched[1]

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from tidemill.actors import PooledActor, Target
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.config import Finding
 from tidemill.errors import CheckpointError, Retryable, SourceError
 from tidemill.events import (
@@ -29,7 +30,6 @@ from tidemill.events import (
     Wait,
 )
 from tidemill.puller.puller import Connected, PullerStatistics
-from tidemill.routing import TableFilter
 from tidemill.sources.source import Source, SourceInfo, StartContext
 
 from .line import Change, decode
@@ -81,7 +81,7 @@ class CsvReader(PooledActor):
 
 
 class CsvSource(Source):
-    def __init__(self, path: Path, poll_seconds: float, tables: TableFilter) -> None:
+    def __init__(self, path: Path, poll_seconds: float, tables: TablePatterns) -> None:
         self.address = str(path)
         self._path = path
         self._poll_seconds = poll_seconds

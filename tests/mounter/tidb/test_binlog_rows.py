@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.proto import binlog
 from tidemill.codec.tidb import meta
 from tidemill.codec.tidb.action import Action
@@ -28,7 +29,6 @@ from tidemill.mounter.tidb.ddl import read_ddl
 from tidemill.mounter.tidb.history import TableAt
 from tidemill.puller.pump.jobs import has_effect
 from tidemill.puller.pump.renames import with_new_databases
-from tidemill.routing import TableFilter
 from tidemill.store.store import Store
 from tidemill.testing.tidb_model import change_of
 
@@ -108,7 +108,7 @@ class Diffs:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_jobs_of_the_history_have_the_effects_of_the_jobs_in_the_queue(version, tmp_path):
-    tables = TableFilter(["*.*"])
+    tables = TablePatterns.parse(["*.*"])
     ours = SchemaHistory(Store(tmp_path / "pumps"), 0)
     mounter = BinlogMounter(ours, "tidb", tables)
     found = []
@@ -131,7 +131,7 @@ def test_the_jobs_of_the_history_have_the_effects_of_the_jobs_in_the_queue(versi
 def test_rows_with_columns_of_a_later_job_are_refused(tmp_path):
     """A job that adds two columns is complete some milliseconds after both are public."""
     history = SchemaHistory(Store(tmp_path / "pumps"), 0)
-    mounter = BinlogMounter(history, "tidb", TableFilter(["*.*"]))
+    mounter = BinlogMounter(history, "tidb", TablePatterns.parse(["*.*"]))
     for ts, line in enumerate(jobs("v8.1.0"), 1):
         data = line["job_json"].encode()
         job = asyncio.run(with_new_databases(decode_job(data), Diffs(line), ts))

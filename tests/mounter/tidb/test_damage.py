@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.tidb.action import Action
 from tidemill.codec.tidb.job import decode_job, encode_job
 from tidemill.errors import SourceError
 from tidemill.mounter import SchemaHistory
 from tidemill.mounter.tidb.ddl import read_ddl
-from tidemill.routing import TableFilter
 from tidemill.store.store import Store
 from tidemill.testing.damage import damaged_json
 from tidemill.testing.tidb_model import Tidb, change_of
@@ -31,7 +31,7 @@ def history(tmp_path):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_jobs(version, seed, history):
     random = Random(seed)
-    tables = TableFilter(["*.*"])
+    tables = TablePatterns.parse(["*.*"])
     for ts, job in effects(version):
         for text in (damaged_json(encode_job(job), random), encode_job(job)):
             with suppress(SourceError):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.tidb.job import Job
 from tidemill.codec.tidb.key import record_key
 from tidemill.codec.tidb.layout import build_row
@@ -17,7 +18,6 @@ from tidemill.codec.tidb.table_info import DbInfo, decode_table_info
 from tidemill.errors import InvariantViolated, SourceError
 from tidemill.events import DELETE, PUT, Ddl, Item, KvChange, Sorted
 from tidemill.mounter import SchemaHistory, TidbMounter
-from tidemill.routing import TableFilter
 from tidemill.store.store import Store
 from tidemill.testing import cases
 from tidemill.testing.tidb_model import Tidb, change_of
@@ -46,7 +46,11 @@ class Bench:
 
     def mounter(self, *patterns: str, **options) -> TidbMounter:
         return TidbMounter(
-            self.history, "tidb", TableFilter(patterns or ["shop.*"]), decodes=self._decodes, **options
+            self.history,
+            "tidb",
+            TablePatterns.parse(patterns or ["shop.*"]),
+            decodes=self._decodes,
+            **options,
         )
 
     def id_of(self, name: str) -> int:
@@ -159,7 +163,7 @@ def test_the_commits_of_a_real_tidb(tmp_path, rewrite):
     infos = [decode_table_info(line["table_info_json"].encode()) for line in tables]
     store = Store(tmp_path / "store")
     history = SchemaHistory(store, 0, [(DbInfo(id=tables[0]["db_id"], name="feed"), infos)])
-    mounter = TidbMounter(history, "tidb", TableFilter(["feed.*"]))
+    mounter = TidbMounter(history, "tidb", TablePatterns.parse(["feed.*"]))
     found = []
     for line in lines:
         if line["kind"] == "commit":
@@ -265,7 +269,7 @@ class Mounting:
         self.history = SchemaHistory(Store(VECTORS / "never written"), 0, databases)
 
     def mount(self, released: list[Sorted], *, decodes: bool = True) -> list[Item]:
-        mounter = TidbMounter(self.history, "tidb", TableFilter(["shop.*"]), decodes=decodes)
+        mounter = TidbMounter(self.history, "tidb", TablePatterns.parse(["shop.*"]), decodes=decodes)
         return [item for message in released for item in mounter.mount(message)]
 
 

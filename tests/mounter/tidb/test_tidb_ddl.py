@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.tidb.action import Action as JobType
 from tidemill.codec.tidb.job import DONE, Job, decode_job
 from tidemill.codec.tidb.table_info import TableInfo, encode_table_info
@@ -34,7 +35,6 @@ from tidemill.mounter import SchemaHistory
 from tidemill.mounter.tidb.ddl import HOW_TO_GO_ON, existing_tables, read_ddl
 from tidemill.puller.tikv.renames import add_old_names
 from tidemill.puller.tikv.schema import read_schema
-from tidemill.routing import TableFilter
 from tidemill.store.store import Store
 from tidemill.testing import cases
 from tidemill.testing.tidb_model import Tidb, change_of
@@ -153,7 +153,7 @@ def defined(column: Column) -> str:
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
 def test_case(path, history, rewrite):
     """Statements at ts 1, 2 and so on; the feed follows shop.*, but not shop.tmp_*."""
-    tidb, tables = Tidb(), TableFilter(["shop.*", "!shop.tmp_*"])
+    tidb, tables = Tidb(), TablePatterns.parse(["shop.*", "!shop.tmp_*"])
     clock = count(1)
 
     def play(commands: str) -> str:
@@ -171,7 +171,7 @@ def test_case(path, history, rewrite):
 def test_the_statements_of_a_real_tidb(version, history, rewrite):
     """A statement with several clauses may take effect in parts."""
     path = HERE / f"cases/real-{version}.txt"
-    tables = TableFilter(["*.*"])
+    tables = TablePatterns.parse(["*.*"])
     found = []
     for ts, job in effects(version):
         history.apply(job, ts)
@@ -186,7 +186,7 @@ def test_a_default_of_the_present_moment_is_told_with_the_clock_of_the_session(h
     clocks = {}
     for ts, job in effects("v8.1.0"):
         history.apply(job, ts)
-        for ddl in read_ddl(job, change_of(job, ts), history, TableFilter(["*.*"]), "tidb"):
+        for ddl in read_ddl(job, change_of(job, ts), history, TablePatterns.parse(["*.*"]), "tidb"):
             clocks[job.query] = ddl.epoch_seconds, ddl.utc_offset_seconds
     seconds, offset = clocks["alter table t1 add column c2 datetime default current_timestamp after a"]
     assert offset == -5 * 3600
@@ -228,7 +228,7 @@ def follow(history: SchemaHistory, jobs: list[tuple[int, Job]]) -> list[tuple[in
     lines = []
     for ts, job in jobs:
         history.apply(job, ts)
-        ddls = read_ddl(job, change_of(job, ts), history, TableFilter(["*.*"]), "tidb")
+        ddls = read_ddl(job, change_of(job, ts), history, TablePatterns.parse(["*.*"]), "tidb")
         lines += [(ts, told(ddl)) for ddl in ddls]
     return lines
 
@@ -270,7 +270,7 @@ def test_a_refusal_names_job_ts_and_statement_and_how_to_go_on(history):
     history.apply(tidb.create_table("shop", "a"), 2)
     job = tidb.alter("shop", "a", JobType.TRUNCATE_TABLE_PARTITION, "truncate partition p")
     history.apply(job, 7)
-    tables = TableFilter(["shop.*"])
+    tables = TablePatterns.parse(["shop.*"])
     (ddl,) = read_ddl(job, change_of(job, 7), history, tables, "tidb", of_pumps=True)
     assert ddl.refusal == (
         f"table shop.a: DDL job {job.id} at ts 7 can't be followed (TRUNCATE PARTITION: rows go without"
@@ -293,7 +293,7 @@ def test_a_refusal_names_job_ts_and_statement_and_how_to_go_on(history):
 def test_what_takes_back_all_rows_is_refused(history):
     job = Job(id=5, type=JobType.FLASHBACK_CLUSTER, state=DONE, query="flashback cluster to timestamp '...'")
     history.apply(job, 7)
-    (ddl,) = read_ddl(job, change_of(job, 7), history, TableFilter(["shop.*"]), "tidb")
+    (ddl,) = read_ddl(job, change_of(job, 7), history, TablePatterns.parse(["shop.*"]), "tidb")
     assert ddl.refusal.startswith("the cluster: DDL job 5 at ts 7 can't be followed (FLASHBACK CLUSTER")
 
 
@@ -306,10 +306,10 @@ def test_a_database_that_comes_back_is_refused(form, history):
     history.apply(tidb.drop_database("shop"), 3)
     job = flashback_database(form, tidb.dropped["shop", "a"], "found")
     history.apply(job, 8)
-    (ddl,) = read_ddl(job, change_of(job, 8), history, TableFilter(["found.*"]), "tidb")
+    (ddl,) = read_ddl(job, change_of(job, 8), history, TablePatterns.parse(["found.*"]), "tidb")
     assert ddl.refusal.startswith("schema found: DDL job 66 at ts 8 can't be followed (FLASHBACK DATABASE")
     assert ddl.refusal.count("flashback database shop to found") == 1
-    assert read_ddl(job, change_of(job, 8), history, TableFilter(["shop.*"]), "tidb") == []
+    assert read_ddl(job, change_of(job, 8), history, TablePatterns.parse(["shop.*"]), "tidb") == []
     listed = form != "v8.5, many tables"
     assert [table.name for table in history.tables(8)] == ["found.a"] * listed
 
@@ -320,7 +320,7 @@ def test_a_long_statement_is_cut_in_a_refusal(history):
     history.apply(tidb.create_table("shop", "a"), 2)
     job = tidb.alter("shop", "a", JobType.TRUNCATE_TABLE_PARTITION, "truncate partition " + "p, " * 1000)
     history.apply(job, 7)
-    tables = TableFilter(["shop.*"])
+    tables = TablePatterns.parse(["shop.*"])
     (ddl,) = read_ddl(job, change_of(job, 7), history, tables, "tidb", of_pumps=True)
     assert " ...; to go on" in ddl.refusal
     assert len(ddl.refusal) < 1500
@@ -333,7 +333,7 @@ def test_tables_that_are_there_at_the_start_are_told_as_new_ones(history):
     history.apply(tidb.create_table("shop", "p", partitions=3), 3)
     history.apply(tidb.create_table("shop", "tmp_x"), 4)
     history.apply(tidb.create_table("shop", "later"), 6)
-    found = list(existing_tables(history, 5, TableFilter(["shop.*", "!shop.tmp_*"]), "tidb"))
+    found = list(existing_tables(history, 5, TablePatterns.parse(["shop.*", "!shop.tmp_*"]), "tidb"))
     assert [told(ddl) for ddl in found] == ["shop.a: create (id bigint)", "shop.p: create (id bigint)"]
     assert {(ddl.commit_ts, ddl.position, ddl.query, ddl.last, ddl.source) for ddl in found} == {
         (5, "5", "", True, "tidb")

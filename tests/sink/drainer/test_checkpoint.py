@@ -14,9 +14,8 @@ from tidemill.errors import CheckpointError, ConfigError, SinkError
 from tidemill.events import Checkpoint, TablePosition
 from tidemill.sink.drainer.checkpoint import RETRY_SECONDS, TRIES, CheckpointClosed, DrainerCheckpoint
 from tidemill.sink.drainer.content import DrainerState, from_json, to_json
-from tidemill.sink.drainer.layout import NoCheckpointItem
 from tidemill.sink.drainer.store import DrainerStore, open_checkpoint
-from tidemill.sink.drainer.table import CheckpointTable
+from tidemill.sink.drainer.table import CheckpointTable, NoCheckpointItem
 
 CLUSTER = 6766844929645682862
 

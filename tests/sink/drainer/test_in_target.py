@@ -11,8 +11,8 @@ from tidemill.dialects.options import MySqlOptions
 from tidemill.errors import CheckpointError, ConfigError, SinkError
 from tidemill.events import Batch, Checkpoint
 from tidemill.sink import open_sink
-from tidemill.sink.drainer.layout import NoCheckpointItem
 from tidemill.sink.drainer.store import open_checkpoint
+from tidemill.sink.drainer.table import NoCheckpointItem
 from tidemill.sink.registry import given_sink
 from tidemill.spark.write.sql import open_shared
 from tidemill.testing.changes import ORDERS, MemoryStore, create, insert, transaction

@@ -11,20 +11,20 @@ from tidemill.events import Column, Table
 from tidemill.sink.kafka.address import parsed
 from tidemill.sink.kafka.canal_hash import java_hash
 from tidemill.sink.kafka.options import KafkaOptions
-from tidemill.sink.kafka.route import Route, Rule, Rules
+from tidemill.sink.kafka.route import Destination, Destinations, Route
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, delete, insert, update
 
 ROUTES = [line.split("\t") for line in (Path(__file__).parent / "canal/routes.tsv").read_text().splitlines()]
 """Written by CanalRoutes.java with Canal 1.1.7: an option, a row or table, and Canal's choice."""
 
 
-def rules(**options) -> Rules:
+def rules(**options) -> Destinations:
     address, found = parsed("kafka://b/rest", KafkaOptions(**options))
-    return Rules(address.topic, found)
+    return Destinations(address.topic, found)
 
 
 def partition(table, changes, count, **options) -> list[int]:
-    return Route(table, rules(**options).of(table.schema, table.name), count).place(changes)[1]
+    return Route(table, rules(**options).of(table.schema, table.name), count).distribute(changes)[1]
 
 
 def test_the_partition_of_a_row_is_canal_s():
@@ -74,11 +74,11 @@ def test_numbers_are_hashed_as_their_texts():
 def test_an_update_that_moves_a_row_is_a_delete_and_an_insert():
     route = Route(PAIRS, rules(partition_hash=r".*\..*:$pk$").of("shop", "pairs"), 8)
     moved = update(PAIRS, (1, "a", 1), (2, "a", 1))
-    changes, (old, new) = route.place([moved])
+    changes, (old, new) = route.distribute([moved])
     assert changes == [delete(PAIRS, 1, "a", 1), insert(PAIRS, 2, "a", 1)]
     assert old != new
     stays = update(PAIRS, (1, "a", 1), (1, "a", 2))
-    assert route.place([stays]) == ([stays], [old])
+    assert route.distribute([stays]) == ([stays], [old])
 
 
 def test_a_table_that_no_entry_matches_has_partition_0_and_the_url_s_topic():
@@ -103,4 +103,4 @@ def test_a_column_that_the_table_does_not_have_is_an_error_with_those_that_it_ha
 
 
 def test_without_either_option_today_s_choice_stays():
-    assert rules().of("shop", "orders") == Rule("rest", "table", ())
+    assert rules().of("shop", "orders") == Destination("rest", "table", ())

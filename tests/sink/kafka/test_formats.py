@@ -6,13 +6,14 @@ import json
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.errors import ConfigError
 from tidemill.sink.encoding.encodings import make_encoder
 from tidemill.sink.kafka.address import parsed
 from tidemill.sink.kafka.kinds import _encoding
 from tidemill.sink.kafka.messages import Messages
 from tidemill.sink.kafka.options import Dispatch, KafkaOptions
-from tidemill.sink.kafka.route import Rules
+from tidemill.sink.kafka.route import Destinations
 from tidemill.testing.changes import ORDERS, insert, transaction, update
 
 
@@ -26,7 +27,7 @@ class TwoPartitions:
 def messages(url, encoding, partition="key", **given):
     address, options = parsed(url, KafkaOptions(partition=partition, format=encoding, encoding=given))
     found = {key: value for key, value in _encoding(address.topic, options).items() if key != "topic"}
-    rules = Rules(address.topic, options)
+    rules = Destinations(address.topic, options)
     return Messages(
         lambda: make_encoder(encoding, found, lambda: 0), rules, TwoPartitions(), ddl_to_all=True, headers={}
     )
@@ -75,7 +76,7 @@ def test_definitions_of_simple_are_repeated_unless_the_options_say_otherwise():
 
 
 def test_schemas_are_refused_where_topics_follow_several_rules():
-    other = (Dispatch(tables=("a.*",), topic="{schema}"),)
+    other = (Dispatch(tables=TablePatterns.parse(("a.*",)), topic="{schema}"),)
     address, options = parsed("kafka://b/rows", KafkaOptions(format="avro", dispatch=other))
     with pytest.raises(ConfigError, match=r"encoding\.topic: avro names its schemas by one rule"):
         _encoding(address.topic, options)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.routing import TableFilter
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.spark.capture.coverage import uncovered
 
 
@@ -29,13 +29,15 @@ from tidemill.spark.capture.coverage import uncovered
         (["shop.*"], ["*.*"], "*.*"),
         (["shop.?"], ["shop.*"], "shop.*"),
         (["shop.a*"], ["shop.*a"], "shop.*a"),
+        (["shop.*", "!shop.tmp_1"], ["shop.~tmp_."], "shop.~tmp_."),
+        (["shop.*"], ["shop.~tmp_."], ""),
     ],
 )
 def test_what_a_query_may_ask_for(followed, wanted, lacking):
     assert uncovered(followed, wanted) == lacking
 
 
-PARTS = ["a", "b", "ab", "*", "a*", "*b", "?", "[ab]"]
+PARTS = ["a", "b", "ab", "*", "a*", "*b", "?", "[ab]", "~a|ab", "~ab*"]
 PATTERNS = st.builds(
     lambda no, schema, table: f"{no}{schema}.{table}",
     st.sampled_from(["", "", "!"]),
@@ -48,6 +50,6 @@ NAMES = ["a", "b", "ab", "ba", "c", "abc"]
 def test_what_it_takes_for_covered_is_covered(followed, wanted):
     if uncovered(followed, wanted):
         return
-    mine, theirs = TableFilter(followed), TableFilter(wanted)
+    mine, theirs = TablePatterns.parse(followed), TablePatterns.parse(wanted)
     for schema, table in product(NAMES, NAMES):
         assert mine.matches(schema, table) or not theirs.matches(schema, table), (schema, table)

@@ -1,0 +1,1 @@
+"""The language of rules: what a feed, a sink and a filter take."""

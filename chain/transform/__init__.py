@@ -1,0 +1,1 @@
+"""Changes of columns and values between decoding and a sink."""
