@@ -57,8 +57,8 @@ class Following:
                 ],
             }
         )
-        kind = replace(options.source_kind, open=self._open)
-        options = replace(options, source_kind=kind)
+        kind = replace(options.source.kind, open=self._open)
+        options = replace(options, source=replace(options.source, kind=kind))
         self._feed = Feed(options, open_sinks(options))
         self._printer = Thread(target=self._print)
 

@@ -1,4 +1,4 @@
-"""What is left of an item: a transaction without rows, or with some of its runs."""
+"""Remainders of an item: a transaction without rows, or with some of its runs."""
 
 from __future__ import annotations
 

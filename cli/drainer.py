@@ -6,9 +6,9 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..puller.pump.registry.node import NodeStatus
     from ..puller.pump.registry.registry import Registry
     from ..puller.pump.service.options import DrainerOptions
+
+_REGISTRIES: Final = "a registry is binlog://pd1:2379,pd2:2379 or sqlite:///file"
 
 drainer = typer.Typer(help="List, pause or close drainers of a TiDB-Binlog cluster.", no_args_is_help=True)
 
@@ -89,24 +91,19 @@ def _act(action: str, feed: Path | None, id_: str | None, registry: str | None) 
 
 def _options(feed: Path | None, registry: str | None, id_: str | None) -> DrainerOptions:
     """Return the options in the file's [source], overridden by flags. Raises ConfigError."""
-    from ..puller.grpc.security import Security
+    from ..engine.options import feed_options
+    from ..puller.pump.options import PumpOptions
     from ..puller.pump.service.options import DrainerOptions
 
-    source = config.read(feed).get("source", {}) if feed is not None else {}
-    if not isinstance(source, dict):
-        raise ConfigError(f"{feed}: several sources have no drainer: give --registry and --id")
-    url = source.get("url", "")
-    found = registry or source.get("registry") or (url if str(url).startswith("binlog://") else None)
-    if not found:
-        where = "--registry is missing" if feed is None else f"{feed}: source.url is not binlog://pd1:2379"
-        raise ConfigError(f"{where}: a registry is binlog://pd1:2379,pd2:2379 or sqlite:///file")
-    tls = {name: Path(source[name]) for name in ("ca_path", "cert_path", "key_path") if name in source}
-    known = {field.name for field in fields(DrainerOptions)} - {"security", "registry"}
-    given: dict[str, Any] = {name: value for name, value in source.items() if name in known}
-    if id_ is not None:
-        given["node_id"] = id_
-    known_values = {"registry": found, "security": Security(**tls)}
-    return config.build(DrainerOptions, given, "source", known=known_values)
+    if feed is None:
+        if registry is None:
+            raise ConfigError(f"--registry is missing: {_REGISTRIES}")
+        return DrainerOptions(registry=registry, node_id=id_ or "")
+    source = feed_options(config.read(feed)).source.options
+    if not isinstance(source, PumpOptions) or (source.pumps and registry is None):
+        raise ConfigError(f"{feed}: source.url is not binlog://pd1:2379: {_REGISTRIES}")
+    found = source.drainer
+    return replace(found, registry=registry or found.registry, node_id=id_ or found.node_id)
 
 
 @contextmanager

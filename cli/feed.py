@@ -37,8 +37,6 @@ from .spark import Directory, Master, Settings, settings_of_spark
 if TYPE_CHECKING:
     from ..engine.options import FeedOptions
 
-SHOW_SECONDS = 0.25
-"""Pause between updates of a running feed's status."""
 PLAIN_WIDTH = 4096
 """Width of a status that isn't printed on a terminal: nothing is cut."""
 
@@ -105,7 +103,7 @@ def run(
         "partitions": partitions,
         "trigger": trigger,
         "directory": directory,
-        "capture": capture and [address for text in capture for address in text.split(",")],
+        "capture": [address for text in capture for address in text.split(",")] if capture else None,
         "capture_token_file": capture_token_file,
         "capture_tls": capture_tls,
         "capture_ca_file": capture_ca_file,
@@ -115,10 +113,7 @@ def run(
         case "local":
             if given := [key for key, value in how.items() if value]:
                 raise ConfigError(f"--{given[0].replace('_', '-')}: it is for --engine spark")
-            from ..engine.options import feed_options
-
-            check_spark(found)
-            run_local(feed_options(found), as_json)
+            run_local(checked_options(found), as_json)
         case "spark":
             try:
                 from ..spark.run.run import run as run_on_spark
@@ -130,14 +125,15 @@ def run(
             raise ConfigError(f"--engine: no engine {engine!r}; accepted: local, spark")
 
 
-def check_spark(found: Mapping[str, Any]) -> bool:
-    """Check the section of Spark, which a local run ignores; return False if there is none."""
-    if "spark" not in found:
-        return False
-    from ..spark.run.options import spark_options
+def checked_options(found: Mapping[str, Any]) -> FeedOptions:
+    """Return a feed's options; the section of Spark, which a local run ignores, is checked too."""
+    if "spark" in found:
+        from ..spark.sections import spark_feed
 
-    spark_options(found)
-    return True
+        return spark_feed(found)
+    from ..engine.options import feed_options
+
+    return feed_options(found)
 
 
 def run_local(options: FeedOptions, as_json: bool) -> None:
@@ -149,15 +145,10 @@ def run_local(options: FeedOptions, as_json: bool) -> None:
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     try:
         with set_by_signals(Event()) as stopping:
-            feed.start()
-            while not feed.wait(SHOW_SECONDS):
-                progress.show(feed.status())
-                if stopping.is_set():
-                    feed.stop()
+            feed.run(stopping, progress.show)
         last = feed.status()
         progress.show(last if as_json else replace(last, detail=""))  # an error is shown once, below
     finally:
-        feed.stop()
         progress.close()
     if feed.error is not None:
         raise feed.error
@@ -209,14 +200,12 @@ def check(
 
     Also lists the tables that match. Nothing is changed.
     """
-    from ..engine.options import feed_options
     from ..engine.preflight import check_feed
 
     found = feed_tables(file, source, sink, table, name, data_dir)
-    is_for_spark = check_spark(found)
-    options = feed_options(found)
+    options = checked_options(found)
     findings = check_feed(options)
-    if is_for_spark:
+    if "spark" in found:
         from ..spark.run.preflight import check_on_spark
 
         findings += check_on_spark(options)

@@ -67,7 +67,7 @@ def feed_tables(
 def directory_of(file: Path | None, data_dir: Path | None) -> Path:
     """Return a feed's data directory, for commands that only read there: other keys of the file may name
     variables that aren't set here. Raises ConfigError."""
-    from ..engine.options import feed_directory
+    from ..engine.options import StoreOptions
 
     found = config.read(file, ("data_dir",)) if file is not None else {}
-    return data_dir if data_dir is not None else feed_directory(found)
+    return data_dir if data_dir is not None else config.build(StoreOptions, found, "").data_dir

@@ -122,14 +122,15 @@ def _of_feed(file: Path, sink: str | None) -> tuple[str, Path, Sink]:
     from ..sink.relay.stage import check_owner
 
     options = feed_options(config.read(file))
-    found = [one for one in options.sinks if one.relay is not None and sink in (None, one.name)]
+    found = [one for one in options.sinks if one.rules.relay is not None and sink in (None, one.name)]
     if len(found) != 1:
         names = ", ".join(one.name for one in found) or "none"
         raise ConfigError(f"{file}: sinks with a relay: {names}: name one with --sink")
     (one,) = found
-    assert one.relay is not None
-    check_owner(one.relay.directory, options.name, one.name)
-    return options.name, one.relay.directory, open_given(one.given, sink_context(options, one.name))
+    relay = one.rules.relay
+    assert relay is not None
+    check_owner(relay.directory, options.name, one.name)
+    return options.name, relay.directory, open_given(one.given, sink_context(options, one.name))
 
 
 def _of_url(url: str, feed: str, data_dir: Path | None) -> Sink:

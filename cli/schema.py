@@ -17,9 +17,8 @@ def add_commands(app: typer.Typer) -> None:
         For instance: tidemill schema > feed.schema.json, and in the first line of the feed.toml
         "#:schema ./feed.schema.json".
         """
-        from ..engine.schema import feed_schema
-        from ..spark.capture.options import CaptureOptions
-        from ..spark.run.options import SparkOptions
+        from ..config.schema import document_schema
+        from ..spark.sections import SparkFeedOptions
 
-        text = json.dumps(feed_schema({"capture": CaptureOptions, "spark": SparkOptions}), indent=2)
+        text = json.dumps(document_schema(SparkFeedOptions, "A feed of tidemill"), indent=2)
         say(*text.splitlines())

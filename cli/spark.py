@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from .. import config
 from ..engine.progress import open_progress
 from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
@@ -83,7 +84,7 @@ def capture(
     """
     try:
         from ..spark.capture.capture import serve
-        from ..spark.capture.options import capture_options
+        from ..spark.sections import capture_feed
     except ImportError as error:
         raise ConfigError(f"a capture needs: pip install 'tidemill[arrow]' ({error})") from error
     flags: dict[str, Any] = {
@@ -94,12 +95,18 @@ def capture(
         "memory_bytes": memory_bytes,
         "disk_bytes": disk_bytes,
     }
-    options, kept = capture_options(feed_tables(file, source, None, table, name, data_dir), flags)
+    options = capture_feed(feed_tables(file, source, None, table, name, data_dir), flags)
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
-    host = kept.listen.rpartition(":")[0]
+    host = options.capture.listen.rpartition(":")[0]
     try:
         with set_by_signals(Event()) as stopping:
-            serve(options, kept, stopping, progress.show, lambda port: _say(f"listens on {host}:{port}"))
+            serve(
+                options,
+                options.capture,
+                stopping,
+                progress.show,
+                lambda port: _say(f"listens on {host}:{port}"),
+            )
     finally:
         progress.close()
 
@@ -259,21 +266,22 @@ def _check_written(flag: str, path: Path | None) -> None:
 
 
 def _feed_store(file: Path | None, name: str | None, data_dir: Path | None) -> FeedStore:
-    from ..engine.options import feed_directory
+    from ..engine.options import StoreOptions
     from ..spark.analytics.analyze import FeedStore
 
     found = feed_tables(file, None, None, None, name, data_dir)
-    directory = feed_directory(found)
-    sorter = found.get("sorter") or {}
+    kept = {key: value for key, value in found.items() if key in ("data_dir", "sorter")}
+    options = config.build(StoreOptions, kept, "")
+    assert options.sorter.directory is not None
     arguments = "" if file is None else quote(str(file))
-    return FeedStore(directory, Path(sorter.get("directory") or directory / "scratch"), arguments)
+    return FeedStore(options.data_dir, options.sorter.directory, arguments)
 
 
 @contextmanager
 def _session(file: Path | None, master: str | None, settings: list[str] | None) -> Iterator[SparkSession]:
     from ..spark.launch.quiet import quiet_session
     from ..spark.launch.starting import STARTING
-    from ..spark.run.options import spark_options
+    from ..spark.sections import spark_options
 
     found = feed_tables(file, None, None, None, None, None)
     how = spark_options(found, {"master": master, "config": settings_of_spark(settings)})

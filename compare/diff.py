@@ -70,7 +70,7 @@ class Diff:
         self._options = options
         self._tables = EVERY_TABLE if tables is None else tables
         self._sink = _chosen(options, sink)
-        of_sink = EVERY_TABLE if self._sink.tables is None else self._sink.tables
+        of_sink = self._sink.rules.tables or EVERY_TABLE
         self._followed = options.tables.within(of_sink.matches)
         self._pace = pace
         self.table = ""
@@ -85,7 +85,7 @@ class Diff:
 
     def __enter__(self) -> Self:
         """Connect to both sides. Raises TidemillError."""
-        options, sink, kind = self._options, self._sink, self._options.source_kind
+        options, sink, followed = self._options, self._sink, self._options.source
         self.target: Reader = open_target(
             sink.given, options.name, f"sink {sink.name}: {sink.given.kind.name}"
         )
@@ -96,8 +96,8 @@ class Diff:
                     f"{self.target.identity}: there is no checkpoint of feed {self._options.name!r}: run it"
                 )
             context = source_context(options, SystemClock())
-            whom = f"source.url: a {kind.name} source"
-            self.source: Source = open_source(kind, options.source, context, whom)
+            whom = f"source.url: a {followed.kind.name} source"
+            self.source: Source = open_source(followed.kind, followed.options, context, whom)
             if self._options.routes:
                 self.source = MergedSources(self.source, self._options.merging, self._options.name)
         except BaseException:

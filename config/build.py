@@ -1,26 +1,25 @@
 """Builds frozen options from tables and texts; every stage declares its own options dataclass.
 
-Errors name the key in full, the accepted values, and the nearest known key.
+A field may be a section, `Inner | None`, or sections that come more than once, `tuple[Inner, ...]`. A class
+checks its fields together in `__post_init__`: its ConfigError begins with the field that is wrong, and gets
+the section's name. Errors name the key in full, the accepted values, and the nearest known key.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import MISSING, fields
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import msgspec
 
 from ..errors import ConfigError
-from .form import FILE, Form, Text
+from .declaration import Option, alternatives, declaration, section_type, sections_type
+from .form import FILE, Form
+from .values import size_of, value_of
 
 T = TypeVar("T")
-
-_UNITS: Final = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_SIZE: Final = re.compile(r"\s*+(\d++)\s*+([A-Za-z]*+)\s*+")
 
 
 def build(
@@ -33,30 +32,39 @@ def build(
     """Build an options dataclass from options found at `where` (for instance "sorter").
 
     `known` contains values of fields that needn't be given. Fields whose name ends in `_bytes` accept a
-    number or a string such as "64MiB"; fields annotated with Text parse their text. Raises ConfigError,
-    worded by `form`.
+    number or a string such as "64MiB". The text of a list has commas between its items, that of a table is
+    JSON. Raises ConfigError, worded by `form`.
     """
-    names = option_fields(cls)
+    declared = declaration(cls)
+    names = declared.options
     folded = {name.lower(): name for name in names}
     values = dict(known or {})
+    rest: dict[str, Any] = {}
     for key, value in given.items():
-        name = folded.get(key.lower(), key) if form.is_text else key
-        if name not in names:
+        option = names.get(folded.get(key.lower(), key) if form.is_text else key)
+        if option is not None:
+            values[option.field] = _value(option, value, where, form)
+        elif declared.rest:
+            rest[key] = value
+        else:
             raise ConfigError(form.unknown(where, key, names))
-        values[names[name]] = _value(cls, name, value, where, form)
-    for name, field_name in names.items():
-        if field_name in _required(cls) - values.keys():
-            raise ConfigError(form.missing(where, name))
-    return cls(**values)
+    for option in names.values():
+        if option.is_required and option.field not in values:
+            raise ConfigError(form.missing(where, option.name))
+    if declared.rest:
+        values[declared.rest] = rest
+    try:
+        return cls(**values)
+    except ConfigError as error:
+        raise ConfigError(form.conflict(where, str(error), names)) from None
 
 
-def option_fields(cls: type) -> dict[str, str]:
-    """Return the fields of an options dataclass by the names of their options, in order.
-
-    If some fields are annotated with Text, the others aren't options.
-    """
-    texts = {name: text for name in keys(cls) if (text := _text(_hints(cls)[name]))}
-    return {text.name: name for name, text in texts.items()} or {name: name for name in keys(cls)}
+def checked(options: T, where: str) -> T:
+    """Return options that a program made, as they are in a file. Raises ConfigError."""
+    values = {name: getattr(options, name) for name in keys(type(options))}
+    written = [one for one in declaration(type(options)).options.values() if one.given.parse is None]
+    given = {one.name: values[one.field] for one in written if values[one.field] is not None}
+    return build(type(options), given, where, known=values)
 
 
 def keys(cls: type) -> list[str]:
@@ -71,73 +79,69 @@ def reject_unknown(table: Mapping[str, Any], known: Collection[str], where: str,
             raise ConfigError(form.unknown(where, key, known))
 
 
-def parse_bytes(value: object, where: str) -> int:
-    """Parse a size in bytes: a number, or a string such as "64MiB". Raises ConfigError."""
+def _value(option: Option, given: Any, where: str, form: Form) -> Any:
+    path, parse = form.path(where, option.name), option.given.parse
     try:
-        return _bytes(value)
-    except ValueError as error:
-        raise ConfigError(f"{where}: {error}") from None
-
-
-def _value(cls: type, name: str, value: Any, where: str, form: Form) -> Any:
-    field_name = option_fields(cls)[name]
-    hint = _hints(cls)[field_name]
-    text = _text(hint)
-    try:
-        if text is not None and isinstance(value, str):
-            return text.parse(value)
-        if field_name.endswith("_bytes"):
-            value = _bytes(value)
-        if get_origin(hint) is Literal and value not in get_args(hint):
-            raise ValueError(f"{value!r} is none of {', '.join(map(repr, get_args(hint)))}")
-        if get_origin(hint) is dict and form.is_text and isinstance(value, str):
-            value = _json(value)
-        return msgspec.convert(value, hint, strict=not form.is_text, dec_hook=_path)
+        written = _written(option, given, path, is_text=form.is_text)
+        return written if parse is None else parse(written, path)
     except msgspec.ValidationError as error:
         why, _, at = str(error).partition(" - at ")
         inside = at.strip("`").removeprefix("$")
-        raise ConfigError(form.wrong(where, name + inside, value, _lower(why))) from None
+        raise ConfigError(form.wrong(where, option.name + inside, given, _lower(why))) from None
     except ValueError as error:
-        raise ConfigError(form.wrong(where, name, value, _lower(str(error)))) from None
+        raise ConfigError(form.wrong(where, option.name, given, _lower(str(error)))) from None
+
+
+def _written(option: Option, given: Any, path: str, *, is_text: bool) -> Any:
+    others = []
+    for kind in alternatives(option.kind):
+        section, sections = section_type(kind), sections_type(kind)
+        if section is not None and isinstance(given, section):
+            return checked(given, path)
+        if section is not None and isinstance(given, Mapping):
+            return build(section, given, path, option.given.form)
+        if sections is not None and _is_list(given):
+            return _sections(sections, given, path, option.given.form)
+        if section is None and sections is None:
+            others.append(kind)
+    if len(others) == len(alternatives(option.kind)):
+        size = size_of(given) if option.field.endswith("_bytes") else given
+        return value_of(option.kind, size, is_text=is_text)
+    if any(isinstance(given, kind) for kind in others):
+        return given
+    raise ConfigError(f"{path}: expected {_forms(option.kind, path)}")
+
+
+def _forms(kind: Any, path: str) -> str:
+    """Return the accepted forms of an option that may be a section."""
+    header = re.sub(r" [^.:]*[:.]? ?", ".", path).strip(".")
+    forms = [
+        "a table" if section_type(one) else f"[[{header}]] tables" if sections_type(one) else "a string"
+        for one in alternatives(kind)
+        if one is not type(None)
+    ]
+    return ", or ".join(forms)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(section, Mapping) for section in value)
+
+
+def _sections(cls: type[T], sections: Sequence[Mapping[str, Any]], path: str, form: Form) -> tuple[T, ...]:
+    """Build sections that come more than once; errors name each by its name, or by its number."""
+    name = declaration(cls).options.get("name")
+    found = []
+    for number, section in enumerate(sections, 1):
+        label: object = number
+        if name is not None:
+            if name.given.numbered:
+                section = {"name": name.given.numbered.format(number), **section}
+            label = section.get("name", number)
+        found.append(build(cls, section, f"{path} {label}", form))
+    return tuple(found)
 
 
 def _lower(why: str) -> str:
-    """Return a sentence as it continues after a colon, in lower case; "TSO" stays."""
+    """Return a sentence as it continues after a colon, in lower case and in TOML's words; "TSO" stays."""
+    why = why.replace(" | null`", "`").replace("`array`", "a list").replace("`object`", "a table")
     return why if why[1:2].isupper() else why[:1].lower() + why[1:]
-
-
-@lru_cache
-def _hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls, include_extras=True)
-
-
-def _text(hint: Any) -> Text | None:
-    return next((note for note in get_args(hint) if isinstance(note, Text)), None)
-
-
-def _required(cls: type) -> set[str]:
-    return {one.name for one in fields(cls) if one.default is MISSING and one.default_factory is MISSING}
-
-
-def _bytes(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    if isinstance(value, str) and (match := _SIZE.fullmatch(value)) and match[2] in _UNITS:
-        return int(match[1]) * _UNITS[match[2]]
-    units = ", ".join(unit for unit in _UNITS if unit)
-    raise ValueError(
-        f'{value!r} is not a size: give bytes with or without a unit ({units}), for instance "64MiB"'
-    )
-
-
-def _json(text: str) -> object:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        raise ValueError("give a JSON object") from None
-
-
-def _path(kind: type, value: object) -> object:
-    if kind is Path and isinstance(value, str):
-        return Path(value)
-    raise NotImplementedError

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Any, Final
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """Annotates a field that is given as text: `Annotated[int, Text("maxRows", whole)]`."""
-
-    name: str
-    """Name of the option as users write it."""
-    parse: Callable[[str], Any]
-    """Function that parses the text; raises ValueError that names the accepted values."""
+import re
+from collections.abc import Collection
+from typing import Final
 
 
 class Form:
@@ -24,18 +14,31 @@ class Form:
     is_text = False
     """True if all values are text, and names may be in upper or lower case."""
 
+    def path(self, where: str, key: str) -> str:
+        """Return the full name of a key."""
+        return f"{where}.{key}" if where else key
+
     def unknown(self, where: str, key: str, known: Collection[str]) -> str:
         """Return the sentence about a key that isn't accepted."""
-        name = f"{where}.{key}" if where else key
+        name = FILE.path(where, key)
         return f"{name}: no such key{nearest(key, known)} (accepted: {', '.join(sorted(known))})"
 
     def wrong(self, where: str, key: str, value: object, why: str) -> str:  # noqa: ARG002
         """Return the sentence about a value; `why` names the accepted values."""
-        return f"{where}.{key}: {why}"
+        return f"{self.path(where, key)}: {why}"
 
     def missing(self, where: str, key: str) -> str:
         """Return the sentence about a key that must be given."""
-        return f"{where}.{key}: missing" if where else f"{key}: missing"
+        return f"{self.path(where, key)}: missing"
+
+    def conflict(self, where: str, said: str, known: Collection[str]) -> str:
+        """Return the sentence about values that don't go together, from the section's own sentence: it begins
+        with one of the keys, or it is about the whole section."""
+        if not where or said.startswith((f"{where}.", f"{where}: ")):
+            return said
+        first = re.match(r"\w*", said)
+        is_about_key = first is not None and first[0] in known
+        return self.path(where, said) if is_about_key else f"{where}: {said}"
 
 
 FILE: Final = Form()

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import MISSING, fields, replace
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import TypeVar
 from urllib.parse import parse_qsl
 
-import msgspec
-
 from ..errors import ConfigError
+from .build import build, keys, reject_unknown
+from .declaration import declaration
+from .form import Form
 
 T = TypeVar("T")
+
+
+class _QueryForm(Form):
+    is_text = True
+
+    def unknown(self, where: str, key: str, known: Collection[str]) -> str:  # noqa: ARG002
+        return f"unknown option {key!r} in the URL; accepted: {', '.join(known) or 'none'}"
+
+    def wrong(self, where: str, key: str, value: object, why: str) -> str:  # noqa: ARG002
+        return f"{key} = {value!r} in the URL: {why}"
 
 
 def with_query(options: T, query: str, without: Collection[str] = ()) -> T:
@@ -19,36 +29,13 @@ def with_query(options: T, query: str, without: Collection[str] = ()) -> T:
 
     Raises ConfigError, also for an option that is given as both.
     """
-    defaults = {
-        one.name: None if one.default is MISSING else one.default
-        for one in fields(options)  # type: ignore[arg-type]
-        if one.name not in without
-    }
-    given: dict[str, Any] = {}
-    for name, text in parse_qsl(query, keep_blank_values=True, separator="&"):
-        if name not in defaults:
-            accepted = ", ".join(defaults) or "none"
-            raise ConfigError(f"unknown option {name!r} in the URL; accepted: {accepted}")
-        given[name] = _value(name, text, defaults[name])
-        if getattr(options, name) not in (defaults[name], given[name]):
+    cls, form = type(options), _QueryForm()
+    given = dict(parse_qsl(query, keep_blank_values=True, separator="&"))
+    declared = {name: one for name, one in declaration(cls).options.items() if one.field not in without}
+    reject_unknown(given, declared, "", form)
+    found = build(cls, given, "", form, {field: getattr(options, field) for field in keys(cls)})
+    for name in given:
+        one = declared[name]
+        if getattr(options, one.field) not in (one.default, getattr(found, one.field)):
             raise ConfigError(f"{name} is given twice: in the URL, and as an option")
-    _check_choices(type(options), given)
-    return replace(options, **given)  # type: ignore[type-var]
-
-
-def _value(name: str, text: str, default: Any) -> Any:
-    if isinstance(default, tuple):
-        return tuple(text.split(","))
-    try:
-        return msgspec.convert(text, type(default), strict=False)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{name} = {text!r} in the URL: {error}") from error
-
-
-def _check_choices(options: type, given: dict[str, Any]) -> None:
-    """Raise ConfigError for a text that is none of its option's choices."""
-    hints = get_type_hints(options)
-    for name, value in given.items():
-        if get_origin(hints[name]) is Literal and value not in get_args(hints[name]):
-            accepted = ", ".join(map(repr, get_args(hints[name])))
-            raise ConfigError(f"{name} = {value!r} in the URL is none of {accepted}")
+    return found

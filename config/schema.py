@@ -6,13 +6,12 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Collection
-from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
 import msgspec
 
-from .build import option_fields
+from .declaration import Option, Variant, alternatives, declaration, section_type, sections_type
 
 _SIZE: Final[dict[str, Any]] = {
     "anyOf": [
@@ -22,37 +21,83 @@ _SIZE: Final[dict[str, Any]] = {
 }
 
 
-def section_schema(cls: type, without: Collection[str] = ()) -> dict[str, Any]:
-    """Return the schema of a section whose options are the fields of a dataclass, except `without`.
+def document_schema(cls: type, title: str) -> dict[str, Any]:
+    """Return the schema of a file whose tables are the fields of an options dataclass."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        **section_schema(cls),
+    }
 
-    Each property has the field's docstring as its description. Sizes (`_bytes`) may have a unit.
+
+def section_schema(cls: type) -> dict[str, Any]:
+    """Return the schema of a section whose options are the fields of a dataclass.
+
+    Each property has the field's docstring as its description. Sizes (`_bytes`) may have a unit. A section
+    whose URL names its kind is one of the kinds' schemas.
     """
-    texts = _docstrings(cls)
-    hints = get_type_hints(cls, include_extras=True)
-    defaults = {one.name: one for one in fields(cls)}
+    declared = declaration(cls)
+    own = _object(cls)
+    if not declared.rest:
+        return own
+    return {"anyOf": [_variant(own, variant) for variant in declared.variants()]}
+
+
+def _object(cls: type, without: Collection[str] = ()) -> dict[str, Any]:
+    texts = docstrings(cls)
     properties: dict[str, Any] = {}
     required = []
-    for name, field_name in option_fields(cls).items():
-        if field_name in without:
+    for name, option in declaration(cls).options.items():
+        if option.field in without:
             continue
-        found: dict[str, Any] = (
-            dict(_SIZE) if field_name.endswith("_bytes") else _type_schema(hints[field_name])
-        )
-        if text := texts.get(field_name):
-            found["description"] = text
-        one = defaults[field_name]
-        if one.default is not MISSING:
-            if isinstance(one.default, (bool, int, float, str)):
-                found["default"] = one.default
-        elif one.default_factory is MISSING:
+        schema = option_schema(option)
+        if described := texts.get(option.field):
+            schema["description"] = described
+        if isinstance(option.default, (bool, int, float, str)):
+            schema["default"] = option.default
+        if option.is_required:
             required.append(name)
-        properties[name] = found
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    if text := inspect.getdoc(cls):
-        schema["description"] = text
+        properties[name] = schema
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    if described := inspect.getdoc(cls):
+        schema["description"] = described
     if required:
         schema["required"] = required
     return schema
+
+
+def _variant(common: dict[str, Any], variant: Variant) -> dict[str, Any]:
+    """Return the schema of a section's kind, with the keys common to all kinds."""
+    own = _object(variant.options, variant.without)
+    url: dict[str, Any] = {**common["properties"]["url"], "pattern": _urls(variant.schemes)}
+    if variant.examples:
+        url["examples"] = [*variant.examples]
+    own["properties"] = {**common["properties"], **own["properties"], "url": url}
+    own["required"] = sorted({*common.get("required", ()), *own.get("required", ())})
+    return own
+
+
+def _urls(schemes: tuple[str, ...]) -> str:
+    return rf"^(\$\{{|({'|'.join(schemes)})(\+\w+)?:)"
+
+
+def option_schema(option: Option) -> dict[str, Any]:
+    """Return the schema of what is written for an option."""
+    if option.field.endswith("_bytes"):
+        return dict(_SIZE)
+    kinds = [kind for kind in alternatives(option.kind) if kind is not type(None)]
+    if not any(section_type(kind) or sections_type(kind) for kind in kinds):
+        return _type_schema(option.kind)
+    found = [_section_schema(kind) for kind in kinds]
+    return found[0] if len(found) == 1 else {"anyOf": found}
+
+
+def _section_schema(kind: Any) -> dict[str, Any]:
+    if (one := section_type(kind)) is not None:
+        return section_schema(one)
+    if (one := sections_type(kind)) is not None:
+        return {"type": "array", "items": section_schema(one)}
+    return _type_schema(kind)
 
 
 def _type_schema(hint: Any) -> dict[str, Any]:
@@ -64,7 +109,7 @@ def _other(kind: type) -> dict[str, Any]:
     return {"type": "string"} if issubclass(kind, Path) else {}
 
 
-def _docstrings(cls: type) -> dict[str, str]:
+def docstrings(cls: type) -> dict[str, str]:
     """Return the docstrings after the fields of a class and of those that it is derived from."""
     found: dict[str, str] = {}
     for one in reversed(cls.__mro__[:-1]):
@@ -74,13 +119,13 @@ def _docstrings(cls: type) -> dict[str, str]:
             continue
         (node,) = ast.parse(source).body
         assert isinstance(node, ast.ClassDef)
-        for field, text in zip(node.body, node.body[1:], strict=False):
+        for field, described in zip(node.body, node.body[1:], strict=False):
             if (
                 isinstance(field, ast.AnnAssign)
                 and isinstance(field.target, ast.Name)
-                and isinstance(text, ast.Expr)
-                and isinstance(text.value, ast.Constant)
-                and isinstance(text.value.value, str)
+                and isinstance(described, ast.Expr)
+                and isinstance(described.value, ast.Constant)
+                and isinstance(described.value.value, str)
             ):
-                found[field.target.id] = inspect.cleandoc(text.value.value)
+                found[field.target.id] = inspect.cleandoc(described.value.value)
     return found

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Formatter
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
+
+from msgspec import Meta
 
 from ..errors import ConfigError
 
@@ -49,17 +51,18 @@ class RowOptions:
     on_error: OnError = "stop"
     """With "stop" a change that the target rejects stops the feed; with "dead letters" it is put into a table
     beside the checkpoint, with all later changes of the row, and the others go on."""
-    max_dead_letters: int = MAX_DEAD_LETTERS
+    max_dead_letters: Annotated[int, Meta(ge=1)] = MAX_DEAD_LETTERS
     """Maximum number of dead letters of the feed; one more stops it."""
-
-    def __post_init__(self) -> None:
-        if self.max_dead_letters < 1:
-            raise ConfigError(f"max_dead_letters = {self.max_dead_letters}: at least 1")
 
     @property
     def copies_definitions(self) -> bool:
         """True if indexes and the like are copied, too."""
         return False
+
+    @property
+    def channel(self) -> int:
+        """Number of the loopback channel whose marks are written; 0: none are."""
+        return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,6 @@ class SqliteOptions(RowOptions):
     """Template of a table's name in the database, from {schema} and {table} of the source."""
 
     def __post_init__(self) -> None:
-        RowOptions.__post_init__(self)
         fields = {field for _, field, _, _ in Formatter().parse(self.table_name)} - {None}
         if "table" not in fields or fields - {"schema", "table"}:
             raise ConfigError(
@@ -93,16 +95,13 @@ class DuckDbOptions(RowOptions):
 class ParallelOptions(RowOptions):
     """Options of targets with several connections."""
 
-    workers: int | None = None
+    workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] | None = None
     """Number of connections that apply transactions in parallel. Default: 4; 1 with `order = "strict"`."""
     order: Order | None = None
     """With "strict" transactions become visible in commit order, by one connection; with "by key" only those
     that change the same row or unique value do. Default: "strict" for one worker, else "by key"."""
 
     def __post_init__(self) -> None:
-        RowOptions.__post_init__(self)
-        if self.workers is not None and not 1 <= self.workers <= MAX_WORKERS:
-            raise ConfigError(f"workers = {self.workers}: accepted: 1 to {MAX_WORKERS}")
         if self.order == "strict" and (self.workers or 1) > 1:
             raise ConfigError(
                 f'order = "strict" needs one worker, not {self.workers}: use order = "by key", or workers = 1'
@@ -143,17 +142,15 @@ class MySqlOptions(ParallelOptions):
     """Id in DM of the feed's only source. Several sources have their names as ids."""
     checkpoint_file: Path | None = None
     """Path of the drainer's file."""
-    cluster_id: int = 0
+    cluster_id: Annotated[int, Meta(ge=0)] = 0
     """Row of the drainer's table: the id of the source's cluster; 0: the only row that there is."""
-    loopback_channel: int = 0
+    loopback_channel: Annotated[int, Meta(ge=0)] = 0
     """Number above 0: each SQL transaction with rows changes this channel's row in `retl._drainer_repl_mark`,
     so that a feed in the other direction leaves it out."""
 
     def __post_init__(self) -> None:
         if self.loopback_channel and ((self.workers or 1) > 1 or self.order == "by key"):
             raise ConfigError("loopback_channel: transactions change one row: leave out workers and order")
-        if self.cluster_id < 0:
-            raise ConfigError(f"cluster_id = {self.cluster_id}: the id of a cluster is 0 or above")
         if (self.task or self.source_id) and self.checkpoint != "dm":
             raise ConfigError('task and source_id are for checkpoint = "dm"')
         if len(self.source_id) > MAX_ID_CHARS:
@@ -177,6 +174,10 @@ class MySqlOptions(ParallelOptions):
     @property
     def is_serial(self) -> bool:
         return self.loopback_channel > 0
+
+    @property
+    def channel(self) -> int:
+        return self.loopback_channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

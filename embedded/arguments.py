@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from ..chain.selection.table_option import table_patterns
 from ..engine.opening import open_sinks
 from ..engine.options import FeedOptions, feed_options
 from ..errors import ConfigError
@@ -15,6 +15,7 @@ from ..sink import Sink, SinkFactory
 from ..sorter import SorterOptions
 from ..sources.kind import SourceOptions
 from ..sources.registry import checked_options
+from ..sources.sections import GivenSource
 
 SourceArgument: TypeAlias = str | SourceOptions | Sequence[Mapping[str, Any]]
 SinkArgument: TypeAlias = str | Mapping[str, Any] | Callable[[], Sink]
@@ -34,28 +35,29 @@ def read_arguments(
     """Return the options, and factories of the sinks in the order given. Raises ConfigError."""
     sections = [_sink_section(number, sink) for number, sink in enumerate(sinks, 1)]
     found: dict[str, Any] = {
-        "source": {
-            **(source_options or {}),
-            "url": source,
-            "tables": tables if isinstance(tables, str) else list(tables),
-        },
         "data_dir": str(data_dir),
         "name": name,
         "until": until or "",
         "sink": [section for section in sections if section is not None],
-        "sorter": _given(sorter) if isinstance(sorter, SorterOptions) else dict(sorter or {}),
+        "sorter": dict(sorter or {}) if isinstance(sorter, Mapping | None) else sorter,
     }
+    patterns = tables if isinstance(tables, str) else list(tables)
     if isinstance(source, str):
-        options = feed_options(found)
+        section = {**(source_options or {}), "url": source, "tables": patterns}
+        options = feed_options(found | {"source": section})
     elif isinstance(source, Sequence):
         if source_options:
             raise ConfigError("source_options: put them into the dictionaries of `source`")
-        sections_of_source = _source_sections(cast("Sequence[Mapping[str, Any]]", source), tables)
-        options = feed_options(found | {"source": sections_of_source})
+        if not all(isinstance(section, Mapping) for section in source):
+            raise ConfigError("source: several are dictionaries, each like a [[source]] of a feed.toml")
+        written = cast("Sequence[Mapping[str, Any]]", source)
+        options = feed_options(found | {"source": [{"tables": patterns, **section} for section in written]})
     elif source_options:
         raise ConfigError(f"source_options: put them into the {type(source).__name__} of `source`")
     else:
-        options = feed_options(found, source_given=checked_options(source))
+        kind, checked = checked_options(source)
+        followed = table_patterns(patterns, "source.tables")
+        options = feed_options(found, GivenSource(kind=kind, options=checked, tables=followed))
     opened = iter(open_sinks(options))
     factories: list[SinkFactory] = []
     for sink in sinks:
@@ -65,14 +67,6 @@ def read_arguments(
         else:
             factories.append(_factory(sink))
     return options, factories
-
-
-def _source_sections(sources: Sequence[Mapping[str, Any]], tables: Sequence[str]) -> list[dict[str, Any]]:
-    """Return several sources' sections of a feed.toml; `tables` are those of sources that name none."""
-    if not all(isinstance(section, Mapping) for section in sources):
-        raise ConfigError("source: several are dictionaries, each like a [[source]] of a feed.toml")
-    patterns = tables if isinstance(tables, str) else list(tables)
-    return [{"tables": patterns, **section} for section in sources]
 
 
 def _sink_section(number: int, sink: SinkArgument) -> dict[str, Any] | None:
@@ -99,9 +93,3 @@ def _factory(make: Callable[[], Sink]) -> SinkFactory:
         return sink
 
     return SinkFactory(checked)
-
-
-def _given(options: SorterOptions) -> dict[str, Any]:
-    """Return the fields by name; None is the default of each field that may be None."""
-    found = {field.name: getattr(options, field.name) for field in fields(options)}
-    return {name: value for name, value in found.items() if value is not None}

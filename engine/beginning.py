@@ -14,6 +14,7 @@ from ..events import Checkpoint, SparkQuery, TablePosition, source_and_table
 from ..sharding import adopted_tables
 from ..sharding.key_space import check_shards
 from ..sink import Sink
+from ..sink.rules import SinkRules
 from ..sources.source import Source, SourceInfo
 from .checkpoint import lowest
 from .options import FeedOptions
@@ -37,6 +38,11 @@ class Beginning(Struct, frozen=True):
         """The checkpoints of targets that have a position."""
         return [at for at in self.checkpoints.values() if at is not None and at.position]
 
+    @property
+    def loads(self) -> bool:
+        """True if a snapshot of a target is incomplete."""
+        return any(at is None or at.loading is not None for at in self.checkpoints.values())
+
 
 def continued_identity(
     source: Source, present: SourceInfo, checkpoints: Mapping[str, Checkpoint | None], *, renews: bool = False
@@ -59,18 +65,19 @@ def beginning(
     present: SourceInfo,
     identity: str,
     found: Mapping[str, Checkpoint | None],
+    rules: Sequence[SinkRules],
     seek: TablePosition | None = None,
 ) -> Beginning:
-    """Return where the feed begins: no later than at `seek`.
+    """Return where the feed begins: no later than at `seek`. `rules` are those of the sinks in `found`.
 
     Raises CheckpointError for checkpoints of different sources, and for a position that is none.
     """
     rank = source.rank
     names = present.names if options.routes else ()
     checkpoints = dict(found)
-    if not options.source.loads:
+    if not options.source.options.loads:
         checkpoints = {name: at or Checkpoint(0, "", None, identity) for name, at in found.items()}
-    wants = [partial(wants_origin, options, names, sink) for sink in checkpoints]
+    wants = [partial(wants_origin, options, names, sink) for sink in rules]
     start = lowest(checkpoints.values(), order=rank, wants=wants)
     if start is not None and start.position and seek and rank(seek.position) < rank(start.position):
         start = replace(start, ts=seek.ts, position=seek.position)
@@ -93,7 +100,7 @@ def start_checks(
     return checks
 
 
-def wants_origin(options: FeedOptions, names: Sequence[str], sink: str, table: str) -> bool:
+def wants_origin(options: FeedOptions, names: Sequence[str], sink: SinkRules, table: str) -> bool:
     """Return True if the sink is given the table of this origin name."""
     return options.wants(sink, source_and_table(table, names)[1])
 

@@ -14,6 +14,7 @@ from ..sharding import GhostStage, LockStatus, ShardStage, Unlock
 from ..sink import SinkTraits
 from ..sink.loopback import LoopbackStage
 from ..sink.relay.stage import RelayStage
+from ..sink.rules import SinkRules
 from .coordination import Coordination
 from .options import FeedOptions
 
@@ -40,17 +41,16 @@ class Chains:
         """By the sink's name; empty unless tables are merged."""
         self._relays: dict[str, RelayStage] = {}
 
-    def chain(self, sink: str, at: Checkpoint | None, traits: SinkTraits) -> list[Stage]:
-        """Return the stages of a sink at its checkpoint, after its resume filter."""
+    def chain(self, sink: str, gets: SinkRules, at: Checkpoint | None, traits: SinkTraits) -> list[Stage]:
+        """Return the stages of a sink, which `gets` these events, after its resume filter."""
         options = self._options
         chain: list[Stage] = []
         routes = options.merging
         if routes and options.sharding.online_ddl:
             chain.append(GhostStage(routes, self._names))
-        tables = options.sink_tables(sink)
-        rules = [] if tables is None else [only(tables)]
+        rules = [] if gets.tables is None else [only(gets.tables)]
         rules += [rule for rule in options.filters if not rule.is_about_statements]
-        rules += options.sink_rows(sink)
+        rules += gets.rows
         if rules or (at is not None and not at.stages.keys().isdisjoint(KEYS)):
             chain.append(SelectionStage(rules, self._names))
         if options.transforms:
@@ -63,14 +63,13 @@ class Chains:
         if routes:
             self._shards[sink] = self._shard_stage()
             chain.append(self._shards[sink])
-        omissions = options.sink_omissions(sink)
-        if rules := [*omissions.rules()]:
+        if rules := [*gets.omissions.rules()]:
             chain.append(SelectionStage(rules, self._names, keys=()))
-        if omissions.loopback_channel:
-            chain.append(LoopbackStage(omissions.loopback_channel))
+        if gets.omissions.loopback_channel:
+            chain.append(LoopbackStage(gets.omissions.loopback_channel))
         chain += self._added.get(sink, ())
-        if relay := options.sink_relay(sink):
-            self._relays[sink] = RelayStage(relay)
+        if gets.relay is not None:
+            self._relays[sink] = RelayStage(gets.relay)
             chain.append(self._relays[sink])
         return chain
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Event, Thread
 
 from ..actors import Clock, SystemClock
@@ -30,6 +31,8 @@ from .waits import Startup
 
 log = logging.getLogger("tidemill")
 
+SHOW_SECONDS = 0.25
+"""Pause between two calls with a running feed's status."""
 LOOK_SECONDS = 0.5
 """Pause between updates of a running feed's status and its file, ..."""
 LOOKS_PART = 50
@@ -75,7 +78,9 @@ class Feed:
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)
         self._requests = RequestFile(options.data_dir)
-        self._loads = RequestedLoads(self._requests, [sink.name for sink in sinks], options.wants)
+        self._loads = RequestedLoads(
+            self._requests, {sink.name: partial(options.wants, sink.rules) for sink in sinks}
+        )
         self._seek: TablePosition | None = None
         self._failures = 0  # consecutive failures of pipelines
         self._retry: Retry | None = None  # reason of the pause before the next pipeline
@@ -85,7 +90,7 @@ class Feed:
         self._unsaved = False  # True if the last status couldn't be written
         first = first_status(
             options.name,
-            options.source.address,
+            options.source.options.address,
             [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in sinks],
             state="starting",
             now=self._clock.time(),
@@ -114,6 +119,21 @@ class Feed:
         ]
         for thread in self._threads:
             thread.start()
+
+    def run(self, stopping: Event, show: Callable[[FeedStatus], object]) -> None:
+        """Run to the end, or until `stopping` is set; `show` gets the status several times a second.
+
+        Raises ConfigError as `start` does; the error that ends the feed is in `error`.
+        """
+        self.start()
+        try:
+            while not self.wait(SHOW_SECONDS):
+                show(self.status())
+                if stopping.is_set():
+                    self.stop()
+        finally:
+            self.stop()
+            self.wait()
 
     def stop(self) -> None:
         """Request the end, with checkpoints saved, and return at once; `wait` waits for it."""

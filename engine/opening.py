@@ -21,11 +21,11 @@ from .requests import RequestFile
 
 def open_source(options: FeedOptions, clock: Clock) -> Source:
     """Return the source that the options name, not connected yet. Raises ConfigError."""
-    return open_kind(options.source_kind, options.source, source_context(options, clock))
+    return open_kind(options.source.kind, options.source.options, source_context(options, clock))
 
 
 def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
-    directory = options.data_dir / f"scratch-{options.source_kind.name}"
+    directory = options.data_dir / f"scratch-{options.source.kind.name}"
     skipped = RequestFile(options.data_dir).load().skip
     of_statements = [rule for rule in options.filters if rule.is_about_statements]
     policy = Policy((*options.on_ddl, *of_statements), skipped)
@@ -48,7 +48,7 @@ def source_context(options: FeedOptions, clock: Clock) -> SourceContext:
 def open_sinks(options: FeedOptions) -> list[SinkFactory]:
     """Return factories of the sinks that the options name. Raises ConfigError."""
     return [
-        SinkFactory(partial(open_given, sink.given, sink_context(options, sink.name)))
+        SinkFactory(partial(open_given, sink.given, sink_context(options, sink.name)), sink.rules)
         for sink in options.sinks
     ]
 

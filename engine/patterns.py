@@ -20,7 +20,8 @@ def reject_unmatched(options: FeedOptions, found: SourceInfo) -> None:
         raise ConfigError(no_table_matches(unmatched, found.tables))
     followed = [table for table in found.tables if options.tables.matches(*table)]
     for sink in options.sinks:
-        if sink.tables is not None and (unmatched := sink.tables.unmatched(followed)):
+        tables = sink.rules.tables
+        if tables is not None and (unmatched := tables.unmatched(followed)):
             names = named(unmatched, followed)
             raise ConfigError(
                 f"sink {sink.name}: tables: no table of this feed matches {names}: fix the pattern, or let "
@@ -55,8 +56,8 @@ def _stored(options: FeedOptions) -> Iterator[tuple[Path, TablePatterns, str]]:
     yield options.data_dir / f"{options.name}.tables", options.tables, "source.tables: this feed followed"
     for sink in options.sinks:
         path = options.data_dir / f"{options.name}.{sink.name}.tables"
-        if sink.tables is not None or path.exists():
-            yield path, sink.tables or options.tables, f"sink {sink.name}: tables: it was given"
+        if sink.rules.tables is not None or path.exists():
+            yield path, sink.rules.tables or options.tables, f"sink {sink.name}: tables: it was given"
 
 
 def _only_excludes(before: str, patterns: Sequence[str]) -> bool:

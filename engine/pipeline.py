@@ -85,13 +85,13 @@ def _choose(
     found: Mapping[str, Checkpoint | None],
 ) -> Beginning:
     """Return where the pipeline begins, with the sinks at the checkpoints `found`. Raises Renewed."""
-    options = parts.options
+    options, rules = parts.options, [factory.rules for factory in parts.sinks]
     identity = continued_identity(source, present, found, renews=requests.renews)
     if requests.renews:
-        renew(options, source, sinks, found, present.source, parts.clock.time())
+        renew(options, source, [*zip(sinks, rules, strict=True)], found, present.source, parts.clock.time())
         raise Renewed
     placed = with_shards(options, source, sinks, found)
-    begins = beginning(options, source, present, identity, placed, requests.seek)
+    begins = beginning(options, source, present, identity, placed, rules, requests.seek)
     is_new = not begins.placed
     for check in start_checks(options, source, present, is_new=is_new, checks_tables=parts.checks_tables):
         check()

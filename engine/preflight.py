@@ -38,11 +38,11 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     of_targets = {sink.name: [*_about(f"sink {sink.name}", _target(options, sink))] for sink in options.sinks}
     begun, of_start = _start(options, of_targets, clock)
     context = replace(begun, note=tables.append)
-    found = [*_about("source", survey_kind(options.source_kind, options.source, context))]
+    found = [*_about("source", survey_kind(options.source.kind, options.source.options, context))]
     known = {finding.text for finding in found}
     found += _about("feed", (finding for finding in of_start if finding.text not in known))
     for sink in options.sinks:
-        own = [table for table in tables if options.wants(sink.name, table.full_name)]
+        own = [table for table in tables if options.wants(sink.rules, table.full_name)]
         of_tables = chain(misfits(sink.given, own), _rows_problems(options, sink, own))
         found += [*of_targets[sink.name], *_about(f"sink {sink.name}", of_tables)]
     return [*found, Finding("ok", description(), "decoder")]
@@ -53,13 +53,13 @@ def _target(options: FeedOptions, sink: SinkOptions) -> Iterator[Finding]:
     for finding in survey_sink(sink.given, sink_context(options, sink.name)):
         yield finding
         if isinstance(finding, Begins) and finding.at is not None and finding.at.position:
-            for problem in differences((*options.filters, *sink.rows), sink.name, finding.at.stages):
+            for problem in differences((*options.filters, *sink.rules.rows), sink.name, finding.at.stages):
                 yield Finding("error", problem)
 
 
 def _rows_problems(options: FeedOptions, sink: SinkOptions, tables: Sequence[Table]) -> Iterator[Finding]:
     """Yield findings about tables that lack a column of a condition, or whose rows can't be divided."""
-    for rule in (*options.filters, *sink.rows):
+    for rule in (*options.filters, *sink.rules.rows):
         for table in tables:
             if rule.condition is not None and rule.tables.matches(table.schema, table.name):
                 try:
@@ -119,7 +119,8 @@ def _tried(
             reject_unrenewable(options)
         identity = continued_identity(source, present, found, renews=renews)
         if not renews:
-            begins = beginning(options, source, present, identity, found)
+            rules = [sink.rules for sink in options.sinks if sink.name in found]
+            begins = beginning(options, source, present, identity, found, rules)
             start = begins.start and _of(begins.start, identity)
             placed = [_of(at, identity) for at in begins.placed]
     except TidemillError as error:

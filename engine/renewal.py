@@ -8,6 +8,7 @@ from ..errors import ConfigError, SinkError, TidemillError
 from ..events import STALE, Batch, Checkpoint, Ts, compose_ts
 from ..failpoint import reach
 from ..sink import Sink
+from ..sink.rules import SinkRules
 from ..sources.source import Source
 from .failures import blamed
 from .options import FeedOptions
@@ -22,7 +23,7 @@ class Renewed(TidemillError):
 
 def reject_unrenewable(options: FeedOptions) -> None:
     """Raise ConfigError if the feed can't load all tables again into its present targets."""
-    if not options.source_kind.renews or options.routes:
+    if not options.source.kind.renews or options.routes:
         raise ConfigError(
             "'*': only a feed of one MariaDB or MySQL server, without [[route]], loads all tables again into "
             "its present targets: give every sink an empty target, and a new snapshot is taken"
@@ -52,7 +53,7 @@ def store(sink: Sink, checkpoint: Checkpoint) -> None:
 def renew(
     options: FeedOptions,
     source: Source,
-    sinks: Sequence[Sink],
+    sinks: Sequence[tuple[Sink, SinkRules]],
     found: Mapping[str, Checkpoint | None],
     identity: str,
     now: float,
@@ -64,11 +65,11 @@ def renew(
     # No target is ahead of another one, as none has any position.
     own = [at.ts for one in stored.values() for at in one.tables.values()]
     ts = max([compose_ts(int(now * 1000)), *own, *(one.ts for one in stored.values())]) + 1
-    for sink in sinks:
+    for sink, rules in sinks:
         if (at := stored.get(sink.name)) is not None:
             with blamed("source"):
                 names = source.copied(options.data_dir, at)
-            copies = [name for name in names if options.wants(sink.name, name)]
+            copies = [name for name in names if options.wants(rules, name)]
             with blamed(f"sink {sink.name}"):
                 store(sink, renewed(at, copies, identity, ts))
             reach("renewal.stored")

@@ -90,13 +90,10 @@ class RequestedLoads:
     """The requests in a feed's file, and how far its loads are: tables are requested until every sink has
     begun to load them. Called only from the feed's thread."""
 
-    def __init__(
-        self, requests: RequestFile, sinks: Iterable[str], wants: Callable[[str, str], bool]
-    ) -> None:
-        """`wants` returns True if the sink of a name is given the table of a full name."""
+    def __init__(self, requests: RequestFile, sinks: Mapping[str, Callable[[str], bool]]) -> None:
+        """`sinks` return, by their names, True for the full names of the tables that they are given."""
         self._requests = requests
-        self._sinks = tuple(sinks)
-        self._wants = wants
+        self._sinks = sinks
         self._begun: set[tuple[str, str]] = set()
         """Sinks and tables whose requested load has begun, while it hasn't for all sinks."""
 
@@ -130,7 +127,7 @@ class RequestedLoads:
             sink: [
                 table
                 for table in requested
-                if table != REST and self._wants(sink, table) and (sink, table) not in self._begun
+                if table != REST and wants(table) and (sink, table) not in self._begun
             ]
-            for sink in self._sinks
+            for sink, wants in self._sinks.items()
         }

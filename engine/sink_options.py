@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
 
-from .. import config
 from ..chain.selection.rule import Rule
-from ..chain.selection.sections import OmissionOptions, row_rules, share_rules, sink_tables
+from ..chain.selection.sections import OmissionOptions, RowsOptions, rules_of, share_rule
+from ..chain.selection.table_option import TABLES
 from ..chain.selection.tables import TablePatterns
+from ..config import FILE, Given, NameText, Rest, Variant, declaration, name
 from ..dialects.options import RowOptions
 from ..errors import ConfigError
-from ..sink.registry import GivenSink, given_sink
+from ..sink.registry import SINKS, GivenSink, given_sink
 from ..sink.relay.options import RelayOptions
-
-NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""Names of feeds and sinks, which are part of file names."""
-_TABLES: Final = ("tables", "regex", "black_regex")
-_SHARED: Final = ("urls", "split_by")
-_OMISSIONS: Final = tuple(config.keys(OmissionOptions))
+from ..sink.rules import SinkRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +25,12 @@ class SinkOptions:
 
     name: str
     url: str = field(repr=False)
-    tables: TablePatterns | None = None
-    """Patterns of the feed's tables for this sink; None: all."""
-    rows: tuple[Rule, ...] = ()
-    """Rules about rows and changes that aren't for this sink."""
-    relay: RelayOptions | None = None
-    """Durable copy of what the sink is about to apply; None: none."""
-    omissions: OmissionOptions = field(default_factory=OmissionOptions)
-    """Transactions and schema changes that the sink isn't to get."""
+    rules: SinkRules
+    """The events of the feed that it gets."""
     section: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The rest of its section, unparsed."""
+    """Options of its kind, as they were written."""
     given: GivenSink
-    """Its kind, with the section as options of that kind."""
+    """Its kind, with those options."""
 
     @property
     def copies_definitions(self) -> bool:
@@ -49,78 +39,103 @@ class SinkOptions:
         return isinstance(options, RowOptions) and options.copies_definitions
 
 
-def sinks_of(sections: Any) -> list[SinkOptions]:
-    found = [
-        sink
-        for number, section in enumerate(sections_of("sink", sections), 1)
-        for sink in _shared(number, section)
-    ]
+def _variants() -> Iterable[Variant]:
+    return (Variant(kind.schemes, kind.options, kind.examples) for kind in SINKS if kind.schemes)
+
+
+def _relay(written: str | RelayOptions, _: str) -> RelayOptions:
+    return RelayOptions(directory=Path(written)) if isinstance(written, str) else written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkSection:
+    """One `[[sink]]`: a target, of the kind that its URL names."""
+
+    name: Annotated[str, Given(kind=NameText, parse=name, numbered="sink-{}")]
+    """Name of the sink, under which its checkpoint is kept; without one, "sink-" and its number."""
+    url: str = field(default="", repr=False)
+    """URL of the target."""
+    urls: tuple[str, ...] = field(default=(), repr=False)
+    """URLs of several targets, in place of `url`: the rows are divided among them."""
+    split_by: tuple[str, ...] = ()
+    """Columns by which rows are divided; without it, by their primary key."""
+    tables: Annotated[TablePatterns | None, TABLES] = None
+    """Patterns of the feed's tables that the sink gets, as in `source.tables`; without it, all."""
+    regex: str = ""
+    """Tables in Canal's notation, in place of `tables`: expressions in one string, separated by commas."""
+    black_regex: str = ""
+    """Tables that the sink doesn't get, in Canal's notation."""
+    rows: tuple[RowsOptions, ...] = ()
+    """Rows and changes that the sink gets; without it, all."""
+    relay: Annotated[RelayOptions | None, Given(kind=str | RelayOptions, parse=_relay)] = None
+    """Durable copy of what the sink is about to apply: a directory, or a table with more options."""
+    sync_ddl: bool = True
+    """With False, schema changes aren't applied to the target; tables are still created for a snapshot."""
+    ignore_txn_commit_ts: tuple[int, ...] = ()
+    """Commit timestamps of transactions and schema changes that are left out."""
+    rest: Annotated[Mapping[str, Any], Rest(_variants)] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if self.urls:
+            self._check_urls()
+        elif self.split_by:
+            raise ConfigError("split_by: only with urls, among which rows are divided")
+        elif not self.url:
+            for key in self.rest:
+                raise ConfigError(FILE.unknown("", key, declaration(SinkSection).options))
+            raise ConfigError('url: missing; for instance "sqlite:///copy.db"')
+        if self.tables is not None and (self.regex or self.black_regex):
+            raise ConfigError("tables and regex: give one of them")
+
+    def _check_urls(self) -> None:
+        if self.url:
+            raise ConfigError("url and urls: give one of them")
+        if len(self.urls) < 2 or len(set(self.urls)) < len(self.urls):
+            raise ConfigError("urls: at least two, each another one; a single target is `url`")
+        if len({column.lower() for column in self.split_by}) < len(self.split_by):
+            raise ConfigError("split_by: a column is named twice")
+        if self.relay is not None:
+            raise ConfigError("relay: not with urls, which would share its directory")
+
+    def sinks(self) -> Iterator[SinkOptions]:
+        """Yield the sink, or one for each of the `urls`. Raises ConfigError."""
+        rows = rules_of(self.rows)
+        if not self.urls:
+            yield self._sink(self.name, self.url, rows)
+        for number, url in enumerate(self.urls):
+            own = share_rule(number, len(self.urls), self.split_by)
+            yield self._sink(f"{self.name}-{number}", url, (own, *rows))
+
+    def _sink(self, name: str, url: str, rows: tuple[Rule, ...]) -> SinkOptions:
+        given = given_sink(name, url, self.rest)
+        options = given.options
+        omissions = OmissionOptions(
+            sync_ddl=self.sync_ddl,
+            ignore_txn_commit_ts=self.ignore_txn_commit_ts,
+            loopback_channel=options.channel if isinstance(options, RowOptions) else 0,
+        )
+        return SinkOptions(
+            name=name,
+            url=url,
+            rules=SinkRules(tables=self._tables(), rows=rows, omissions=omissions, relay=self.relay),
+            section=self.rest,
+            given=given,
+        )
+
+    def _tables(self) -> TablePatterns | None:
+        if not (self.regex or self.black_regex):
+            return self.tables
+        try:
+            return TablePatterns.canal(self.regex, self.black_regex)
+        except ConfigError as error:
+            raise ConfigError(f"sink {self.name}: {error}") from None
+
+
+def sinks_of(sections: Sequence[SinkSection], where: str) -> tuple[SinkOptions, ...]:
+    """Return the sinks of the sections. Raises ConfigError."""
+    found = tuple(sink for section in sections for sink in section.sinks())
     names = [sink.name for sink in found]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"sink.name: two sinks are called {name!r}; each needs a name of its own")
+    for one in names:
+        if names.count(one) > 1:
+            raise ConfigError(f"{where}.name: two sinks are called {one!r}; each needs a name of its own")
     return found
-
-
-def _shared(number: int, section: Mapping[str, Any]) -> Iterator[SinkOptions]:
-    """Yield the sink of a section, or one for each of its `urls`."""
-    if "urls" not in section:
-        yield _sink(number, section)
-        return
-    name = section.get("name", f"sink-{number}")
-    if "relay" in section:
-        raise ConfigError(f"sink {name}: relay: not with urls, which would share its directory")
-    rest = {key: value for key, value in section.items() if key not in _SHARED}
-    for part, (url, share) in enumerate(share_rules(f"sink {name}", section)):
-        one = _sink(number, {**rest, "name": f"{name}-{part}", "url": url})
-        yield replace(one, rows=(share, *one.rows))
-
-
-def _sink(number: int, section: Mapping[str, Any]) -> SinkOptions:
-    url = section.get("url")
-    if url is None:
-        known = ("name", "url", *_SHARED, *_TABLES, "rows", "relay", *_OMISSIONS)
-        config.reject_unknown(section, known, f"sink {number}")
-    if not isinstance(url, str) or not url:
-        raise ConfigError(f'sink {number}: url: missing; for instance "sqlite:///copy.db"')
-    if "split_by" in section:
-        raise ConfigError(f"sink {number}: split_by: only with urls, among which rows are divided")
-    name = section.get("name", f"sink-{number}")
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise ConfigError(f"sink {number}: name: expected up to 64 letters, digits, - and _")
-    tables = sink_tables(f"sink {name}", section)
-    relay = _relay(f"sink {name}: relay", section["relay"]) if "relay" in section else None
-    omitted = {key: section[key] for key in _OMISSIONS if key in section}
-    omissions = config.build(OmissionOptions, omitted, f"sink {name}")
-    own = {"url", "name", *_TABLES, "rows", "relay", *_OMISSIONS} - ({"loopback_channel"} & section.keys())
-    rest = {key: value for key, value in section.items() if key not in own}
-    return SinkOptions(
-        name=name,
-        url=url,
-        tables=tables,
-        rows=row_rules(f"sink {name}", section.get("rows", [])),
-        relay=relay,
-        omissions=omissions,
-        section=rest,
-        given=given_sink(name, url, rest),
-    )
-
-
-def _relay(where: str, section: Any) -> RelayOptions:
-    """Return the options of a relay, or those of a directory. Raises ConfigError."""
-    if isinstance(section, str):
-        section = {"directory": section}
-    if not isinstance(section, dict):
-        raise ConfigError(f'{where}: expected a directory, or a table such as {{ directory = "relay" }}')
-    try:
-        return config.build(RelayOptions, section, where)
-    except ConfigError as error:
-        said = str(error)
-        raise ConfigError(said if said.startswith(where) else f"{where}: {said}") from None
-
-
-def sections_of(name: str, sections: Any) -> list[dict[str, Any]]:
-    """Return sections that may be given more than once. Raises ConfigError for anything else."""
-    if not isinstance(sections, list) or not all(isinstance(section, dict) for section in sections):
-        raise ConfigError(f"{name}: expected [[{name}]] tables")
-    return sections

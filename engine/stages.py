@@ -12,6 +12,7 @@ import pykka
 from ..actors import ActorSystem, PooledRef
 from ..events import Sorted
 from ..sink import Deliver, Delivery, Reports, Review, Sink, spawn_sink
+from ..sink.rules import SinkRules
 from ..sorter import EventSorter, open_sorter
 from ..sources.source import Source
 from .beginning import Beginning
@@ -77,14 +78,14 @@ def spawn_stages(
         source.traits.reloads and not options.routes and all(sink.traits.loads_tables for sink in sinks)
     )
 
-    def deliver(sink: Sink) -> tuple[Delivery, Reports]:
+    def deliver(sink: Sink, rules: SinkRules) -> tuple[Delivery, Reports]:
         reports, at = Reports(sink.name, coordinator), begins.checkpoints[sink.name]
         with blamed(f"sink {sink.name}"):
             delivery = Delivery(
                 sink,
                 at,
                 begins.source,
-                stages=chains.chain(sink.name, at, sink.traits),
+                stages=chains.chain(sink.name, rules, at, sink.traits),
                 feed=options.name,
                 now=clock.now,
                 can_reload=can_reload,
@@ -94,11 +95,13 @@ def spawn_stages(
             )
         return delivery, reports
 
-    made = [deliver(sink) for sink in sinks]
+    gets = [factory.rules for factory in parts.sinks]
+    made = [deliver(sink, rules) for sink, rules in zip(sinks, gets, strict=True)]
     counts = Counts()
     with Teardown() as undo_sinks:
         actors = [(delivery, spawn_sink(blocking, delivery, reports)) for delivery, reports in made]
-        running = SinkActors(options, clock, actors, end.postpone, can_reload=can_reload)
+        wants = [partial(options.wants, rules) for rules in gets]
+        running = SinkActors(wants, clock, actors, end.postpone, can_reload=can_reload)
         stop_sinks = partial(_stop_sinks, running, course)
         undo_sinks.add(stop_sinks)
         decoder: PooledRef[Sorted | Deliver] = compute.spawn(
@@ -107,7 +110,7 @@ def spawn_stages(
             [ref for _, ref in actors],
             counts,
             end.until,
-            any(at is None or at.loading is not None for at in begins.checkpoints.values()),
+            begins.loads,
             name="decoder",
             capacity=4,
             supervisor=coordinator,

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from .membership import ClaimedElsewhere as ClaimedElsewhere
     from .membership import Membership as Membership
     from .merged_tables import merged_states as merged_states
+    from .options import MergeOptions as MergeOptions
     from .options import RouteOptions as RouteOptions
     from .options import ShardingOptions as ShardingOptions
-    from .options import sharding_options as sharding_options
     from .revisions import Revisions as Revisions
     from .route import Routes as Routes
     from .shared_locks import SharedLocks as SharedLocks
@@ -32,6 +32,7 @@ _NAMES = Names(
         "GhostStage": ".ghost_stage",
         "LockStatus": ".status",
         "Membership": ".membership",
+        "MergeOptions": ".options",
         "Revisions": ".revisions",
         "RouteOptions": ".options",
         "Routes": ".route",
@@ -42,7 +43,6 @@ _NAMES = Names(
         "adopted_tables": ".adopted",
         "merged_states": ".merged_tables",
         "plan_unlock": ".unlock",
-        "sharding_options": ".options",
     },
 )
 __all__ = [*_NAMES]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import Meta
 
 from ..chain.selection.name_pattern import NamePattern
 from ..chain.selection.tables import TablePatterns
-from ..config import build, reject_unknown
+from ..config import Given
 from ..errors import ConfigError
-from .extractor import PARTS, Extractor, Part
+from .extractor import Extractor, Part
 from .target import Target
 
 Mode: TypeAlias = Literal["pessimistic", "optimistic", "off"]
@@ -29,11 +31,15 @@ class ExtractorOptions:
     column: str
     """Column of the merged table; no shard may have it."""
     part: Part
-    """Name that it is extracted from: "source", "schema" or "table"."""
+    """Name that it is extracted from."""
     regex: str = ""
     """Matches the whole name; its groups, joined, are the value. Empty: the name itself."""
     in_key: bool = True
     """Append the column to the primary key, so that equal keys of different shards are different rows."""
+
+    def __post_init__(self) -> None:
+        if not self.column:
+            raise ConfigError("column: empty; name a column that no shard has")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +55,7 @@ class RouteOptions:
     """Pattern of the names of sources: with `*` and `?` as wildcards, or a regular expression after `~`."""
     case_sensitive: bool = True
     """Tell upper and lower case apart in the patterns."""
-    extract: tuple[dict[str, Any], ...] = ()
+    extract: tuple[ExtractorOptions, ...] = ()
     """Columns that say where a row comes from."""
 
 
@@ -69,14 +75,14 @@ class ShardingOptions:
 
     mode: Mode = "pessimistic"
     """With "off", a schema change of a table that is merged with others is an error."""
-    max_held_rows: int = 100_000
+    max_held_rows: Annotated[int, Meta(ge=0)] = 100_000
     """Maximum number of rows held for shards that wait; beyond it they are read again from the source."""
     on_drop: OnDrop = "keep"
     """With "keep", rows of a dropped or truncated shard stay in the merged table, as in DM."""
     online_ddl: bool = True
     """Follow gh-ost and pt-online-schema-change: their tables, `_NAME_gho` and the like, are left out, and a
     shard changes by the rename."""
-    conflict_seconds: float = 3600.0
+    conflict_seconds: Annotated[float, Meta(ge=0)] = 3600.0
     """Maximum time for which a shard waits in the optimistic mode, if its change conflicts with those of
     others: until one of them is undone. 0: a conflict stops the feed at once."""
     check_keys: bool = True
@@ -87,18 +93,16 @@ class ShardingOptions:
     of the target, or "etcd://HOST:PORT,.../NAME". With "process", this feed has all shards."""
 
     def __post_init__(self) -> None:
-        if self.max_held_rows < 0:
-            raise ConfigError(f"sharding.max_held_rows = {self.max_held_rows}: 0 or more")
-        if not 0 <= self.conflict_seconds < math.inf:
-            raise ConfigError(f"sharding.conflict_seconds = {self.conflict_seconds}: 0 or more seconds")
+        if self.conflict_seconds == math.inf:
+            raise ConfigError("conflict_seconds = inf: 0 or more seconds")
         if self.coordination not in ("process", "target") and self.etcd is None:
             raise ConfigError(
-                f'sharding.coordination = {self.coordination!r}: one of "process", "target", '
+                f'coordination = {self.coordination!r}: one of "process", "target", '
                 '"etcd://HOST:PORT,.../NAME"'
             )
         if self.is_shared and self.mode != "pessimistic":
             raise ConfigError(
-                f'sharding.mode = "{self.mode}": several feeds that share merged tables change them in the '
+                f'mode = "{self.mode}": several feeds that share merged tables change them in the '
                 'pessimistic mode only: set mode = "pessimistic", or give all shards to one feed, with '
                 'coordination = "process"'
             )
@@ -134,29 +138,21 @@ class RouteRule:
         return [(one.column.name, one.in_key) for one in self.extractors]
 
 
-def sharding_options(section: Any, routes: Any) -> tuple[ShardingOptions, tuple[RouteRule, ...]]:
-    """Return the checked options of both sections. Raises ConfigError."""
-    if not isinstance(section, Mapping):
-        raise ConfigError("sharding: expected a table")
-    if not isinstance(routes, list) or not all(isinstance(route, Mapping) for route in routes):
-        raise ConfigError("route: expected [[route]] tables")
-    if section and not routes:
-        raise ConfigError(
-            "sharding: no [[route]] names a merged table: add one, such as "
-            'tables = ["shop_*.orders_*"], target = "shop.orders"'
-        )
-    rules = tuple(_rule(number, route) for number, route in enumerate(routes, 1))
+def _rules(sections: Sequence[RouteOptions], where: str) -> tuple[RouteRule, ...]:
+    """Return the checked routes of the sections. Raises ConfigError."""
+    rules = tuple(_rule(number, section, f"{where} {number}") for number, section in enumerate(sections, 1))
     _reject_different_extractors(rules)
-    return build(ShardingOptions, section, "sharding"), rules
+    return rules
 
 
-def _rule(number: int, section: Mapping[str, Any]) -> RouteRule:
-    where = f"route {number}"
-    found = build(RouteOptions, section, where)
-    ignores_case = not found.case_sensitive
-    source = NamePattern(found.source, f"{where}.source", ignores_case=ignores_case)
-    tables = TablePatterns.parse(found.tables, f"{where}.tables", ignores_case=ignores_case)
-    extractors = [_extractor(f"{where}.extract {one}", each) for one, each in enumerate(found.extract, 1)]
+def _rule(number: int, section: RouteOptions, where: str) -> RouteRule:
+    ignores_case = not section.case_sensitive
+    source = NamePattern(section.source, f"{where}.source", ignores_case=ignores_case)
+    tables = TablePatterns.parse(section.tables, f"{where}.tables", ignores_case=ignores_case)
+    extractors = tuple(
+        Extractor(one.column, one.part, one.regex, in_key=one.in_key, where=f"{where}.extract {index}")
+        for index, one in enumerate(section.extract, 1)
+    )
     names = [one.column.name.lower() for one in extractors]
     for name in names:
         if names.count(name) > 1:
@@ -165,21 +161,9 @@ def _rule(number: int, section: Mapping[str, Any]) -> RouteRule:
         number=number,
         source=source,
         tables=tables,
-        target=Target(found.target, source, tables, f"{where}.target"),
-        extractors=tuple(extractors),
+        target=Target(section.target, source, tables, f"{where}.target"),
+        extractors=extractors,
     )
-
-
-def _extractor(where: str, section: Any) -> Extractor:
-    if not isinstance(section, Mapping):
-        raise ConfigError(f"{where}: expected a table with column and part")
-    reject_unknown(section, ("column", "part", "regex", "in_key"), where)
-    found = build(ExtractorOptions, section, where)
-    if found.part not in PARTS:
-        raise ConfigError(f"{where}.part = {found.part!r}: one of {', '.join(PARTS)}")
-    if not found.column:
-        raise ConfigError(f"{where}.column: empty; name a column that no shard has")
-    return Extractor(found.column, found.part, found.regex, in_key=found.in_key, where=where)
 
 
 def _reject_different_extractors(rules: Sequence[RouteRule]) -> None:
@@ -196,3 +180,25 @@ def different_columns(rule: RouteRule, first: RouteRule, target: str) -> str:
         f"route {rule.number}: fills other columns of {target} than route {first.number}: give both the same "
         "extractors, by column and in_key"
     )
+
+
+_UNSAID: Final = ShardingOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeOptions:
+    """The sections about merged tables."""
+
+    sharding: ShardingOptions = _UNSAID
+    """How shards' schema changes become those of the merged tables."""
+    routes: Annotated[
+        tuple[RouteRule, ...], Given(name="route", kind=tuple[RouteOptions, ...], parse=_rules)
+    ] = ()
+    """Merged tables, and the tables that go into each."""
+
+    def __post_init__(self) -> None:
+        if self.sharding is not _UNSAID and not self.routes:
+            raise ConfigError(
+                "sharding: no [[route]] names a merged table: add one, such as "
+                'tables = ["shop_*.orders_*"], target = "shop.orders"'
+            )

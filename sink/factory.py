@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..errors import ConfigError
+from .rules import EVERYTHING, SinkRules
 from .sink import Sink
 
 
@@ -15,8 +16,10 @@ class SinkFactory:
     the sink of another one.
     """
 
-    def __init__(self, make: Callable[[], Sink]) -> None:
+    def __init__(self, make: Callable[[], Sink], rules: SinkRules = EVERYTHING) -> None:
         """`make` returns a new sink at each call, not opened yet; one gives `name` and `target`."""
+        self.rules = rules
+        """The events of the feed that the sinks get."""
         self._make = make
         self._last = make()
         self.name = self._last.name

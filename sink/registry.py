@@ -34,6 +34,9 @@ _NO_OPTIONS: Final[Mapping[str, Any]] = {}
 class SinkForm(config.Form):
     """Form of a [[sink]] section's options; errors name the sink."""
 
+    def path(self, where: str, key: str) -> str:
+        return f"{where}: {key}"
+
     def unknown(self, where: str, key: str, known: Any) -> str:
         return f"{where}: unknown option {key!r}; accepted: {', '.join(known) or 'none'}"
 

@@ -32,6 +32,9 @@ class Overlay(Generic[K]):
     def __len__(self) -> int:
         return len(self._states)
 
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._states)
+
     def __contains__(self, key: K) -> bool:
         return key in self._states
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, assert_never, get_args
+from typing import Annotated, Literal, Protocol, TypeAlias, assert_never
+
+from msgspec import Meta
 
 from ..actors import ActorSystem, Failed, PooledRef, Target
 from ..errors import ConfigError
@@ -81,7 +83,7 @@ Layout: TypeAlias = Literal["block", "event"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SorterOptions:
-    """Options of the sorter. Raises ConfigError that names the accepted values."""
+    """Options of the sorter."""
 
     engine: Engine = "db"
     """`db` spills to RocksDB beyond `memory_bytes`, `unified` to plain files; `memory` has no bound and never
@@ -89,34 +91,24 @@ class SorterOptions:
     directory: Path | None = None
     """Directory that `db` and `unified` spill to. Used by one process at a time. A feed without one uses
     `scratch` in its data directory."""
-    memory_bytes: int = 64 << 20
+    memory_bytes: Annotated[int, Meta(ge=0)] = 64 << 20
     """Bytes of all tables' changes that stay in memory; 0 sends everything through the disk."""
-    max_disk_bytes: int | None = None
+    max_disk_bytes: Annotated[int, Meta(ge=1 << 20)] | None = None
     """Maximum bytes on disk; exceeding it stops the feed with a StoreError. None: no bound but the disk's."""
-    ahead_bytes: int = 1 << 30
+    ahead_bytes: Annotated[int, Meta(ge=0)] = 1 << 30
     """Bytes ready to leave that are taken in while a sink is stuck, which it is 5 s after the last that left;
     at most half of `max_disk_bytes`. Otherwise, and beyond it, a source waits from 8 MiB on."""
     layout: Layout = "block"
     """`block` writes sorted runs of about 1,000 changes as one value, `event` each change by itself."""
-    block_changes: int = 1000
+    block_changes: Annotated[int, Meta(ge=1)] = 1000
     """Maximum number of changes in a run on disk."""
-    block_bytes: int = 256 << 10
+    block_bytes: Annotated[int, Meta(ge=1)] = 256 << 10
     """Maximum bytes of a run on disk, about."""
-    merge_bytes: int = 8 << 20
+    merge_bytes: Annotated[int, Meta(ge=1)] = 8 << 20
     """Bytes of runs that may be open while tables are merged; a larger transaction leaves in parts."""
-    stores: int = 1
+    stores: Annotated[int, Meta(ge=1)] = 1
     """RocksDB instances, opened when first written to; a table's changes all go to one. The original has 8,
     for cores that Python's threads can't use: here a second one only halves what is written at once."""
-
-    def __post_init__(self) -> None:
-        _one_of("engine", self.engine, get_args(Engine))
-        _one_of("layout", self.layout, get_args(Layout))
-        for name in ("memory_bytes", "ahead_bytes"):
-            _at_least(name, getattr(self, name), 0)
-        for name in ("block_changes", "block_bytes", "merge_bytes", "stores"):
-            _at_least(name, getattr(self, name), 1)
-        if self.max_disk_bytes is not None:
-            _at_least("max_disk_bytes", self.max_disk_bytes, 1 << 20)
 
 
 def open_sorter(
@@ -156,13 +148,3 @@ def _engine(name: Engine) -> Callable[..., EventSorter]:
             return UnifiedSorter
         case _:
             assert_never(name)
-
-
-def _one_of(name: str, value: str, accepted: tuple[str, ...]) -> None:
-    if value not in accepted:
-        raise ConfigError(f"sorter.{name} = {value!r}: one of {', '.join(accepted)}")
-
-
-def _at_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise ConfigError(f"sorter.{name} = {value}: at least {least}")

@@ -41,8 +41,8 @@ def source_options(
 ) -> tuple[SourceKind, SourceOptions]:
     """Return a URL's kind, and its options from a section without `url` and `tables`. Raises ConfigError."""
     kind = source_kind(url)
-    names = config.option_fields(kind.options)
-    known = [*OF_ANY, *(name for name, field in names.items() if field not in kind.url_only)]
+    names = config.declaration(kind.options).options.values()
+    known = [*OF_ANY, *(one.name for one in names if one.field not in kind.url_only)]
     config.reject_unknown(given, known, "source", form)
     try:
         from_url = kind.read_url(url)
@@ -59,16 +59,12 @@ def checked_options(options: SourceOptions) -> tuple[SourceKind, SourceOptions]:
     if kind is None:
         accepted = ", ".join(kind.options.__name__ for kind in SOURCES)
         raise ConfigError(f"source: {type(options).__name__} is no URL, and none of {accepted}")
-    values = {name: getattr(options, name) for name in config.keys(kind.options)}
-    names = config.option_fields(kind.options).items()
-    given = {name: values[field] for name, field in names if values[field] is not None}
-    checked: SourceOptions = config.build(kind.options, given, "source", known=values)
-    return kind, checked
+    return kind, config.checked(options, "source")
 
 
 def missing_url(given: Mapping[str, Any]) -> ConfigError:
     """Return the error about a section without a URL. Raises ConfigError for a key that no kind has."""
-    names = {name for kind in SOURCES for name in config.option_fields(kind.options)}
+    names = {name for kind in SOURCES for name in config.declaration(kind.options).options}
     config.reject_unknown(given, [*OF_ANY, *sorted(names)], "source")
     examples = " or ".join(f'"{kind.example}"' for kind in SOURCES)
     return ConfigError(f"source.url: missing; for instance {examples}")

@@ -21,6 +21,9 @@ class OptionForm(Form):
         self._example = example
         self._doing = doing
 
+    def path(self, where: str, key: str) -> str:
+        return f"option {super().path(where, key)}"
+
     def unknown(self, where: str, key: str, known: Collection[str]) -> str:
         if where:
             return f"option {super().unknown(where, key, known)}"

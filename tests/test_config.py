@@ -1,10 +1,13 @@
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 
 from tidemill import config
+from tidemill.config.reference import reference
+from tidemill.config.schema import section_schema
 from tidemill.errors import ConfigError
 
 
@@ -91,9 +94,9 @@ class TextForm(config.Form):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    most_rows: Annotated[int, config.Text("maxRows", int)]
-    path: Annotated[Path | None, config.Text("path", Path)] = None
-    inner: int = 7
+    most_rows: Annotated[int, config.text("maxRows", int)]
+    path: Annotated[Path | None, config.text("path", Path)] = None
+    inner: Annotated[int, config.INTERNAL] = 7
 
 
 def test_text_becomes_values_of_the_fields_types():
@@ -117,3 +120,118 @@ def test_a_field_without_a_default_must_be_given():
     with pytest.raises(ConfigError, match=r"^x\.maxRows: missing$"):
         config.build(Texts, {}, "x")
     assert config.build(Texts, {}, "x", known={"most_rows": 1}) == Texts(most_rows=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule."""
+
+    kinds: tuple[Literal["add", "drop"], ...] = ()
+    """Kinds | of changes."""
+    least: int = 0
+    most: int = 9
+
+    def __post_init__(self) -> None:
+        if self.least > self.most:
+            raise ConfigError(f"least = {self.least}: at most {self.most}")
+        if self.most > 99:
+            raise ConfigError("it is never true")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place."""
+
+    depth: int
+    """Depth in metres."""
+
+
+def _variants() -> list[config.Variant]:
+    return [config.Variant(("sea", "lake"), Place)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    name: Annotated[str, config.Given(numbered="target-{}")]
+    url: str
+    rest: Annotated[Mapping[str, Any], config.Rest(_variants)]
+
+
+def _both(written: str | Options, where: str) -> Options:
+    return Options(url=f"{where}={written}") if isinstance(written, str) else written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    rules: Annotated[tuple[Rule, ...], config.Given(name="rule")] = ()
+    """Rules."""
+    targets: Annotated[tuple[Target, ...], config.Given(name="target")] = ()
+    options: Options | None = None
+    both: Annotated[Options | None, config.Given(kind=str | Options, parse=_both)] = None
+
+
+def file(**tables: Any) -> File:
+    return config.build(File, tables, "")
+
+
+def test_sections_are_built_wherever_they_are():
+    found = file(options={"workers": 3}, rule=[{"kinds": ["add"]}, {"least": 4}])
+    assert found == File(options=Options(workers=3), rules=(Rule(kinds=("add",)), Rule(least=4)))
+
+
+def test_options_that_a_program_made_are_checked_as_those_of_a_file():
+    assert file(options=Options(memory_bytes="2MiB")).options == Options(memory_bytes=2 << 20)
+    with pytest.raises(ConfigError, match=r"^options\.workers: expected `int`, got `str`"):
+        file(options=Options(workers="two"))
+
+
+def test_a_field_may_be_written_in_several_forms():
+    assert file(both={"url": "x"}).both == Options(url="x")
+    assert file(both="x").both == Options(url="both=x")
+
+
+def test_a_section_has_a_name_or_its_number_and_keys_of_its_own():
+    found = file(target=[{"url": "sea:x", "depth": 1}, {"name": "b", "url": "lake:x"}]).targets
+    assert [(one.name, one.rest) for one in found] == [("target-1", {"depth": 1}), ("b", {})]
+
+
+@pytest.mark.parametrize(
+    ("tables", "sentence"),
+    [
+        ({"rule": {}}, r"^rule: expected \[\[rule\]\] tables$"),
+        ({"rule": [1]}, r"^rule: expected \[\[rule\]\] tables$"),
+        ({"options": 1}, r"^options: expected a table$"),
+        ({"both": 1}, r"^both: expected a string, or a table$"),
+        ({"rules": []}, r"^rules: no such key; did you mean 'rule'\?"),
+        ({"rule": [{}, {"kind": 1}]}, r"^rule 2\.kind: no such key; did you mean 'kinds'\?"),
+        ({"rule": [{"kinds": ["alter"]}]}, r"^rule 1\.kinds: 'alter' is none of 'add', 'drop'$"),
+        ({"rule": [{"kinds": "add"}]}, r"^rule 1\.kinds: expected a list of 'add', 'drop', not 'add'$"),
+        ({"rule": [{"least": 10}]}, r"^rule 1\.least = 10: at most 9$"),
+        ({"rule": [{"most": 100}]}, r"^rule 1: it is never true$"),
+        ({"target": [{"url": "sea:x"}, {"depth": 2}]}, r"^target target-2\.url: missing$"),
+        ({"target": [{"name": "b", "url": 1}]}, r"^target b\.url: expected `str`, got `int`$"),
+    ],
+)
+def test_an_error_in_a_section_names_it(tables, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        file(**tables)
+
+
+def test_a_schema_has_the_sections_and_a_form_for_each_kind():
+    found = section_schema(File)["properties"]
+    assert found["rule"]["items"]["properties"]["kinds"]["items"] == {"enum": ["add", "drop"]}
+    (kind,) = found["target"]["items"]["anyOf"]
+    assert kind["properties"]["depth"] == {"type": "integer", "description": "Depth in metres."}
+    assert kind["required"] == ["depth", "url"]
+    assert kind["properties"]["url"]["pattern"] == r"^(\$\{|(sea|lake)(\+\w+)?:)"
+
+
+def test_a_reference_has_a_table_of_each_section_and_kind():
+    lines = reference(File, "Keys").splitlines()
+    assert lines[0] == "# Keys"
+    assert [line for line in lines if line.startswith("#")][1:] == [
+        "## `[[rule]]`", "## `[[target]]`", "### `sea:`, `lake:`", "## `[options]`", "## `[both]`",
+    ]  # fmt: skip
+    assert '| `kinds` | list of "add", "drop" |  | Kinds \\| of changes. |' in lines
+    assert "| `depth` | integer | required | Depth in metres. |" in lines
+    assert '| `memory_bytes` | size | "1MiB" |  |' in lines

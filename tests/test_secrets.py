@@ -122,7 +122,7 @@ def test_options_have_no_secret_in_their_repr() -> None:
     assert SECRET not in repr(MysqlOptions(password=SECRET))
     spark = {"source": section["url"], "tables": "shop.*", "source.password": SECRET}
     assert SECRET not in repr(read_options(spark))
-    assert options.source.password == SECRET
+    assert options.source.options.password == SECRET
 
 
 def test_the_lock_of_a_scratch_directory_names_a_process_only(tmp_path: Path, monkeypatch) -> None:

@@ -80,7 +80,7 @@ def chunk_query(table: Table, within: KeyRange | None = None, limit: int | None 
         return sql
     where = where_clause(conditions(table, within))
     most = "" if limit is None else f" LIMIT {limit}"
-    return f"{sql} FORCE INDEX (PRIMARY){where} ORDER BY {', '.join(_key(table))}{most}"
+    return f"{sql} FORCE INDEX (PRIMARY){where}{order_by(table)}{most}"
 
 
 def conditions(table: Table, within: KeyRange) -> list[str]:
@@ -161,8 +161,9 @@ def _compared(column: Column, part: KeyPart, sign: str) -> str:
     return f"{name} IN ({numbers})" if numbers else "FALSE"
 
 
-def _key(table: Table) -> list[str]:
-    return [quoted(table.columns[i].name) for i in table.key]
+def order_by(table: Table, direction: str = "") -> str:
+    """Return the ORDER BY of a table's key."""
+    return f" ORDER BY {', '.join(f'{quoted(table.columns[i].name)}{direction}' for i in table.key)}"
 
 
 def literal(column: Column, part: KeyPart) -> str:

@@ -12,26 +12,6 @@ from ...config.url import redacted
 from ...errors import ConfigError
 from ..grpc.security import Security
 
-_LEAST = {
-    "cluster_id": 0,
-    "start_ts": 0,
-    "region_scan_limit": 1,
-    "region_batch": 1,
-    "region_retry_seconds": 0,
-    "dial_seconds": 0.1,
-    "timeout_seconds": 0.1,
-    "pd_retry_seconds": 0,
-    "store_retry_seconds": 0,
-    "gc_ttl_seconds": 1,
-    "gc_interval_seconds": 0.01,
-    "stream_window_bytes": 65_535,
-    "max_receive_bytes": 1 << 20,
-    "streams_per_connection": 1,
-    "idle_seconds": 1,
-    "max_prewrite_bytes": 1 << 16,
-    "scan_page": 1,
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TikvOptions:
@@ -91,9 +71,6 @@ class TikvOptions:
             raise ConfigError("source.pd: at least one address of a placement driver, such as pd1:2379")
         for address in self.pd:
             check_address("pd", address)
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise ConfigError(f"source.{name} = {getattr(self, name)}: at least {least}")
 
     @property
     def loads(self) -> bool:

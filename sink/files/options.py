@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
+
+from msgspec import Meta
 
 from ...errors import ConfigError
 
@@ -32,12 +34,12 @@ class DirectoryOptions:
 
     format: Literal["parquet", "ndjson", "csv", "canal-json", "debezium", "maxwell", "simple"] = "parquet"
     """Format of the files."""
-    file_bytes: int = 64 << 20
+    file_bytes: Annotated[int, Meta(ge=1)] = 64 << 20
     """Bytes in memory, over all tables, at which files are written; Parquet files take about a fifth of that
     on disk."""
-    flush_seconds: float = 60.0
+    flush_seconds: Annotated[float, Meta(ge=0)] = 60.0
     """Maximum time until rows are in files for readers."""
-    journal_seconds: float = 60.0
+    journal_seconds: Annotated[float, Meta(ge=0)] = 60.0
     """Minimum pause between writes to the journal, after which rows are acknowledged that have yet to be in
     files. Rows that are enough for files meanwhile go there without the journal. There is none if this is as
     long as `flush_seconds`."""
@@ -45,19 +47,19 @@ class DirectoryOptions:
     """Names of the files: by table and date, or as TiCDC names them."""
     encoding: dict[str, Any] = field(default_factory=dict, repr=False)
     """Options of the encoding, by the names in docs/encodings.md."""
-    commit_rows: int = 200_000
+    commit_rows: Annotated[int, Meta(ge=1)] = 200_000
     """Rows at which files are written, whatever their bytes: the feed keeps them in memory until then."""
     date_separator: Literal["none", "year", "month", "day"] = "day"
     """Folders of the layout "ticdc" by the UTC date of a row's commit ts."""
-    file_index_width: int = 20
+    file_index_width: Annotated[int, Meta(ge=6, le=20)] = 20
     """Digits of a file's number in the layout "ticdc"."""
-    file_expiration_days: int = 0
+    file_expiration_days: Annotated[int, Meta(ge=0)] = 0
     """Days that files of rows are kept, counted back from the checkpoint's; 0: forever. Needs folders by
     day."""
     row_key: bool = False
     """Add the row's source and number in its transaction to canal-json (in `_tidb`) and to csv of the layout
     "ticdc" (with the commit ts, as columns at the end); parquet, ndjson and other csv always have them."""
-    parallel: int = 8
+    parallel: Annotated[int, Meta(ge=1)] = 8
     """Number of files that are written at once."""
 
     @property
@@ -71,10 +73,6 @@ class DirectoryOptions:
         return "csv with row_key" if self.adds_columns else self.format
 
     def __post_init__(self) -> None:
-        self._check_least(1, "file_bytes", "commit_rows", "parallel")
-        self._check_least(0, "flush_seconds", "journal_seconds", "file_expiration_days")
-        if not 6 <= self.file_index_width <= 20:
-            raise ConfigError(f"file_index_width = {self.file_index_width}: 6 to 20")
         for option, default in (("date_separator", "day"), ("file_index_width", 20)):
             if self.layout != "ticdc" and getattr(self, option) != default:
                 raise ConfigError(f'{option} goes with layout = "ticdc": give it too, or leave {option} out')
@@ -83,11 +81,6 @@ class DirectoryOptions:
         if self.row_key and self.format in _KEYLESS:
             raise ConfigError(f"row_key: the format {self.format} has no place for a key: leave row_key out")
 
-    def _check_least(self, least: int, *names: str) -> None:
-        for name in names:
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} = {getattr(self, name):g}: at least {least}")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveOptions(DirectoryOptions):
@@ -95,11 +88,11 @@ class ArchiveOptions(DirectoryOptions):
 
     format: Literal["parquet"] = "parquet"
     """Format of the files."""
-    journal_seconds: float = 1.0
+    journal_seconds: Annotated[float, Meta(ge=0)] = 1.0
     """Minimum pause between writes to the journal, after which rows are acknowledged that have yet to be in
     files. Rows that are enough for files meanwhile go there without the journal. There is none if this is as
     long as `flush_seconds`."""
-    commit_rows: int = 1_000_000
+    commit_rows: Annotated[int, Meta(ge=1)] = 1_000_000
     """Rows at which files are written, whatever their bytes: the feed keeps them in memory until then. They
     are there as bytes of the source, not as Python objects."""
 
@@ -125,7 +118,7 @@ class BucketAccess:
     """Name the bucket in the path of requests to an `endpoint`; False: in its host name."""
     tls_ca: str = ""
     """File of the CA certificates; empty: those of the system."""
-    timeout_seconds: float = 10.0
+    timeout_seconds: Annotated[float, Meta(ge=1)] = 10.0
     """Time without an answer after which a request is given up, and sent again later."""
 
     def __post_init__(self) -> None:
@@ -135,8 +128,6 @@ class BucketAccess:
             raise ConfigError("session_token needs access_key and secret_key")
         if self.endpoint and not self.endpoint.startswith(("http://", "https://")):
             raise ConfigError(f"endpoint = {self.endpoint!r}: a URL, for instance http://minio:9000")
-        if self.timeout_seconds < 1:
-            raise ConfigError(f"timeout_seconds = {self.timeout_seconds:g}: at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
+from msgspec import Meta
+
+from ...chain.selection.table_option import TABLES
 from ...chain.selection.tables import TablePatterns
 from ...errors import ConfigError
 from .canal_names import DynamicTopic, PartitionHash
@@ -34,7 +37,7 @@ _OWN: Final = (
 class Dispatch:
     """Topic and partition of some tables. Raises ConfigError that names the accepted values."""
 
-    tables: tuple[str, ...]
+    tables: Annotated[TablePatterns, TABLES]
     """Patterns of tables, as in `source.tables`; the first entry that matches a table is used."""
     topic: str = ""
     """The topic, with {schema} and {table}; empty: the URL's."""
@@ -44,9 +47,8 @@ class Dispatch:
 
     def __post_init__(self) -> None:
         if self.topic:
-            TopicTemplate(self.topic, "dispatch.topic")
-        TablePatterns.parse(self.tables, "dispatch.tables")
-        _check_columns("dispatch.", self.partition, self.columns)
+            TopicTemplate(self.topic, "topic")
+        _check_columns(self.partition, self.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +78,9 @@ class KafkaOptions:
     """Partitions of its topic to which a schema change is written."""
     create_topics: bool = True
     """Create topics that don't exist, the one of checkpoints included."""
-    partitions: int = 0
+    partitions: Annotated[int, Meta(ge=0)] = 0
     """Number of partitions of a created topic; 0: the brokers' default."""
-    replication: int = 0
+    replication: Annotated[int, Meta(ge=0)] = 0
     """Number of replicas of a created topic; 0: the brokers' default."""
     topic_config: dict[str, str] = field(default_factory=dict)
     """Settings of created topics, such as retention.ms."""
@@ -87,16 +89,16 @@ class KafkaOptions:
     transactional_id: str = ""
     """Identity of the writer, by which a second one is fenced off; empty: "tidemill." with the names of feed
     and sink."""
-    commit_seconds: float = 0.2
+    commit_seconds: Annotated[float, Meta(ge=0)] = 0.2
     """Minimum time between two commits under load; a sink that was idle commits at once."""
-    transaction_seconds: int = 300
+    transaction_seconds: Annotated[int, Meta(ge=1)] = 300
     """Time after which the brokers abort an open transaction; more than the source's longest takes. The
     brokers' transaction.max.timeout.ms, 15 minutes by default, limits it."""
-    timeout_seconds: float = 15.0
+    timeout_seconds: Annotated[float, Meta(ge=1)] = 15.0
     """Time without progress after which the cluster counts as unavailable."""
-    watermark_seconds: float = 1.0
+    watermark_seconds: Annotated[float, Meta(ge=0)] = 1.0
     """Minimum time between watermarks, which go to every partition of the topics written so far."""
-    buffer_bytes: int = 64 << 20
+    buffer_bytes: Annotated[int, Meta(ge=1 << 20)] = 64 << 20
     """Maximum memory for messages that wait for brokers."""
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
     """Compression of batches of messages."""
@@ -117,7 +119,7 @@ class KafkaOptions:
     """Further settings of librdkafka's producer, such as linger.ms."""
 
     def __post_init__(self) -> None:
-        _check_columns("", self.partition, self.columns)
+        _check_columns(self.partition, self.columns)
         canal = [name for name in ("partition_hash", "dynamic_topic") if getattr(self, name)]
         if canal and self.dispatch:
             raise ConfigError(f"{canal[0]} and dispatch: give one of them")
@@ -132,14 +134,6 @@ class KafkaOptions:
             made = Template(text, HEADER_NAMES, f"headers.{name}")
             if self.format in BATCHING and made.names & {"op", "row"}:
                 raise ConfigError(f"headers.{name} = {text!r}: a message of {self.format} has several rows")
-        for option in ("partitions", "replication", "commit_seconds", "watermark_seconds"):
-            if getattr(self, option) < 0:
-                raise ConfigError(f"{option} = {getattr(self, option)}: at least 0")
-        for option in ("transaction_seconds", "timeout_seconds"):
-            if getattr(self, option) < 1:
-                raise ConfigError(f"{option} = {getattr(self, option)}: at least 1")
-        if self.buffer_bytes < 1 << 20:
-            raise ConfigError(f"buffer_bytes = {self.buffer_bytes}: at least 1 MiB")
         if bool(self.tls_certificate) != bool(self.tls_key):
             raise ConfigError("tls_certificate and tls_key go together")
         if (self.tls_ca or self.tls_certificate) and not self.tls:
@@ -161,6 +155,6 @@ class KafkaOptions:
         return self.delivery == EXACTLY_ONCE
 
 
-def _check_columns(where: str, partition: str, columns: tuple[str, ...]) -> None:
+def _check_columns(partition: str, columns: tuple[str, ...]) -> None:
     if (partition == "columns") != bool(columns):
-        raise ConfigError(f'{where}partition = "columns" and {where}columns go together')
+        raise ConfigError('partition = "columns" and columns go together')

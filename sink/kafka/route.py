@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
-from ...chain.selection.tables import TablePatterns
 from ...codec.row_code import compile_rows
 from ...errors import SinkError
 from ...events import Row, RowChange, Table, key_order
@@ -44,7 +43,7 @@ class Destinations:
     def __init__(self, topic: TopicTemplate, options: KafkaOptions) -> None:
         self._entries: Final = [
             (
-                TablePatterns.parse(entry.tables),
+                entry.tables,
                 TopicTemplate(entry.topic, "topic") if entry.topic else topic,
                 entry,
             )

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from ...codec.mysql.result_rows import ResultRowsDecoder
-from ...codec.mysql.tokens import quoted
-from ...dialects.mysql.key_range import chunk_query, conditions, select, where_clause
+from ...dialects.mysql.key_range import chunk_query, conditions, order_by, select, where_clause
 from ...dialects.mysql.result import Result
 from ...events import KeyRange, OrderedKey, Table, key_order, key_table
 
@@ -35,12 +34,12 @@ class TableKeys:
         lowest = self._read(chunk_query(self.table, KeyRange(), 1))
         if not lowest:
             return None
-        return lowest[0], self._read(f"{self._all()} ORDER BY {self._by(' DESC')} LIMIT 1")[0]
+        return lowest[0], self._read(f"{self._all()}{order_by(self.table, ' DESC')} LIMIT 1")[0]
 
     def nth(self, within: KeyRange, number: int) -> OrderedKey | None:
         """Return the n-th key of a range, counted from 1; None if there are fewer."""
         where = where_clause(conditions(self.table, within))
-        found = self._read(f"{self._all()}{where} ORDER BY {self._by()} LIMIT 1 OFFSET {number - 1}")
+        found = self._read(f"{self._all()}{where}{order_by(self.table)} LIMIT 1 OFFSET {number - 1}")
         return found[0] if found else None
 
     def all(self) -> Iterator[OrderedKey]:
@@ -51,9 +50,6 @@ class TableKeys:
 
     def _all(self) -> str:
         return f"{select(self.table, self.table.columns)} FORCE INDEX (PRIMARY)"
-
-    def _by(self, direction: str = "") -> str:
-        return ", ".join(f"{quoted(column.name)}{direction}" for column in self.table.columns)
 
     def _read(self, query: str) -> list[OrderedKey]:
         order, packets = self._order, []

@@ -41,6 +41,9 @@ class PacketKeys:
             yield self._key(packets, start, stop), start, stop
             start = stop
 
+    def first(self, packets: bytes) -> OrderedKey:
+        return self._key(packets, 0, end_of_row(packets, 0))
+
     def last(self, packets: bytes) -> tuple[OrderedKey, int]:
         """Return the key of the last row, and the number of rows."""
         starts = row_starts(packets)

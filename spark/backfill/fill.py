@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...engine.options import FeedOptions
 from ...engine.status import BackfillProgress
@@ -29,7 +29,6 @@ class Stopped(TidemillError):
 def fill(
     spark: SparkSession,
     options: FeedOptions,
-    section: Mapping[str, Any],
     sinks: Sequence[SinkFactory],
     directory: Path,
     settings: BackfillOptions,
@@ -38,13 +37,13 @@ def fill(
 ) -> Backfilled:
     """Read all rows of the feed's tables into `directory`, and from there into the sinks.
 
-    `section` is the feed's source. Loaded sinks stay as they are. After a kill the same call continues. A
+    Loaded sinks stay as they are. After a kill the same call continues. A
     target that can't be written to is retried for `patience_seconds`. Raises
     NotLoadable, Stopped, ConfigError, Retryable and Fatal.
     """
     try:
         check_shared(spark, directory)
-        done = backfill(spark, feed_reads(section, options), directory, settings, status)
+        done = backfill(spark, feed_reads(options), directory, settings, status)
         done.load(sinks, _loading(done, status), patience_seconds)
     except TidemillError as error:
         if status.stopping.is_set():  # jobs under way were cancelled

@@ -47,7 +47,7 @@ class FillStatus:
         self._interrupter = Thread(target=self._interrupt, name="stopping a backfill", daemon=True)
         self._status = first_status(
             options.name,
-            options.source.address,
+            options.source.options.address,
             [SinkStatus(sink.name, sink.target, "", 0, None, 0, loading=True) for sink in sinks],
             state="normal",
             now=self._clock.time(),

@@ -10,7 +10,7 @@ from threading import Event
 from typing import Any, Final
 
 from ...engine.opening import make_data_dir, open_sinks
-from ...engine.options import FeedOptions, feed_options
+from ...engine.options import FeedOptions
 from ...engine.progress import open_progress
 from ...engine.stopping import set_by_signals
 from ...errors import ConfigError, Retryable
@@ -18,8 +18,9 @@ from ...sink import SinkFactory
 from ..launch.quiet import LOG, quiet_session
 from ..launch.starting import starting
 from ..reading import reading_of_kind
-from ..run.options import SparkOptions, spark_options
+from ..run.options import SparkOptions
 from ..run.start import Start, find_start, reject_own_tables
+from ..sections import spark_feed
 from .fill import fill
 from .fill_status import FillStatus
 from .options import BackfillOptions
@@ -42,9 +43,10 @@ def run(
     sinks are loaded, unless `keep`. Raises ConfigError (also while the feed runs), Stopped, Retryable and
     Fatal; the same call then continues.
     """
-    options, how = feed_options(found), spark_options(found, flags)
+    options = spark_feed(found, flags)
+    how = options.spark
     options.reject_local_only("a backfill")
-    reading_of_kind(options.source_kind)
+    reading_of_kind(options.source.kind)
     if not options.sinks and not keep:
         raise ConfigError("sink: none is named, and the files would be removed: name one, or keep the files")
     for sink in options.sinks:
@@ -61,7 +63,7 @@ def run(
             spark = quiet_session(options.name, how.master, how.config, options.data_dir / LOG)
         with set_by_signals(stopping), FillStatus(spark, options, sinks, progress, stopping) as status:
             directory = directory_of(options, how)
-            done = fill(spark, options, found["source"], sinks, directory, settings, status)
+            done = fill(spark, options, sinks, directory, settings, status)
     finally:
         progress.close()
     if keep:

@@ -17,22 +17,6 @@ _HEADER: Final = "authorization"
 _SCHEME: Final = "Bearer "
 
 
-def check_listening(listen: str, *, has_token: bool, has_tls: bool) -> None:
-    """Raise ConfigError unless `listen` is host:port, with a token and TLS beyond loopback."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 0xFFFF:
-        raise ConfigError(f'capture.listen: expected host:port as "127.0.0.1:8815", not {listen!r}')
-    if not (has_token and has_tls) and not is_loopback(host):
-        needs = (
-            "tls_cert and tls_key, for the token is sent in clear without them"
-            if has_token
-            else "a token_file"
-        )
-        raise ConfigError(
-            f"capture.listen: {listen} can be reached from outside: give {needs}, or listen on 127.0.0.1"
-        )
-
-
 def read_token(path: Path, option: str = "capture.token_file") -> str:
     """Return the token in the file. Raises ConfigError that names the option if there is none."""
     try:

@@ -38,8 +38,8 @@ class Answers:
     ) -> None:
         """`wait_seconds` is the maximum time that an answer waits for changes."""
         self._patterns = options.tables.patterns
-        self._address = options.source.address
-        self._by_ts = reading_of_kind(options.source_kind).by_ts
+        self._address = options.source.options.address
+        self._by_ts = reading_of_kind(options.source.kind).by_ts
         self._buffer = buffer
         self._rank_of = rank_of
         self._wait_seconds = wait_seconds

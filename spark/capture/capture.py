@@ -160,9 +160,9 @@ def _following(options: FeedOptions) -> FeedOptions:
         name = f"{options.name[:40]}-capture-{path.read_text()}"
     except OSError as error:
         raise ConfigError(f"data_dir: {options.data_dir}: {error.strerror}") from None
-    return replace(
-        options, name=name, sinks=(), until="", source=replace(cast("Any", options.source), snapshot=False)
-    )
+    followed = replace(cast("Any", options.source.options), snapshot=False)
+    source = replace(options.source, options=followed)
+    return replace(options, name=name, sinks=(), until="", source=source)
 
 
 def _location(capture: CaptureOptions) -> str:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
-from ... import config
-from ...engine.options import FeedOptions, feed_options
+from ...config.address import is_loopback
 from ...errors import ConfigError
-from ..reading import reading_of_kind
-from .access import check_listening
-
-SECTION = "capture"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureOptions:
-    """Options of a capture. Raises ConfigError if they are unsafe or conflict."""
+    """Options of `tidemill capture`. Raises ConfigError if they are unsafe or conflict."""
 
     listen: str = "127.0.0.1:8815"
     """host:port; port 0 chooses a free one. A host other than loopback requires a token and TLS."""
@@ -40,21 +34,23 @@ class CaptureOptions:
 
     def __post_init__(self) -> None:
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise ConfigError("capture: tls_cert and tls_key go together: give both or neither")
-        check_listening(self.listen, has_token=self.token_file is not None, has_tls=self.tls_cert is not None)
+            raise ConfigError("tls_cert and tls_key go together: give both or neither")
+        _check_listening(
+            self.listen, has_token=self.token_file is not None, has_tls=self.tls_cert is not None
+        )
 
 
-def capture_options(found: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple[FeedOptions, CaptureOptions]:
-    """Return the options from the tables of a feed.toml, without its sinks, overridden by `flags`.
-
-    Raises ConfigError.
-    """
-    section = found.get(SECTION, {})
-    if not isinstance(section, Mapping):
-        raise ConfigError(f"{SECTION}: expected a table")
-    given = {key: str(v) if isinstance(v, Path) else v for key, v in flags.items() if v is not None}
-    rest = {key: value for key, value in found.items() if key not in (SECTION, "sink", "until")}
-    options = feed_options(rest)
-    options.reject_local_only("a capture")
-    reading_of_kind(options.source_kind)
-    return options, config.build(CaptureOptions, {**section, **given}, SECTION)
+def _check_listening(listen: str, *, has_token: bool, has_tls: bool) -> None:
+    """Raise ConfigError unless `listen` is host:port, with a token and TLS beyond loopback."""
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 0xFFFF:
+        raise ConfigError(f'listen: expected host:port as "127.0.0.1:8815", not {listen!r}')
+    if not (has_token and has_tls) and not is_loopback(host):
+        needs = (
+            "tls_cert and tls_key, for the token is sent in clear without them"
+            if has_token
+            else "a token_file"
+        )
+        raise ConfigError(
+            f"listen: {listen} can be reached from outside: give {needs}, or listen on 127.0.0.1"
+        )

@@ -27,4 +27,4 @@ class LogPoint(NamedTuple):
 
 def rank_of(options: FeedOptions) -> RankOf:
     """Return the sort key function of the source's positions, which raises CheckpointError for others."""
-    return reading_of_kind(options.source_kind).rank
+    return reading_of_kind(options.source.kind).rank

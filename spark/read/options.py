@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from msgspec import Meta
 
 from ... import config
-from ...config import Text
+from ...chain.selection.tables import TablePatterns
+from ...config import INTERNAL, Given, text
 from ...errors import ConfigError
 from ...events import Ts
 from ...sources.kind import SourceOptions
 from ...sources.registry import source_options
+from ...sources.sections import GivenSource
 from .. import option_values as values_of
 from ..offsets.offset import Limit
 from ..option_form import OptionForm, divided
+from ..option_values import Seconds
 from ..reading import SparkReading, reading_of
 from .parts import Part
 
@@ -39,56 +44,56 @@ OWN_OPTIONS: Final = {
 class ReadOptions:
     """Validated options of a reader, which isn't connected yet."""
 
-    url: Annotated[str, Text("source", values_of.source_url)] = field(repr=False)
-    patterns: Annotated[tuple[str, ...], Text("tables", values_of.patterns)] = ()
-    table: Annotated[str, Text("table", values_of.table_name)] = ""
+    url: Annotated[str, text("source", values_of.source_url)] = field(repr=False)
+    patterns: Annotated[tuple[str, ...], Given(name="tables")] = ()
+    table: Annotated[str, text("table", values_of.table_name)] = ""
     """Table to read with typed columns; empty: all tables in the raw envelope."""
-    values: Annotated[str, Text("values", values_of.one_of("json", "none"))] = "json"
+    values: Literal["json", "none"] = "json"
     """Format of the envelope's `before` and `after`: json or none."""
-    invalid_dates: Annotated[str, Text("invalidDates", values_of.one_of("fail", "null"))] = "fail"
+    invalid_dates: Annotated[Literal["fail", "null"], Given(name="invalidDates")] = "fail"
     """Treatment of dates in typed columns that Spark can't represent: fail or null."""
-    schema_changes: Annotated[str, Text("schemaChanges", values_of.one_of("fail", "evolve"))] = "fail"
+    schema_changes: Annotated[Literal["fail", "evolve"], Given(name="schemaChanges")] = "fail"
     """Reaction of a stream with typed columns to a changed table: fail at any change, or evolve, which fails
     only at rows that the stream's columns don't hold."""
-    operations: Annotated[tuple[str, ...], Text("operations", values_of.operations)] = values_of.OPERATIONS
-    partitions: Annotated[int, Text("partitions", values_of.whole(1, 10_000))] = 1
-    split_tables: Annotated[bool, Text("splitTables", values_of.yes_or_no)] = True
+    operations: tuple[values_of.Operation, ...] = values_of.OPERATIONS
+    partitions: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    split_tables: Annotated[bool, Given(name="splitTables")] = True
     """True if several partitions may share a large TiKV table."""
-    sorter_memory: Annotated[int, Text("sorterMemory", values_of.size)] = 64 << 20
+    sorter_memory: Annotated[int, Given(name="sorterMemory", kind=str, parse=config.parse_bytes)] = 64 << 20
     """Maximum bytes of changes that a task keeps in memory; more go to disk."""
-    scratch_dir: Annotated[str, Text("scratchDir", values_of.any_text)] = ""
+    scratch_dir: Annotated[str, Given(name="scratchDir")] = ""
     """Parent directory for changes that don't fit in memory; empty: the system's temporary directory."""
-    source_timeout: Annotated[float, Text("sourceTimeout", values_of.seconds)] = 120.0
+    source_timeout: Annotated[Seconds, Given(name="sourceTimeout")] = 120.0
     """Time without reading the source after which a task fails."""
-    name: Annotated[str, Text("name", values_of.feed_name)] = "spark"
+    name: Annotated[str, Given(parse=config.name)] = "spark"
     """Name under which TiKV keeps old versions for this reader; unique among the readers of a cluster."""
-    ts: Annotated[Ts, Text("ts", values_of.timestamp)] = 0
+    ts: Annotated[Ts, text("ts", values_of.timestamp)] = 0
     """Ts of a snapshot; 0: now."""
-    from_ts: Annotated[Ts, Text("fromTs", values_of.timestamp)] = 0
-    to_ts: Annotated[Ts, Text("toTs", values_of.timestamp)] = 0
-    from_position: Annotated[str, Text("fromPosition", values_of.any_text)] = ""
-    to_position: Annotated[str, Text("toPosition", values_of.any_text)] = ""
-    starting_ts: Annotated[Ts | str, Text("startingTs", values_of.starting_ts)] = "latest"
-    starting_position: Annotated[str, Text("startingPosition", values_of.any_text)] = ""
-    max_rows: Annotated[int, Text("maxRowsPerBatch", values_of.whole(1, 1 << 62))] = 0
+    from_ts: Annotated[Ts, text("fromTs", values_of.timestamp)] = 0
+    to_ts: Annotated[Ts, text("toTs", values_of.timestamp)] = 0
+    from_position: Annotated[str, Given(name="fromPosition")] = ""
+    to_position: Annotated[str, Given(name="toPosition")] = ""
+    starting_ts: Annotated[Ts | str, text("startingTs", values_of.starting_ts)] = "latest"
+    starting_position: Annotated[str, Given(name="startingPosition")] = ""
+    max_rows: Annotated[int, Meta(ge=1), Given(name="maxRowsPerBatch")] = 0
     """Maximum rows of a micro-batch; 0: unlimited."""
-    max_bytes: Annotated[int, Text("maxBytesPerBatch", values_of.size)] = 256 << 20
+    max_bytes: Annotated[int, Given(name="maxBytesPerBatch")] = 256 << 20
     """Maximum bytes of a micro-batch's changes in the binlog; 0: unlimited."""
-    poll_seconds: Annotated[float, Text("pollSeconds", values_of.seconds)] = 0.0
+    poll_seconds: Annotated[Seconds, Given(name="pollSeconds")] = 0.0
     """Minimum interval between a stream's requests for new changes; 0: 0.2, for TiKV 1.0."""
-    filter_pushdown: Annotated[bool, Text("filterPushdown", values_of.yes_or_no)] = False
+    filter_pushdown: Annotated[bool, Given(name="filterPushdown")] = False
     """True to evaluate a query's filters in the source, too: the frame is then for one query."""
-    capture: Annotated[tuple[str, ...], Text("capture", values_of.addresses)] = ()
+    capture: Annotated[tuple[str, ...], Given(parse=values_of.addresses)] = ()
     """Addresses of the captures that a stream's tasks try before the source."""
-    capture_token_file: Annotated[str, Text("captureTokenFile", values_of.any_text)] = ""
+    capture_token_file: Annotated[str, Given(name="captureTokenFile")] = ""
     """File on the driver's machine with the token for the captures."""
-    capture_tls: Annotated[bool, Text("captureTls", values_of.yes_or_no)] = False
+    capture_tls: Annotated[bool, Given(name="captureTls")] = False
     """True to require a certificate that the system trusts; `capture_ca_file` implies TLS."""
-    capture_ca_file: Annotated[str, Text("captureCaFile", values_of.any_text)] = ""
+    capture_ca_file: Annotated[str, Given(name="captureCaFile")] = ""
     """PEM file on the driver's machine: the authority that signed the captures' certificates."""
-    capture_wait_seconds: Annotated[float, Text("captureWaitSeconds", values_of.seconds)] = 20.0
+    capture_wait_seconds: Annotated[Seconds, Given(name="captureWaitSeconds")] = 20.0
     """Maximum time that a task waits for a capture's changes, before it reads the source."""
-    source: Mapping[str, str] = field(default_factory=dict, repr=False)
+    source: Annotated[Mapping[str, str], INTERNAL] = field(default_factory=dict, repr=False)
     """More options of the source, as in its section of a feed.toml."""
 
     @property
@@ -117,19 +122,21 @@ class ReadOptions:
         """Return the options of a local feed of one part, with `source` added. Raises ConfigError."""
         from ...engine.options import feed_options  # brings all stages, and sources are also read without
 
-        options = feed_options(
+        kind, options = source_options(self.url, {**source, **self.source}, _FORM)
+        # A log is always read whole: rows of other parts are dropped from its transactions later, so
+        # that the rest keeps its numbers.
+        tables = TablePatterns.parse(self.patterns)
+        if self.reading.by_ts:
+            tables = part.chosen(self.patterns)
+        return feed_options(
             {
                 "name": self.name,
                 "data_dir": str(directory),
                 "until": until,
-                "source": {"url": self.url, "tables": [*self.patterns], **source, **self.source},
                 "sorter": {"memory_bytes": self.sorter_memory},
             },
-            source_form=_FORM,
+            GivenSource(kind=kind, options=options, tables=tables),
         )
-        # A log is always read whole: rows of other parts are dropped from its transactions later, so
-        # that the rest keeps its numbers.
-        return replace(options, tables=part.chosen(self.patterns)) if self.reading.by_ts else options
 
 
 _FORM: Final = OptionForm(
@@ -143,7 +150,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     options = config.build(ReadOptions, own, "", _FORM)
     lonely = [name for name in own if name.lower().startswith("capture") and not options.capture]
     if lonely:
-        names = {name.lower(): name for name in config.option_fields(ReadOptions)}
+        names = {name.lower(): name for name in config.declaration(ReadOptions).options}
         name = names[lonely[0].lower()]
         raise ConfigError(f"option {name}: it is for captures; give their addresses as option capture")
     if bool(options.table) == bool(options.patterns):
@@ -158,6 +165,8 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
 
 def _check(options: ReadOptions) -> None:
     """Raise ConfigError for options that don't go together."""
+    if not options.operations:
+        raise ConfigError(f"option operations: some of {', '.join(values_of.OPERATIONS)}")
     positions = ("fromPosition", options.from_position), ("toPosition", options.to_position)
     for name, value in (*positions, ("startingPosition", options.starting_position)):
         if value and options.reading.by_ts:
@@ -206,9 +215,9 @@ def of_stream(options: ReadOptions) -> ReadOptions:
 
 def _without(options: ReadOptions, refused: Mapping[str, str]) -> ReadOptions:
     default = ReadOptions(url="")
-    field_of = config.option_fields(ReadOptions)
+    declared = config.declaration(ReadOptions).options
     for name, instead in refused.items():
-        field_name = field_of[name]
+        field_name = declared[name].field
         if getattr(options, field_name) != getattr(default, field_name):
             raise ConfigError(f"option {name}: {instead}")
     return options

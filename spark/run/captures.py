@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from threading import Event, Thread
-from typing import Any, Final
+from typing import Final
 
 from ...engine.options import FeedOptions
 from ...errors import ConfigError
@@ -33,10 +33,10 @@ def lease_of(options: FeedOptions) -> str:
     return f"{options.name} of {options.data_dir.absolute()}"
 
 
-def captures_to_ask(section: Mapping[str, Any], options: FeedOptions, how: SparkOptions) -> Captures | None:
+def captures_to_ask(options: FeedOptions, how: SparkOptions) -> Captures | None:
     """Return the feed's captures. Raises ConfigError if one of their files can't be read."""
     try:
-        return captures_of(read_options(feed_reads(section, options) | how.captures))
+        return captures_of(read_options(feed_reads(options) | how.captures))
     except ConfigError as error:
         raise ConfigError(_NAMED.sub(lambda found: _NAMES[found[0]], str(error))) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from ...engine.options import FeedOptions
@@ -14,8 +13,9 @@ _SAID_OTHERWISE: Final = (
 """Fields of the source section that are passed as other options, or that tasks don't need."""
 
 
-def feed_reads(section: Mapping[str, Any], options: FeedOptions) -> dict[str, str]:
-    """Return the data source's options; `section` is the source section of the feed.toml of `options`."""
+def feed_reads(options: FeedOptions) -> dict[str, str]:
+    """Return the data source's options."""
+    section = options.source.section
     source = {
         SOURCE_PREFIX + key: _text(value) for key, value in section.items() if key not in _SAID_OTHERWISE
     }

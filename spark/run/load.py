@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from ...engine.failures import pause_seconds
 from ...engine.feed import Feed
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tidemill")
 
-LOOK_SECONDS: Final = 0.25
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
@@ -46,8 +44,6 @@ class Load:
 
     spark: SparkSession
     options: FeedOptions
-    section: Mapping[str, Any]
-    """Source section of the feed.toml."""
     how: SparkOptions
     sinks: Mapping[str, SinkFactory]
     """Sinks by name, not open."""
@@ -86,7 +82,7 @@ class Load:
         return directory_of(self.options, self.how)
 
     def _is_for_spark(self, name: str, at: Start | Checkpoint | None) -> bool:
-        if not self.options.source.loads:
+        if not self.options.source.options.loads:
             return False
         if not _position(at):
             return True  # no snapshot has begun
@@ -121,7 +117,7 @@ class Load:
     def _fill(self, sinks: Sequence[SinkFactory], status: FillStatus) -> None:
         settings = BackfillOptions(chunk_rows=self.how.chunk_rows)
         # No retries inside: the caller waits, and can be stopped.
-        done = fill(self.spark, self.options, self.section, sinks, self._directory, settings, status, 0.0)
+        done = fill(self.spark, self.options, sinks, self._directory, settings, status, 0.0)
         self.rows.update({sink.name: done.rows for sink in sinks})
 
     def _forget_files(self, positions: Sequence[str]) -> None:
@@ -136,15 +132,7 @@ class Load:
         """Run a local feed up to `until`, or up to the source's present end."""
         options = replace(self.options, until=self.options.until or "now")
         feed = Feed(options, [self.sinks[name] for name in names])
-        feed.start()
-        try:
-            while not feed.wait(LOOK_SECONDS):
-                self.progress.show(feed.status())
-                if self.stopping.is_set():
-                    feed.stop()
-        finally:
-            feed.stop()
-            feed.wait()
+        feed.run(self.stopping, self.progress.show)
         if feed.error is not None:
             raise feed.error
         self.rows.update({sink.name: sink.rows for sink in feed.status().sinks})

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-from ... import config
+from ...config import Given
 from ...errors import ConfigError
 from ..option_values import addresses
 
@@ -31,6 +31,29 @@ def check_master(master: str) -> None:
         )
 
 
+def _settings(table: Any, where: str) -> dict[str, str]:
+    """Return the settings as text by full name: TOML reads dots in an unquoted name as nested tables."""
+    if not isinstance(table, Mapping):
+        raise ConfigError(f'{where}: expected a table, for instance "spark.executor.memory" = "2g"')
+    return dict(_flat(table, where, ""))
+
+
+def _flat(table: Mapping[str, Any], where: str, before: str) -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        match value:
+            case bool():
+                yield before + key, str(value).lower()
+            case str() | int() | float():
+                yield before + key, str(value)
+            case Mapping():
+                yield from _flat(value, where, f"{before}{key}.")
+            case _:
+                raise ConfigError(f"{where}.{before}{key}: expected a text, a number or a truth value")
+
+
+_SCHEMA: Final = {"type": "object"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
     """Options for Spark. Raises ConfigError if one isn't accepted or two conflict."""
@@ -45,7 +68,7 @@ class SparkOptions:
     the feed's data directory."""
     chunk_rows: Annotated[int, Meta(ge=1)] = 100_000
     """Rows loaded by one task, about."""
-    capture: tuple[str, ...] = ()
+    capture: Annotated[tuple[str, ...], Given(parse=addresses)] = ()
     """Addresses of captures, host:port, that tasks try before the source."""
     capture_token_file: Path | None = None
     """File on the driver's machine with the token for the captures."""
@@ -55,28 +78,24 @@ class SparkOptions:
     """PEM file on the driver's machine: the authority that signed the captures' certificates."""
     capture_wait_seconds: Annotated[float, Meta(ge=0)] = 20.0
     """Maximum time that a task waits for a capture's changes, before it reads the source."""
-    config: Mapping[str, str] = field(default_factory=dict)
+    config: Annotated[
+        Mapping[str, str], Given(kind=Annotated[Any, Meta(extra_json_schema=_SCHEMA)], parse=_settings)
+    ] = field(default_factory=dict)
     """Additional settings of Spark, by name."""
 
     def __post_init__(self) -> None:
         check_master(self.master)
         if not _TRIGGER.fullmatch(self.trigger):
             raise ConfigError(
-                f"{SECTION}.trigger: {self.trigger!r} is none; accepted: a number of milliseconds, seconds, "
+                f"trigger: {self.trigger!r} is none; accepted: a number of milliseconds, seconds, "
                 'minutes, hours or days, for instance "10 seconds"'
             )
-        try:
-            self.capture and addresses(",".join(self.capture))
-        except ValueError as error:
-            raise ConfigError(f"{SECTION}.capture: {error}") from None
         for name in _OF_CAPTURES:
             if not self.capture and getattr(self, name) != _DEFAULTS[name]:
-                raise ConfigError(
-                    f"{SECTION}.{name}: it is for captures; give their addresses as {SECTION}.capture"
-                )
+                raise ConfigError(f"{name}: it is for captures; give their addresses as {SECTION}.capture")
         for name in self.config:
             if not name.startswith("spark."):
-                raise ConfigError(f'{SECTION}.config.{name}: a setting of Spark begins with "spark."')
+                raise ConfigError(f'config.{name}: a setting of Spark begins with "spark."')
 
     @property
     def captures(self) -> dict[str, str]:
@@ -95,43 +114,3 @@ class SparkOptions:
 _DEFAULTS: Final = {
     name: made.default for name, made in SparkOptions.__dataclass_fields__.items() if name in _OF_CAPTURES
 }
-
-
-def spark_options(found: Mapping[str, Any], flags: Mapping[str, Any] | None = None) -> SparkOptions:
-    """Return the options from the tables of a feed.toml, overridden by the flags that aren't None.
-
-    Raises ConfigError.
-    """
-    section = found.get(SECTION, {})
-    if not isinstance(section, Mapping):
-        raise ConfigError(f"{SECTION}: expected a table")
-    given = {key: _plain(value) for key, value in (flags or {}).items() if value is not None}
-    settings = {**_settings(section), **_settings(given)}
-    return config.build(SparkOptions, {**section, **given, "config": settings}, SECTION)
-
-
-def _plain(value: object) -> object:
-    return str(value) if isinstance(value, Path) else value
-
-
-def _settings(table: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings as text by full name: TOML reads dots in an unquoted name as nested tables."""
-    found = table.get("config", {})
-    if not isinstance(found, Mapping):
-        raise ConfigError(f'{SECTION}.config: expected a table, for instance "spark.executor.memory" = "2g"')
-    return dict(_flat(found, ""))
-
-
-def _flat(table: Mapping[str, Any], before: str) -> Iterator[tuple[str, str]]:
-    for key, value in table.items():
-        match value:
-            case bool():
-                yield before + key, str(value).lower()
-            case str() | int() | float():
-                yield before + key, str(value)
-            case Mapping():
-                yield from _flat(value, f"{before}{key}.")
-            case _:
-                raise ConfigError(
-                    f"{SECTION}.config.{before}{key}: expected a text, a number or a truth value"
-                )

@@ -17,11 +17,12 @@ def check_on_spark(options: FeedOptions) -> Iterator[Finding]:
     """Yield a warning for each source and sink that only the local engine takes, and for settings of a server
     that are enough for it only."""
     try:
-        reading_of_kind(options.source_kind)
+        reading_of_kind(options.source.kind)
     except ConfigError as error:
         yield Finding("warning", str(error), "source")
-    if isinstance(options.source, MysqlOptions):
-        for finding in check_without_catalog(options.source):
+    source = options.source.options
+    if isinstance(source, MysqlOptions):
+        for finding in check_without_catalog(source):
             yield Finding("warning", finding.text, "source")
     for sink in options.sinks:
         try:

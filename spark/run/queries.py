@@ -56,14 +56,14 @@ class SinkQuery:
         self._was_stopped = False
         self._query: StreamingQuery | None = None
 
-    def start(self, spark: SparkSession, section: Mapping[str, Any], trigger: str) -> None:
-        """Start the query; `section` is the feed's source section. Raises Spark's errors."""
+    def start(self, spark: SparkSession, trigger: str) -> None:
+        """Start the query. Raises Spark's errors."""
         options, sink, parts = self._options, self._sink, self._start.partitions
         self._is_idle = False
         # Queries of one registration share a map in Spark, which must not change while a task is sent.
         spark.dataSource.register(RunSource)
         id_ = f"{options.name}.{sink.name}"
-        frame = spark.readStream.format(FORMAT).options(**self._reads(section)).load()
+        frame = spark.readStream.format(FORMAT).options(**self._reads()).load()
         writer = (
             frame.writeStream.format(FORMAT)
             .queryName(id_)
@@ -74,12 +74,12 @@ class SinkQuery:
         ends = writer.trigger(availableNow=True) if options.until else writer.trigger(processingTime=trigger)
         self._query = ends.start()
 
-    def _reads(self, section: Mapping[str, Any]) -> dict[str, str]:
+    def _reads(self) -> dict[str, str]:
         start, options = self._start, self._options
-        by_ts = reading_of_kind(options.source_kind).by_ts
+        by_ts = reading_of_kind(options.source.kind).by_ts
         where = {"startingTs": str(start.offset.ts)} if by_ts else {"startingPosition": start.offset.position}
         return {
-            **feed_reads(section, options),
+            **feed_reads(options),
             **self._captures,
             **where,
             "values": "none",

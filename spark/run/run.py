@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 
 from ...engine.opening import make_data_dir
-from ...engine.options import FeedOptions, feed_options
+from ...engine.options import FeedOptions
 from ...engine.progress import open_progress
 from ...engine.status import StatusFile
 from ...engine.stopping import set_by_signals
@@ -18,9 +18,9 @@ from ...sink.factory import reject_duplicates
 from ..launch.quiet import LOG, quiet_session
 from ..launch.starting import starting
 from ..reading import reading_of_kind
+from ..sections import spark_feed
 from .captures import captures_to_ask
 from .load import Load
-from .options import spark_options
 from .start import local_sinks
 from .stream import Stream
 
@@ -31,13 +31,14 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
     `found` are the tables of a feed.toml; `flags` override its table `[spark]`. Raises ConfigError, and the
     error that stopped the feed.
     """
-    options, how = feed_options(found), spark_options(found, flags)
+    options = spark_feed(found, flags)
+    how = options.spark
     options.reject_local_only("Spark")
-    reading_of_kind(options.source_kind)
+    reading_of_kind(options.source.kind)
     sinks = local_sinks(options)
     reject_duplicates([*sinks.values()])
     make_data_dir(options)
-    captures = captures_to_ask(found["source"], options, how)
+    captures = captures_to_ask(options, how)
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     stopping = Event()
     rows = _rows_before(options)
@@ -49,7 +50,6 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
             load = Load(
                 spark=spark,
                 options=options,
-                section=found["source"],
                 how=how,
                 sinks=sinks,
                 progress=progress,
@@ -58,9 +58,7 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
             )
             starts = load.starts()
             if not stopping.is_set():
-                stream = Stream(
-                    options, how, found["source"], starts, sinks, load.rows, captures, progress, stopping
-                )
+                stream = Stream(options, how, starts, sinks, load.rows, captures, progress, stopping)
                 stream.run(spark)
     finally:
         progress.close()

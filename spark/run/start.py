@@ -44,16 +44,16 @@ def _local(options: FeedOptions, sink: SinkOptions) -> SinkFactory:
 
 def reject_own_tables(sink: SinkOptions) -> None:
     """Raise ConfigError for a sink with its own tables or a relay, which tasks don't support."""
-    if sink.tables is not None:
+    if sink.rules.tables is not None:
         raise ConfigError(
             f"sink {sink.name}: tables: on Spark every sink is given all tables of the feed; use "
             "source.tables of a feed of its own, or the local engine"
         )
-    if sink.omissions.omits:
+    if sink.rules.omissions.omits:
         raise ConfigError(
             f"sink {sink.name}: sync_ddl, ignore_txn_commit_ts and loopback_channel are for the local engine"
         )
-    if sink.relay is not None:
+    if sink.rules.relay is not None:
         raise ConfigError(f"sink {sink.name}: relay: tasks of Spark write no relay; use the local engine")
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace as updated
 
@@ -41,7 +41,6 @@ class Stream:
         self,
         options: FeedOptions,
         how: SparkOptions,
-        section: Mapping[str, Any],
         starts: Mapping[str, Start],
         sinks: Mapping[str, SinkFactory],
         loaded: Mapping[str, int],
@@ -51,7 +50,6 @@ class Stream:
     ) -> None:
         """`loaded` is the number of rows written before by sink."""
         self._options = options
-        self._section = section
         self._progress = progress
         self._stopping = stopping
         self._clock = SystemClock()
@@ -115,7 +113,7 @@ class Stream:
         """Start a query. Raises Fatal; a temporary error is kept like the failure of a running query."""
         self._unstarted.pop(query, None)
         try:
-            query.start(spark, self._section, self._trigger)
+            query.start(spark, self._trigger)
         except Exception as error:
             found = explain(error, f"sink {query.name}")
             if not isinstance(found, Retryable):

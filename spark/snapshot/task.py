@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Sequence
 from typing import Final, cast
 
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from ...codec.mysql.result_rows import ResultRowsDecoder
 from ...codec.mysql.run import ResultRun
 from ...dialects.mysql.client import Session
-from ...dialects.mysql.key_range import conditions, select, where_clause
+from ...dialects.mysql.key_range import conditions, order_by, select, where_clause
 from ...dialects.mysql.result import Result
 from ...errors import SourceError
 from ...events import OrderedKey, Run, Table, runs_of
@@ -60,6 +61,9 @@ class _Batches:
         self._read_keys = (
             PacketKeys(replace(self._read, key=tuple(map(columns.index, key)))) if undone else None
         )
+        self._changed = sorted(undone)
+        # Without a condition on another column, an index of it can't help.
+        self._is_ordered = part.is_exact and {one.column for one in part.filters} <= {one.name for one in key}
         hidden = [column for column in key if column.name not in names]
         self._encoder = TypedEncoder(
             replace(table, columns=(*table.columns, *hidden), key=()),
@@ -74,7 +78,7 @@ class _Batches:
         if before := changed_within(self._undone, self._part.keys):
             yield self._batch(runs_of(before))
         decoder = ResultRowsDecoder(self._read)
-        result = Result(session, source, self._read, _select(self._part, self._read, session))
+        result = Result(session, source, self._read, self._select(session))
         packets: list[bytes] = []
         while not result.done or packets:
             if not result.done:
@@ -86,11 +90,24 @@ class _Batches:
                     run = ResultRun(ts, ts, self._read, "insert", None, decoder, data)
                     yield self._batch([run])
 
+    def _select(self, session: Session) -> str:
+        part = self._part
+        wanted = [one.sql(session.escape) for one in part.filters]
+        if part.is_exact:
+            wanted += conditions(part.table, part.keys)
+        hint, order = (" FORCE INDEX (PRIMARY)", order_by(part.table)) if self._is_ordered else ("", "")
+        return f"{select(self._read, self._read.columns)}{hint}{where_clause(wanted)}{order}"
+
     def _unchanged(self, packets: bytes) -> bytes:
         """Return the rows that weren't changed since the part's position."""
-        if self._read_keys is None:
+        keys = self._read_keys
+        if keys is None or not packets:
             return packets
-        rows = self._read_keys.rows(packets)
+        if self._is_ordered:
+            begin = bisect_left(self._changed, keys.first(packets))
+            if begin == bisect_right(self._changed, keys.last(packets)[0]):
+                return packets
+        rows = keys.rows(packets)
         return b"".join([packets[start:stop] for key, start, stop in rows if key not in self._undone])
 
     def _batch(self, runs: Sequence[Run]) -> pa.RecordBatch:
@@ -102,14 +119,3 @@ class _Batches:
             pa.StructArray.from_arrays(columns, fields=fields) if fields else pa.nulls(count, self._row_type)
         )
         return self._inserts.batch(after)
-
-
-def _select(part: MysqlPartition, table: Table, session: Session) -> str:
-    wanted = [one.sql(session.escape) for one in part.filters]
-    hint = ""
-    if part.is_exact:
-        wanted += conditions(part.table, part.keys)
-        # Without a condition on another column, an index of it can't help.
-        own = {part.table.columns[index].name for index in part.table.key}
-        hint = " FORCE INDEX (PRIMARY)" if {one.column for one in part.filters} <= own else ""
-    return f"{select(table, table.columns)}{hint}{where_clause(wanted)}"

@@ -9,14 +9,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+from msgspec import Meta
+
 from ... import config
-from ...config import Text
+from ...config import INTERNAL, Given
 from ...engine.checkpoint import CheckpointFile
 from ...errors import ConfigError
 from ...sink.kind import ByFiles, ByRows, NotOnSpark, SinkContext
 from ...sink.registry import GivenSink, SinkForm, given_sink, open_given, shown
-from .. import option_values as values_of
 from ..option_form import OptionForm, divided
+from ..option_values import Seconds
 
 SINK_PREFIX: Final = "sink."
 """Prefix for options of a [[sink]] section in a feed.toml, for instance sink.schema."""
@@ -40,16 +42,16 @@ class _SinkForm(SinkForm):
 class WriteOptions:
     """Validated options of a writer, which isn't connected yet."""
 
-    url: Annotated[str, Text("sink", values_of.any_text)] = field(repr=False)
-    id: Annotated[str, Text("id", values_of.any_text)] = ""
+    url: Annotated[str, Given(name="sink")] = field(repr=False)
+    id: str = ""
     """Id under which the target keeps its checkpoints; empty: the query's id, or a new one for a batch."""
-    partitions: Annotated[int, Text("partitions", values_of.whole(1, 10_000))] = 0
+    partitions: Annotated[int, Meta(ge=1, le=10_000)] = 0
     """Number of partitions, which becomes part of the id; 0: unknown."""
-    timeout: Annotated[float, Text("sinkTimeout", values_of.seconds)] = 120.0
+    timeout: Annotated[Seconds, Given(name="sinkTimeout")] = 120.0
     """Time without writing to the target after which a task fails."""
-    sink: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    sink: Annotated[Mapping[str, Any], INTERNAL] = field(default_factory=dict, repr=False)
     """More options of the sink, as in its section of a feed.toml."""
-    host: str = field(default_factory=socket.gethostname)
+    host: Annotated[str, INTERNAL] = field(default_factory=socket.gethostname)
     """Name of the driver's host."""
 
     @property

@@ -69,7 +69,7 @@ def config(tmp_path):
         ),
         (
             ["run", "--source", "mysql://db", "--sink", "sqlite:///x.db"],
-            'tables: no pattern given; name at least one, for instance "shop.*"',
+            'source.tables: no pattern given; name at least one, for instance "shop.*"',
         ),
         (
             ["run", "--source", "mysql://db", "--table", "shop.*"],
@@ -89,7 +89,7 @@ def config(tmp_path):
         ),
         (
             ["run", "--source", "mysql://db", "--sink", "sqlite:///x.db", "--table", "shop"],
-            "tables: 'shop' is not a pattern; write \"schema.table\", with * and ? as wildcards "
+            "source.tables: 'shop' is not a pattern; write \"schema.table\", with * and ? as wildcards "
             'and ! in front to exclude, for instance "shop.*" or "!shop.tmp_*"',
         ),
     ],
@@ -189,7 +189,7 @@ def test_reading_a_status_needs_no_password(call, config, tmp_path, command):
     assert (status, err) == (0, "")
     assert out
     config.write_text(config.read_text().replace(f'"{tmp_path}"', "5", 1))
-    assert call(command, config) == (2, "", "tidemill: data_dir: expected a string\n")
+    assert call(command, config) == (2, "", "tidemill: data_dir: expected `str`, got `int`\n")
 
 
 def test_explain_is_sentences_or_a_list_of_them(call, tmp_path):

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from tidemill.chain import Keep, StageContext
-from tidemill.chain.selection.sections import filter_rules
 from tidemill.chain.selection.stage import SelectionStage
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, SinkError
@@ -24,6 +23,8 @@ from tidemill.events import (
     RenameTables,
 )
 from tidemill.testing.changes import ORDERS, PAIRS, alter, delete, insert, transaction, update
+
+from ..chain.selection.built import filter_rules
 
 
 @pytest.mark.parametrize(

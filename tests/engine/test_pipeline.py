@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 
-from tidemill.actors import PooledActor, SystemClock
+from tidemill.actors import PooledActor, SeededSystem, SystemClock
 from tidemill.engine.coordinator import Course
 from tidemill.engine.failures import Unavailable
 from tidemill.engine.options import feed_options
 from tidemill.engine.parts import FeedParts
 from tidemill.engine.pipeline import start
 from tidemill.engine.requests import PipelineRequests
+from tidemill.engine.sinks import SinkActors
 from tidemill.engine.waits import Startup
 from tidemill.errors import CheckpointError, ConfigError, Retryable, SourceError, StoreError, TidemillError
 from tidemill.events import Batch, Checkpoint, Item, Sorted, TablePosition, Ts, Wait
 from tidemill.puller.puller import PullerStatistics
-from tidemill.sink import Sink, SinkFactory
+from tidemill.sink import Delivery, Flush, LoadAgain, Sink, SinkFactory, ToSink
 from tidemill.sources.source import Source, SourceInfo, SourceTraits, StartContext
 
 
@@ -198,6 +199,30 @@ def test_the_source_begins_at_the_lowest_checkpoint_or_where_a_stage_needs_it(tm
     assert noted.calls[4] == "stop"
     assert noted.calls[-3:] == CLOSED
     assert threads() == set()
+
+
+class Hearing(PooledActor[ToSink]):
+    def __init__(self, heard: list[object]) -> None:
+        self._heard = heard
+
+    def on_receive(self, message: ToSink) -> None:
+        self._heard.append(message)
+
+
+def test_a_sink_without_room_is_asked_for_a_load_later_and_the_others_at_once(tmp_path):
+    parts, _ = parts_of(tmp_path, Noted(), None, None)
+    system, heard = SeededSystem(), ([], [])
+    made = [Delivery(factory.new(), None) for factory in parts.sinks]
+    refs = [system.spawn(Hearing, own, capacity=1) for own in heard]
+    refs[0].tell(Flush())
+    actors = list(zip(made, refs, strict=True))
+    wants = [lambda _table: True] * len(actors)
+    sinks = SinkActors(wants, system.clock, actors, lambda: None, can_reload=True)
+    for _ in range(3):
+        sinks.load_again(["shop.item"])
+        system.run()
+    asked = LoadAgain(("shop.item",))
+    assert heard == ([Flush(), asked], [asked])
 
 
 def test_a_feed_at_its_end_is_over_once_its_source_has_started(tmp_path):

@@ -24,11 +24,11 @@ def options(**sink: Any) -> FeedOptions:
 
 
 def stage(*rows: dict[str, Any]) -> SelectionStage:
-    return SelectionStage(options(url=URLS[0], rows=list(rows)).sink_rows("copy"))
+    return SelectionStage(options(url=URLS[0], rows=list(rows)).sinks[0].rules.rows)
 
 
 def opened(at: Checkpoint, found: FeedOptions, sink: str = "copy") -> SelectionStage:
-    made = SelectionStage(found.sink_rows(sink))
+    made = SelectionStage(next(one.rules.rows for one in found.sinks if one.name == sink))
     made.open(StageContext(feed="f", sink=sink, checkpoint=at, now=float, seek=print))
     return made
 
@@ -45,7 +45,7 @@ def opened(at: Checkpoint, found: FeedOptions, sink: str = "copy") -> SelectionS
             {"rows": [{"where": "id = 1"}, {"events": ["truncate"]}]},
             r"rows 2\.events: 'truncate' is none of 'insert', 'upd",
         ),
-        ({"rows": [{}]}, r"^sink copy: rows 1: where, events: missing"),
+        ({"rows": [{}]}, r"^sink copy: rows 1: it chooses no rows without where or events"),
         ({"rows": [{"events": []}]}, r"rows 1\.events: no change would come: exclude the tables"),
         ({"rows": [{"where": "id >"}]}, r"^sink copy: rows 1\.where = 'id >': lacks a column or constant"),
         ({"rows": {"where": "id = 1"}}, r"^sink copy: rows: expected \[\[sink\.rows\]\] tables"),
@@ -53,11 +53,11 @@ def opened(at: Checkpoint, found: FeedOptions, sink: str = "copy") -> SelectionS
         ({"urls": URLS}, r"^sink copy: url and urls: give one of them"),
         ({"url": None, "urls": URLS[:1]}, r"^sink copy: urls: at least two, each another one"),
         ({"url": None, "urls": URLS[:1] * 2}, r"^sink copy: urls: at least two, each another one"),
-        ({"url": None, "urls": "a"}, r"^sink copy: urls: expected a list of strings"),
+        ({"url": None, "urls": "a"}, r"^sink copy: urls = 'a': expected a list, got `str`"),
         ({"url": None, "urls": URLS, "split_by": ["a", "A"]}, r"copy: split_by: a column is named twice"),
         ({"url": None, "urls": URLS, "relay": "r"}, r"^sink copy: relay: not with urls"),
         ({"url": None, "urls": ["ftp:x", "ftp:y"]}, r"^sink copy-0: no sink writes to 'ftp'; accepted: "),
-        ({"url": None, "uls": []}, r"^sink 1\.uls: no such key; did you mean 'urls'\?"),
+        ({"url": None, "uls": []}, r"^sink copy: uls: no such key; did you mean 'urls'\?"),
     ],
 )
 def test_a_wrong_section_is_refused(sink: dict[str, Any], error: str) -> None:
@@ -70,9 +70,9 @@ def test_each_of_several_urls_is_a_sink_with_the_other_options():
     found = options(urls=URLS, tables=["shop.o*"], rows=[{"where": "id > 7"}], split_by=["id"])
     assert [(one.name, one.url) for one in found.sinks] == [("copy-0", URLS[0]), ("copy-1", URLS[1])]
     for number, one in enumerate(found.sinks):
-        assert one.tables is not None
-        assert one.tables.patterns == ("shop.o*",)
-        texts = [row.condition.text for row in one.rows if row.condition is not None]
+        assert one.rules.tables is not None
+        assert one.rules.tables.patterns == ("shop.o*",)
+        texts = [row.condition.text for row in one.rules.rows if row.condition is not None]
         assert texts == [f"share {number} of 2 by id", "id > 7"]
 
 

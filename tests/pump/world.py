@@ -42,7 +42,8 @@ class PumpFeed:
             **self._source,
         }
         options = feed_options({"data_dir": str(self._directory), "source": section})
-        options = replace(options, source_kind=replace(options.source_kind, open=self._open))
+        kind = replace(options.source.kind, open=self._open)
+        options = replace(options, source=replace(options.source, kind=kind))
         sink = python_sink("python", self.found, checkpoint_file(options, "python"))
         self.pumps = PolledPumps(self._tidb.pumps.states, self._detect_seconds)
         self.feed = Feed(options, [sink])

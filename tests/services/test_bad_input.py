@@ -170,7 +170,7 @@ def test_a_statement_at_which_the_feed_is_to_stop(place):
         ("memory_byte =", "memory_bytes =", "sorter.memory_byte: no such key; did you mean 'memory_bytes'?"),
         ('memory_bytes = "1MB"', 'memory_bytes = "1MiB"', "sorter.memory_bytes: '1MB' is not a size"),
         ("urll =", "url =", "source.urll: no such key; did you mean 'url'?"),
-        ('urll = "sqlite', 'url = "sqlite', "sink 1.urll: no such key; did you mean 'url'?"),
+        ('urll = "sqlite', 'url = "sqlite', "sink a: urll: no such key; did you mean 'url'?"),
     ],
 )
 def test_a_typo(place, wrong, right, sentence):

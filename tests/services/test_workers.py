@@ -500,5 +500,5 @@ def test_a_packet_is_rendered_while_the_server_works_on_the_one_before(on_mariad
 def test_several_workers_are_the_default_where_the_order_allows_them(options):
     assert options().parallel_workers == 4
     assert options(workers=1).parallel_workers == options(order="strict").parallel_workers == 0
-    with pytest.raises(ConfigError, match="workers = 0: accepted: 1 to 64"):
+    with pytest.raises(ConfigError, match="workers = 0: expected `int` >= 1"):
         options(workers=0)

@@ -15,13 +15,14 @@ from tidemill.dialects.address import parsed
 from tidemill.engine.checkpoint import lowest
 from tidemill.errors import Retryable
 from tidemill.events import Checkpoint, Ddl, Item, TablePosition
-from tidemill.sharding import Routes, ShardStage, SharedLocks, Unlock, plan_unlock, sharding_options
+from tidemill.sharding import Routes, ShardStage, SharedLocks, Unlock, plan_unlock
 from tidemill.sink import Delivery, DeliveryOptions
 from tidemill.sink.delivery import ReplayRequired
 from tidemill.sink.sql.sql import SqlSink
 
 from .history import ROUTE, SOURCES
 from .life import POINTS, KilledError, QuickTarget
+from .rules import sharding_options
 
 OWN = tuple(f"shard.{name}" for name in ("joined", "reported", "taken", "passed", "excused", "forced"))
 FEED_POINTS = (*POINTS, *OWN)

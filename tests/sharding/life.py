@@ -18,13 +18,14 @@ from tidemill.dialects.sqlite.sqlite import SqliteDatabase
 from tidemill.engine.checkpoint import lowest
 from tidemill.errors import Retryable
 from tidemill.events import Ddl, Item, TablePosition
-from tidemill.sharding import Routes, ShardStage, Unlock, plan_unlock, sharding_options
+from tidemill.sharding import Routes, ShardStage, Unlock, plan_unlock
 from tidemill.sink import Delivery, DeliveryOptions
 from tidemill.sink.delivery import ReplayRequired
 from tidemill.sink.sql.sql import SqlSink
 
 from .history import ROUTE, SOURCES
 from .protocol import STATES, state_of
+from .rules import sharding_options
 
 POINTS = (
     "shard.held",

@@ -19,8 +19,10 @@ from tidemill.events import (
     TablePosition,
     Transaction,
 )
-from tidemill.sharding import GhostStage, Routes, sharding_options
+from tidemill.sharding import GhostStage, Routes
 from tidemill.sharding.ghost import Ghost, ghost_of
+
+from .rules import sharding_options
 
 COLUMN = Column("c", "int")
 SWAP = (("s", "t_1"), ("s", "_t_1_del")), (("s", "_t_1_gho"), ("s", "t_1"))

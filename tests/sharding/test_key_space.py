@@ -7,8 +7,10 @@ from msgspec.structs import replace
 
 from tidemill.errors import SinkError
 from tidemill.events import Column, Table
-from tidemill.sharding import Routes, sharding_options
+from tidemill.sharding import Routes
 from tidemill.sharding.key_space import check_shards
+
+from .rules import sharding_options
 
 ITEM = Table("app", "item", (Column("id", "int", nullable=False), Column("n", "int")), (0,))
 ROUTE = {"tables": ["app.item_*"], "target": "all.item"}

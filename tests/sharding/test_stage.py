@@ -26,8 +26,10 @@ from tidemill.events import (
     TruncateTable,
     altered,
 )
-from tidemill.sharding import Routes, ShardStage, plan_unlock, sharding_options
+from tidemill.sharding import Routes, ShardStage, plan_unlock
 from tidemill.testing.cases import Case, load, title
+
+from .rules import sharding_options
 
 CASES = load(Path(__file__).with_name("stage.txt"))
 ID = Column("id", "int", nullable=False)

@@ -77,7 +77,7 @@ def test_case(case, rewrite):
     ("tables", "sink", "said"),
     [
         (["shop.*"], {"loopback_channel": 1}, 'add "retl._drainer_repl_mark" to source.tables'),
-        (["*.*"], {"loopback_channel": -1}, "loopback_channel = -1: a number above 0"),
+        (["*.*"], {"loopback_channel": -1}, "loopback_channel = -1: expected `int` >= 0"),
         (["*.*"], {"loopback_channel": 1, "workers": 2}, "leave out workers and order"),
         (["*.*"], {"ignore_txn_commit_ts": "5"}, "ignore_txn_commit_ts"),
     ],

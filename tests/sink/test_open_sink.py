@@ -73,7 +73,7 @@ def test_a_chosen_schema_is_part_of_the_target():
         ("file:///x#y", {}, "sink copy: 'file:///x#y' has a #: write %23 for one in a name"),
         ("file:///x?format=csv", {"format": "maxwell"}, "sink copy: format is given twice"),
         ("file:///x?schema=y", {}, "sink copy: unknown option 'schema' in the URL; accepted: format"),
-        ("parquet:///x?file_bytes=0", {}, "sink copy: file_bytes = 0: at least 1"),
+        ("parquet:///x?file_bytes=0", {}, "sink copy: file_bytes = '0' in the URL: expected `int` >= 1"),
         ("parquet:///x", {"format": "csv"}, "sink copy: format = 'csv'"),
         ("file:///x", {"schema": "y"}, "sink copy: unknown option 'schema'; accepted: format"),
         ("sqlite:///x", {"schema": "y"}, "sink copy: unknown option 'schema'; accepted: verify"),

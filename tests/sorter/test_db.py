@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tidemill.actors import ActorSystem
+from tidemill.config import checked
 from tidemill.errors import ConfigError, StoreError
 from tidemill.events import DELETE, PUT, KvChange, Sorted
 from tidemill.sorter import SorterOptions
@@ -362,14 +363,14 @@ def test_an_earlier_runs_store_is_wiped(tmp_path):
 
 def test_options_say_what_is_accepted(tmp_path):
     for options, message in [
-        ({"engine": "redis"}, "sorter.engine = 'redis': one of db, memory, unified"),
-        ({"layout": "rows"}, "sorter.layout = 'rows': one of block, event"),
-        ({"memory_bytes": -1}, "sorter.memory_bytes = -1: at least 0"),
-        ({"stores": 0}, "sorter.stores = 0: at least 1"),
-        ({"max_disk_bytes": 5}, "sorter.max_disk_bytes = 5: at least 1048576"),
+        ({"engine": "redis"}, "sorter.engine: 'redis' is none of 'db', 'memory', 'unified'"),
+        ({"layout": "rows"}, "sorter.layout: 'rows' is none of 'block', 'event'"),
+        ({"memory_bytes": -1}, "sorter.memory_bytes: -1 is not a size"),
+        ({"stores": 0}, "sorter.stores: expected `int` >= 1"),
+        ({"max_disk_bytes": 5}, "sorter.max_disk_bytes: expected `int` >= 1048576"),
     ]:
         with pytest.raises(ConfigError) as raised:
-            SorterOptions(**{"directory": tmp_path, **options})
+            checked(SorterOptions(**{"directory": tmp_path, **options}), "sorter")
         assert message in str(raised.value)
 
 

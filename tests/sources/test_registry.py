@@ -16,7 +16,7 @@ def options(**source: object):
 
 
 def test_a_section_goes_over_its_url():
-    found = options(url="mysql://me:secret@db:3307", port=3308, chunk_rows=5).source
+    found = options(url="mysql://me:secret@db:3307", port=3308, chunk_rows=5).source.options
     assert (found.host, found.port, found.user, found.password) == ("db", 3308, "me", "secret")
     assert found.chunk_rows == 5
 

@@ -7,10 +7,12 @@ import pytest
 from tidemill.cli.flags import feed_tables
 from tidemill.engine.options import feed_options
 from tidemill.errors import CheckpointError, ConfigError, SourceError
-from tidemill.sharding import Routes, sharding_options
+from tidemill.sharding import Routes
 from tidemill.sources.own_tables import own_tables
 from tidemill.sources.positions import Ranks, decode_clocks, decode_positions, encode_positions
 from tidemill.spark.reading import reading_of_kind
+
+from ..sharding.rules import sharding_options
 
 NORTH = {"name": "north", "url": "mysql://north", "tables": ["north.*"]}
 SOUTH = {"name": "south", "url": "mysql://south", "tables": ["south.*"]}
@@ -18,8 +20,7 @@ SOUTH = {"name": "south", "url": "mysql://south", "tables": ["south.*"]}
 
 def test_the_order_of_the_sections_says_nothing():
     found = feed_options({"source": [SOUTH, NORTH]})
-    assert found.source == feed_options({"source": [NORTH, SOUTH]}).source
-    assert found.source.address == "north:3306, south:3306"
+    assert found.source.options.address == "north:3306, south:3306"
     assert found.tables.patterns == ("north: north.*", "south: south.*")
     assert found.tables.matches("south", "t")
     assert not found.tables.matches("west", "t")
@@ -33,16 +34,16 @@ def test_an_exclusion_is_of_its_own_source():
 @pytest.mark.parametrize(
     ("sections", "sentence"),
     [
-        ([NORTH, "mysql://south"], r"^source: expected a table, or several \[\[source\]\]"),
+        ([NORTH, "mysql://south"], r"^source: expected a table, or \[\[source\]\]"),
         ([NORTH, {**SOUTH, "name": "north"}], r"^source\.name: two sources are called 'north'"),
-        ([NORTH, {"url": "mysql://db", "tables": ["a.*"]}], r"^source 2: name: each of several needs one"),
-        ([NORTH, {"name": "b", "tables": ["a.*"]}], r"^source b: url: missing"),
-        ([NORTH, {**SOUTH, "tables": "south.*"}], r"^source south: tables: expected a list"),
-        ([NORTH, {**SOUTH, "tables": []}], r"^source south: tables: no pattern given"),
+        ([NORTH, {"url": "mysql://db", "tables": ["a.*"]}], r"^source 2\.name: each of several needs one"),
+        ([NORTH, {"name": "b", "tables": ["a.*"]}], r"^source b\.url: missing"),
+        ([NORTH, {**SOUTH, "tables": "south.*"}], r"^source south\.tables: expected a list"),
+        ([NORTH, {**SOUTH, "tables": []}], r"^source south\.tables: no pattern given"),
         ([NORTH, {**SOUTH, "hsot": "x"}], r"^source south: source\.hsot: no such key"),
         ([NORTH, {**SOUTH, "snapshot": False}], r"^source\.snapshot: some sources of this feed load"),
         ([NORTH, {**SOUTH, "url": "tikv://pd:2379"}], r"^source south: url: tikv can't be one of several"),
-        ([NORTH, {**SOUTH, "on_idle": "continue"}], r"^source south: on_idle = 'continue': one of wait$"),
+        ([NORTH, {**SOUTH, "on_idle": "continue"}], r"^source south\.on_idle: 'continue' is none of 'wait'$"),
     ],
 )
 def test_a_mistake_is_named_with_its_source(sections, sentence):
@@ -58,7 +59,7 @@ def test_flags_for_the_one_source_are_refused(tmp_path):
 
 
 def test_spark_can_t_read_them():
-    kind = feed_options({"source": [NORTH, SOUTH]}).source_kind
+    kind = feed_options({"source": [NORTH, SOUTH]}).source.kind
     with pytest.raises(ConfigError, match="Spark can't read several sources, only mysql, tikv"):
         reading_of_kind(kind)
 

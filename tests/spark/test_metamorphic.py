@@ -25,11 +25,11 @@ from tidemill.errors import SinkError
 from tidemill.events import Item, Transaction
 from tidemill.spark.capture import client
 from tidemill.spark.capture.capture import opened
-from tidemill.spark.capture.options import capture_options
 from tidemill.spark.envelope import ENVELOPE, Encoder
 from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.offsets.offsets import open_offsets
 from tidemill.spark.read.options import read_options
+from tidemill.spark.sections import capture_feed
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mysql import MySql
 from tidemill.testing.progress import eventually
@@ -59,7 +59,7 @@ def only(request: pytest.FixtureRequest) -> int | None:
 def captured(life: Life, directory: Path) -> Iterator[str]:
     """Provide the address of a capture that buffers changes from now on."""
     source = {"url": life.url, "tables": [life.tables]}
-    options = capture_options(
+    options = capture_feed(
         {
             "data_dir": str(directory / "capture"),
             "source": source,
@@ -67,7 +67,7 @@ def captured(life: Life, directory: Path) -> Iterator[str]:
         },
         {"listen": "127.0.0.1:0", "memory_bytes": life.random.choice(CAPTURE_MEMORY)},
     )
-    with opened(*options) as capture:
+    with opened(options, options.capture) as capture:
         address = f"127.0.0.1:{capture.port}"
         eventually(lambda: client.status(address).held.base)
         yield address

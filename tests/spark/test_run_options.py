@@ -13,19 +13,20 @@ from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError
 from tidemill.spark.read.options import read_options
 from tidemill.spark.run.feed_reads import feed_reads
-from tidemill.spark.run.options import SparkOptions, spark_options
+from tidemill.spark.run.options import SparkOptions
+from tidemill.spark.sections import spark_options
 
 
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
         ({"maser": "yarn"}, "spark.maser: no such key; did you mean 'master'? (accepted: capture, "),
-        ({"master": "somewhere"}, "master: 'somewhere' is none; accepted: local, local[2], "),
+        ({"master": "somewhere"}, "spark.master: 'somewhere' is none; accepted: local, local[2], "),
         ({"partitions": 0}, "spark.partitions: expected `int` >= 1"),
         ({"partitions": "8"}, "spark.partitions: expected `int`, got `str`"),
         ({"trigger": "often"}, "spark.trigger: 'often' is none; accepted: a number of milliseconds, "),
-        ({"capture": ["host"]}, "spark.capture: addresses separated by commas, for instance 10.0.0.5:8815"),
-        ({"capture": "host:1"}, "spark.capture: expected `array`, got `str`"),
+        ({"capture": ["host"]}, "spark.capture: addresses host:port, for instance 10.0.0.5:8815"),
+        ({"capture": "host:1"}, "spark.capture: expected a list, got `str`"),
         (
             {"capture_tls": True},
             "spark.capture_tls: it is for captures; give their addresses as spark.capture",
@@ -73,7 +74,7 @@ def test_the_data_source_is_told_of_the_source_and_of_captures() -> None:
     how = spark_options(
         {"spark": {"capture": ["h1:1", "h2:2"], "capture_tls": True, "capture_token_file": "token"}}
     )
-    found = read_options(feed_reads({**section, "ssl_ca": "ca.pem"}, options) | how.captures)
+    found = read_options(feed_reads(options) | how.captures)
     assert (found.name, found.patterns, found.source) == ("shop", ("a.*", "!a.b"), {"ssl_ca": "ca.pem"})
     assert (found.capture, found.capture_tls, found.capture_token_file) == (("h1:1", "h2:2"), True, "token")
     assert SparkOptions().captures == {}

@@ -203,9 +203,9 @@ def test_what_a_query_is_told_of_its_captures(tmp_path: Path) -> None:
     [
         (
             {"capture": "10.0.0.5"},
-            "option capture = '10.0.0.5': addresses separated by commas, for instance 10",
+            "option capture = '10.0.0.5': addresses host:port, for instance 10",
         ),
-        ({"capture": ","}, "option capture = ',': addresses separated"),
+        ({"capture": ","}, "option capture = ',': addresses host:port"),
         (
             {"captureTokenFile": "x"},
             "option captureTokenFile: it is for captures; give their addresses as option",

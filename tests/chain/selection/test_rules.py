@@ -8,11 +8,12 @@ import pytest
 
 from tidemill.chain.selection.kinds import DDL_KINDS, KINDS
 from tidemill.chain.selection.rule import Rule, only
-from tidemill.chain.selection.sections import filter_rules, row_rules
 from tidemill.chain.selection.stage import SelectionStage
 from tidemill.chain.selection.tables import TablePatterns
 from tidemill.events import WHOLE, AddColumn, Chunk, Column, DropColumn, RenameTables, Rows, Transaction
 from tidemill.testing.changes import ORDERS, PAIRS, alter, create, delete, insert, transaction, update
+
+from .built import filter_rules, row_rules
 
 ADD, DROP = AddColumn(Column("n", "int")), DropColumn("note")
 
@@ -52,7 +53,7 @@ def test_a_rule_with_timestamps_is_about_the_events_committed_then():
 def test_events_are_those_of_the_source_whatever_a_condition_makes_of_them():
     rules = (
         *filter_rules([{"tables": ["*.*"], "where": "id < 10"}]),
-        *row_rules("s", [{"events": ["update"]}]),
+        *row_rules([{"events": ["update"]}]),
     )
     changes = [update(ORDERS, (1, "a"), (11, "a")), insert(ORDERS, 12, "a"), delete(ORDERS, 13, "a")]
     (left,) = SelectionStage(rules).apply([transaction(7, *changes)])

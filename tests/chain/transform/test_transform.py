@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Mapping, Sequence
 
 import pytest
 from msgspec.structs import replace
 
-from tidemill.chain.transform.options import transforms_of
 from tidemill.chain.transform.stage import TransformStage
+from tidemill.chain.transform.transform import Transform
+from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import (
     AddColumn,
@@ -37,6 +39,11 @@ USERS = Table(
     key=(0,),
 )
 KEY = "0123456789abcdef"
+SOURCE = {"url": "mysql://root@127.0.0.1:1", "tables": ["shop.*"]}
+
+
+def transforms_of(sections: Sequence[Mapping[str, object]]) -> tuple[Transform, ...]:
+    return feed_options({"source": SOURCE, "transform": sections}).transforms
 
 
 def stage(needs_key: bool = True, **section: object) -> TransformStage:

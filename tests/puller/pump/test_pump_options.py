@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.config import checked
 from tidemill.errors import ConfigError
 from tidemill.puller.pump.options import PumpOptions, pump_addresses
 
@@ -32,9 +33,9 @@ def test_a_url_without_addresses_is_refused(url):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"on_disorder": "ignore"}, "source.on_disorder = 'ignore': one of stop, drop"),
-        ({"compression": "zstd"}, "source.compression = 'zstd': one of none, gzip"),
-        ({"retry_seconds": 0}, "source.retry_seconds = 0: at least 0.01"),
+        ({"on_disorder": "ignore"}, "source.on_disorder: 'ignore' is none of 'stop', 'drop'"),
+        ({"compression": "zstd"}, "source.compression: 'zstd' is none of 'none', 'gzip'"),
+        ({"retry_seconds": 0}, "source.retry_seconds: expected `float` >= 0.01"),
         ({"pumps": ("a",)}, "source.pumps = 'a': an address is host:port"),
         ({"pd": ()}, "source.pd: missing: pump:// names the pumps only"),
         ({"pumps": ("a:1",), "registry": "sqlite:///r.db"}, "source.registry: pump:// names the pumps; "),
@@ -47,7 +48,7 @@ def test_a_url_without_addresses_is_refused(url):
 )
 def test_an_option_out_of_range_is_refused(options, said):
     with pytest.raises(ConfigError) as error:
-        PumpOptions(**{"pd": ("pd:2379",), **options})
+        checked(PumpOptions(**{"pd": ("pd:2379",), **options}), "source")
     assert str(error.value).startswith(said)
 
 

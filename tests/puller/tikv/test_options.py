@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.config import checked
 from tidemill.errors import ConfigError
 from tidemill.puller.tikv.options import TikvOptions, endpoints
 
@@ -55,8 +56,8 @@ def test_what_is_no_address_is_named(text, message):
     ],
 )
 def test_a_number_that_is_too_small_is_refused_naming_the_field(field, value, least):
-    with pytest.raises(ConfigError, match=rf"source\.{field} = {value}: at least {least}"):
-        TikvOptions(pd=("pd1:2379",), **{field: value})
+    with pytest.raises(ConfigError, match=rf"^source\.{field}: expected `(int|float)` >= {least}"):
+        checked(TikvOptions(pd=("pd1:2379",), **{field: value}), "source")
 
 
 def test_options_need_an_address_of_pd():

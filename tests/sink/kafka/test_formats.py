@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.errors import ConfigError
 from tidemill.sink.encoding.encodings import make_encoder
 from tidemill.sink.kafka.address import parsed
@@ -75,7 +76,7 @@ def test_definitions_of_simple_are_repeated_unless_the_options_say_otherwise():
 
 
 def test_schemas_are_refused_where_topics_follow_several_rules():
-    other = (Dispatch(tables=("a.*",), topic="{schema}"),)
+    other = (Dispatch(tables=TablePatterns.parse(("a.*",)), topic="{schema}"),)
     address, options = parsed("kafka://b/rows", KafkaOptions(format="avro", dispatch=other))
     with pytest.raises(ConfigError, match=r"encoding\.topic: avro names its schemas by one rule"):
         _encoding(address.topic, options)

@@ -50,7 +50,7 @@ def test_characters_that_topics_can_not_have_become_underscores():
         ("kafka://b/a*b", {}, "a topic's name has letters, digits"),
         ("kafka://b:x/rows", {}, "'b:x' is no broker"),
         ("kafka://b/rows?partion=key", {}, "unknown option 'partion' in the URL; accepted: format, delivery"),
-        ("kafka://b/rows?partition=kee", {}, "partition = 'kee' in the URL is none of 'table', 'key'"),
+        ("kafka://b/rows?partition=kee", {}, "partition = 'kee' in the URL: 'kee' is none of 'table', 'key'"),
         ("kafka://b/rows?partitions=x", {}, "partitions = 'x' in the URL"),
         ("kafka://b/rows?partitions=3", {"partitions": 4}, "partitions is given twice"),
         ("kafka://b/rows", {"format": "thrift"}, "no encoding 'thrift'; accepted: canal-json"),
@@ -61,7 +61,7 @@ def test_characters_that_topics_can_not_have_become_underscores():
         (
             "kafka://b/rows",
             {"dispatch": [{"tables": []}]},
-            "dispatch.tables: no pattern given; name at least one",
+            r"dispatch 1\.tables: no pattern given; name at least one",
         ),
         ("kafka://b/rows", {"dispatch": [{"tables": ["a.*"], "topic": "{db}"}]}, r"no name \{db\}"),
         ("kafka://b/rows", {"partition_hash": "a.b:$ts$"}, r"no word '\$ts\$'; accepted: \$pk\$, or columns"),
@@ -94,8 +94,8 @@ def test_characters_that_topics_can_not_have_become_underscores():
         ("kafka://b/rows", {"tls_ca": "/ca.pem"}, "need tls = true"),
         ("kafka://b/rows", {"tls": True, "tls_key": "/k"}, "tls_certificate and tls_key go together"),
         ("kafka://b/rows", {"client": {"acks": "1"}}, "client.acks can't be given: the sink decides it"),
-        ("kafka://b/rows", {"timeout_seconds": 0}, "timeout_seconds = 0.*: at least 1"),
-        ("kafka://b/rows", {"buffer_bytes": 5}, "buffer_bytes = 5: at least 1 MiB"),
+        ("kafka://b/rows", {"timeout_seconds": 0}, "timeout_seconds = 0: expected `float` >= 1"),
+        ("kafka://b/rows", {"buffer_bytes": 5}, "buffer_bytes = 5: expected `int` >= 1048576"),
     ],
 )
 def test_a_wrong_url_or_option_is_explained(url, options, sentence):

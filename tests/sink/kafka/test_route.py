@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.errors import SinkError
 from tidemill.events import Column, RowChange, Table
 from tidemill.sink.kafka.address import parsed
@@ -95,8 +96,8 @@ def test_a_column_that_the_table_does_not_have_is_an_error_with_those_that_it_ha
 def test_the_first_dispatch_that_matches_a_table_decides():
     options = KafkaOptions(
         dispatch=(
-            Dispatch(tables=("shop.o*", "!shop.~o[a-m].*"), partition="key"),
-            Dispatch(tables=("shop.*", "crm.*"), topic="all_{schema}", partition="ts"),
+            Dispatch(tables=TablePatterns.parse(("shop.o*", "!shop.~o[a-m].*")), partition="key"),
+            Dispatch(tables=TablePatterns.parse(("shop.*", "crm.*")), topic="all_{schema}", partition="ts"),
         )
     )
     address, _ = parsed("kafka://b/rows", options)

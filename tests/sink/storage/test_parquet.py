@@ -605,9 +605,9 @@ def test_it_is_opened_by_url_or_option(directory, url, options):
             {"files": 3},
             "sink copy: unknown option 'files'; accepted: format, file_bytes, flush",
         ),
-        ("parquet:///x", {"file_bytes": 0}, "sink copy: file_bytes = 0: at least 1"),
+        ("parquet:///x", {"file_bytes": 0}, "sink copy: file_bytes = 0: expected `int` >= 1"),
         ("parquet:///x", {"flush_seconds": "soon"}, "sink copy: flush_seconds must be a float, not 'soon'"),
-        ("parquet:///x", {"flush_seconds": -1}, "sink copy: flush_seconds = -1: at least 0"),
+        ("parquet:///x", {"flush_seconds": -1}, "sink copy: flush_seconds = -1: expected `float` >= 0"),
     ],
 )
 def test_what_is_wrong_is_said_with_what_is_accepted(url, options, message):

@@ -17,7 +17,7 @@ from tidemill import config
 from tidemill.errors import TidemillError
 from tidemill.spark.capture import answer
 from tidemill.spark.capture.capture import serve
-from tidemill.spark.capture.options import capture_options
+from tidemill.spark.sections import capture_feed
 
 
 def main() -> None:
@@ -26,8 +26,8 @@ def main() -> None:
     stopping = Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     try:
-        options, capture = capture_options(config.read(Path(sys.argv[1])), flags)
-        serve(options, capture, stopping, listening=lambda port: print(port, flush=True))
+        options = capture_feed(config.read(Path(sys.argv[1])), flags)
+        serve(options, options.capture, stopping, listening=lambda port: print(port, flush=True))
     except TidemillError as error:
         sys.exit(f"tidemill: {error}")
 

@@ -13,8 +13,8 @@ import pytest
 from tidemill.errors import ConfigError
 from tidemill.spark.capture.access import Access
 from tidemill.spark.capture.captures import captures_of
-from tidemill.spark.capture.options import capture_options
 from tidemill.spark.read.options import read_options
+from tidemill.spark.sections import capture_feed
 from tidemill.testing.progress import completed
 
 FOUND = {"source": {"url": "mysql://root@127.0.0.1:1", "tables": ["shop.*"]}}
@@ -22,7 +22,7 @@ RUNNING = str(Path(__file__).with_name("running.py"))
 
 
 def parse(found: dict[str, Any] = FOUND, **flags: Any):
-    return capture_options(found, flags)[1]
+    return capture_feed(found, flags).capture
 
 
 def test_flags_win_over_the_file():

@@ -14,6 +14,7 @@ import pytest
 
 from tidemill.actors import SystemClock
 from tidemill.codec.proto import CISTERN
+from tidemill.config import checked
 from tidemill.errors import ConfigError, Retryable
 from tidemill.puller.grpc import frames, front
 from tidemill.puller.grpc.security import Security
@@ -307,7 +308,7 @@ def test_with_a_ca_the_port_is_for_clients_with_a_certificate(drainer, tmp_path)
 )
 def test_options_that_cannot_be_used_are_refused(options, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
-        DrainerOptions(registry="sqlite:///r.db", **options)
+        checked(DrainerOptions(registry="sqlite:///r.db", **options), "source")
 
 
 def test_stopping_twice_and_without_a_start_is_harmless(drainer):

@@ -1,0 +1,152 @@
+"""Declarations of options: the key, the form and the default of each field of a dataclass.
+
+A field is an option by its name and type. Annotations say more: `Given` if a value is written in another form
+or by another name, `Rest` for the keys of a kind that the section's URL names, `INTERNAL` if it is no option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import lru_cache
+from types import UnionType
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from .form import FILE, Form
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """Annotates a field that is written in another form, or by another name, than it has in the program."""
+
+    name: str = ""
+    """Key as users write it; empty: the field's name."""
+    kind: Any = None
+    """Type of what is written: its sections are built, its bounds checked; None: the field's own type."""
+    parse: Callable[[Any, str], Any] | None = None
+    """Return the field's value for what is written and the full name of the key. Raises ValueError that names
+    the accepted values, or ConfigError that names the key too."""
+    numbered: str = ""
+    """For the name of a section that comes more than once: format of the default, by the section's number."""
+    form: Form = FILE
+    """Wording of errors in sections."""
+
+
+def text(name: str, parse: Callable[[str], Any]) -> Given:
+    """Return the annotation of a field that is given as text: `Annotated[int, text("maxRows", whole)]`.
+
+    `parse` raises ValueError that names the accepted values.
+    """
+    return Given(name=name, kind=str, parse=lambda value, _: parse(value))
+
+
+class Variant(NamedTuple):
+    """One kind of a section, by the scheme of its URL."""
+
+    schemes: tuple[str, ...]
+    options: type
+    """Options dataclass with the keys of this kind."""
+    examples: tuple[str, ...] = ()
+    without: Collection[str] = ()
+    """Fields that only the URL gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Annotates a `Mapping` of the keys that no other field has: the options of the kind that a URL names."""
+
+    variants: Callable[[], Iterable[Variant]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Internal:
+    pass
+
+
+INTERNAL: Final = _Internal()
+"""Annotates a field that isn't an option."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One key of a section."""
+
+    name: str
+    """Key as users write it."""
+    field: str
+    kind: Any
+    """Type of what is written."""
+    given: Given
+    default: Any
+    """MISSING if there is none, or if it is a new object each time."""
+    is_required: bool
+
+
+class Declaration(NamedTuple):
+    options: Mapping[str, Option]
+    """By key, in the order of the fields."""
+    rest: str = ""
+    """Field of the other keys; empty: there are none."""
+    variants: Callable[[], Iterable[Variant]] = tuple
+
+
+def declaration(cls: type) -> Declaration:
+    """Return what an options dataclass declares."""
+    return _declaration(cls)
+
+
+@lru_cache
+def _declaration(cls: type) -> Declaration:
+    hints = get_type_hints(cls, include_extras=True)
+    found: dict[str, Option] = {}
+    rest: str = ""
+    variants: Callable[[], Iterable[Variant]] = tuple
+    for field in fields(cls):
+        hint = hints[field.name]
+        notes = [note for note in get_args(hint)[1:] if isinstance(note, Given | Rest | _Internal)]
+        match notes:
+            case [Rest() as note]:
+                rest, variants = field.name, note.variants
+            case [_Internal()]:
+                pass
+            case [Given() as given]:
+                inner, *others = (one for one in get_args(hint) if one is not given)
+                option = _option(field, Annotated[inner, *others] if others else inner, given)
+                found[option.name] = option
+            case _:
+                found[field.name] = _option(field, hint, Given())
+    return Declaration(found, rest, variants)
+
+
+def _option(field: Field[Any], hint: Any, given: Given) -> Option:
+    return Option(
+        name=given.name or field.name,
+        field=field.name,
+        kind=hint if given.kind is None else given.kind,
+        given=given,
+        default=field.default,
+        is_required=field.default is MISSING and field.default_factory is MISSING and not given.numbered,
+    )
+
+
+def bare(kind: Any) -> Any:
+    """Return a type without its annotations."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def alternatives(kind: Any) -> tuple[Any, ...]:
+    """Return the members of a union, or the type alone."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def section_type(kind: Any) -> type | None:
+    """Return the options dataclass if the type is one; else None."""
+    return kind if isinstance(kind, type) and is_dataclass(kind) else None
+
+
+def sections_type(kind: Any) -> type | None:
+    """Return the options dataclass if the type is a tuple of any number of them; else None."""
+    match get_origin(kind), get_args(kind):
+        case origin, (item, end) if origin is tuple and end is ...:
+            return section_type(item)
+    return None

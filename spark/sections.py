@@ -1,0 +1,79 @@
+"""Sections of a feed.toml that are about captures and Spark, and a feed with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ..config import build
+from ..engine.options import FeedOptions, built_feed
+from .capture.options import CaptureOptions
+from .reading import reading_of_kind
+from .run.options import SparkOptions
+
+CAPTURE: Final = "capture"
+SPARK: Final = "spark"
+_NO_FLAGS: Final[Mapping[str, Any]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkSections:
+    """Sections of the commands that need Arrow or Spark."""
+
+    capture: CaptureOptions = field(default_factory=CaptureOptions)
+    """Options of `tidemill capture`."""
+    spark: SparkOptions = field(default_factory=SparkOptions)
+    """Options of `tidemill run --engine spark`, `tidemill backfill` and other commands that start Spark."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkFeedOptions(SparkSections, FeedOptions):
+    """A feed that captures and Spark read."""
+
+
+def spark_options(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS) -> SparkOptions:
+    """Return the options in the table `[spark]` of a feed.toml, overridden by the flags that aren't None.
+
+    Raises ConfigError.
+    """
+    sections = _overridden(found, SPARK, flags)
+    return build(SparkSections, {key: sections[key] for key in (SPARK,) if key in sections}, "").spark
+
+
+def spark_feed(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS) -> SparkFeedOptions:
+    """Return a feed's options, with the table `[spark]` overridden by the flags that aren't None.
+
+    Raises ConfigError.
+    """
+    return built_feed(SparkFeedOptions, _overridden(found, SPARK, flags))
+
+
+def capture_feed(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS) -> SparkFeedOptions:
+    """Return the options of a capture's feed, without its sinks, with the table `[capture]` overridden by the
+    flags that aren't None.
+
+    Raises ConfigError.
+    """
+    rest = {key: value for key, value in found.items() if key not in ("sink", "until")}
+    options = built_feed(SparkFeedOptions, _overridden(rest, CAPTURE, flags))
+    options.reject_local_only("a capture")
+    reading_of_kind(options.source.kind)
+    return options
+
+
+def _overridden(found: Mapping[str, Any], name: str, flags: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the tables of a feed.toml, with the keys of one overridden by the flags that aren't None."""
+    given = {key: _plain(value) for key, value in flags.items() if value is not None}
+    section = found.get(name, {})
+    if not given or not isinstance(section, Mapping):
+        return found
+    before, settings = section.get("config"), flags.get("config")
+    if isinstance(before, Mapping) and isinstance(settings, Mapping):
+        given["config"] = {**before, **settings}
+    return {**found, name: {**section, **given}}
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, Path) else value
