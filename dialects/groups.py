@@ -61,6 +61,8 @@ def _add_inserts(queue: list[Group], run: Run, max_rows: int) -> None:
         group = queue[-1].changes
         first = max(0, max_rows - len(group))
         group += changes[:first]
+        if first >= len(changes):
+            return
     starts = range(first, len(changes), max_rows)
     queue += [Group(table, "insert", changes[start : start + max_rows]) for start in starts]
 

@@ -94,11 +94,6 @@ class Rows(Sequence[RowChange]):
         self._count = -1
         self._flat: list[RowChange] | None = None
 
-    def decode(self) -> None:
-        """Decode everything that isn't decoded yet."""
-        for run in self.runs:
-            run.changes()
-
     def __len__(self) -> int:
         if self._count < 0:
             runs = self.runs

@@ -11,6 +11,8 @@ _START_ALTER, _ROLLBACK_ALTER = 2, 8
 
 
 class GtidFlags(NamedTuple):
+    """Flags of a transaction."""
+
     is_statement: bool
     """True if the transaction is a single statement, which has no COMMIT of its own."""
     is_prepared: bool

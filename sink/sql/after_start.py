@@ -47,8 +47,11 @@ class AfterStart:
 
         Raises SinkError for one that isn't rolled back and has no key to find its rows again.
         """
+        last: Table | None = None
         for table in tables:
-            name = table.full_name
+            if table is last:  # mostly the next run is of the same table
+                continue
+            last, name = table, table.full_name
             if name in self._kept:
                 continue
             kept = target.tables.keeps_rows(table)

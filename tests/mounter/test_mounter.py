@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tidemill.chain.selection.tables import TablePatterns
 from tidemill.codec.mysql import tokens
@@ -385,6 +386,27 @@ def test_no_row_of_a_transaction_is_seen_where_a_later_one_is_damaged() -> None:
     (item,) = bench.mounter.mount(Sorted([first, damaged, commit], TS))
     with pytest.raises(SourceError):
         next(iter(item.rows))  # type: ignore[union-attr]
+
+
+def test_rows_that_have_the_position_end_their_transaction() -> None:
+    bench = Bench()
+    first, last = bench.transaction("+1", "-2")
+    following = replace(bench.change(1, "+3", TS), old_value=b"log:8")
+    assert described(bench.mounter.mount(Sorted([first, replace(last, old_value=b"log:7")], TS))) == [
+        "+1 -2 log:7"
+    ]
+    whole = [first, replace(last, old_value=b"log:7"), following]
+    assert described(bench.mounter.mount(Sorted(whole, TS))) == ["+1 -2 log:7", "+3 log:8"]
+    with pytest.raises(InvariantViolated, match="has no commit"):
+        bench.mounter.mount(Sorted([first, last], TS))
+
+
+def test_rows_after_a_rollback_end_their_transaction_without_rows() -> None:
+    bench = Bench()
+    marker, first, last = bench.transaction("x", "+1", "-2")
+    (item,) = bench.mounter.mount(Sorted([marker, first, replace(last, old_value=b"log:7")], TS))
+    assert (list(item.rows), item.position) == ([], "log:7")  # type: ignore[union-attr]
+    assert described(bench.mount("+1", ".")) == ["+1 log:7"]
 
 
 def test_rows_are_decoded_when_asked_for_and_once() -> None:
