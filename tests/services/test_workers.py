@@ -11,6 +11,7 @@ from threading import Event, Thread
 import pytest
 from pymysql.err import OperationalError
 
+from tidemill.config import checked
 from tidemill.dialects.address import parsed
 from tidemill.dialects.mysql.mysql import MySqlDatabase
 from tidemill.dialects.options import MySqlOptions, PostgresOptions
@@ -500,5 +501,5 @@ def test_a_packet_is_rendered_while_the_server_works_on_the_one_before(on_mariad
 def test_several_workers_are_the_default_where_the_order_allows_them(options):
     assert options().parallel_workers == 4
     assert options(workers=1).parallel_workers == options(order="strict").parallel_workers == 0
-    with pytest.raises(ConfigError, match="workers = 0: expected `int` >= 1"):
-        options(workers=0)
+    with pytest.raises(ConfigError, match=r"^sink\.workers: expected `int` >= 1"):
+        checked(options(workers=0), "sink")
