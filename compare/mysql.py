@@ -18,7 +18,8 @@ from ..dialects.read import Key, Range
 from ..events import Checkpoint, Row, Table
 from ..puller.mysql.failover import gtids_at
 from ..puller.mysql.options import MysqlOptions
-from ..snapshot.mysql.tables import SourceTable, find_tables, read_table
+from ..snapshot.mysql.definitions import read_table
+from ..snapshot.mysql.tables import SourceTable, find_tables
 from ..snapshot.mysql.view import current_end
 from ..sources.kind import SourceContext
 from .side import Source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -65,7 +66,7 @@ def _rows_problems(options: FeedOptions, sink: SinkOptions, tables: Sequence[Tab
                 try:
                     rule.condition.test(table)
                 except SinkError as error:
-                    yield Finding("error", str(error).removeprefix(f"sink {sink.name}: "))
+                    yield Finding("error", re.sub(r"^sink [\w-]+: ", "", str(error)))
 
 
 def _about(whom: str, findings: Iterable[Finding]) -> Iterator[Finding]:

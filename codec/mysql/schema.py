@@ -17,38 +17,6 @@ from .tokens import NotUnderstood
 
 SYSTEM_SCHEMAS: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 
-COLUMNS_QUERY: Final = """
-SELECT COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, COLUMN_DEFAULT, EXTRA
-FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
-"""
-KEY_QUERY: Final = """
-SELECT COLUMN_NAME FROM (
-  SELECT COLUMN_NAME, SEQ_IN_INDEX,
-    DENSE_RANK() OVER (ORDER BY INDEX_NAME <> 'PRIMARY', parts DESC, INDEX_NAME) AS choice
-  FROM (
-    SELECT i.INDEX_NAME, i.COLUMN_NAME, i.SEQ_IN_INDEX,
-      COUNT(*) OVER (PARTITION BY i.INDEX_NAME) AS parts,
-      MIN(c.COLUMN_KEY = 'PRI') OVER (PARTITION BY i.INDEX_NAME) AS is_key
-    FROM (SELECT %s AS in_schema, %s AS in_table) AS wanted
-    JOIN information_schema.STATISTICS AS i ON i.TABLE_SCHEMA = in_schema AND i.TABLE_NAME = in_table
-    JOIN information_schema.COLUMNS AS c
-      ON c.TABLE_SCHEMA = in_schema AND c.TABLE_NAME = in_table AND c.COLUMN_NAME = i.COLUMN_NAME
-    WHERE i.NON_UNIQUE = 0
-  ) AS unique_indexes WHERE is_key
-) AS key_parts WHERE choice = 1 ORDER BY SEQ_IN_INDEX
-"""
-"""Columns of the primary key, or without one of the unique key that takes its place.
-
-That is the first unique key of whole NOT NULL columns, in the server's order: its columns are marked PRI, and
-a Table_map names them as the primary key. The names are given by a derived table, as MariaDB otherwise opens
-every table of the server.
-"""
-CHECKS_QUERY: Final = """
-SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS
-WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s
-"""
-"""MariaDB's JSON type is a LONGTEXT with such a check. In MySQL it is a type, and checks have no table."""
-
 _COMPRESSED: Final = "/*M!100301 COMPRESSED*/"
 
 
@@ -67,7 +35,9 @@ def table_from_information_schema(
     is_mariadb: bool = True,
     has_catalog: bool = False,
 ) -> Table:
-    """Return the table described by rows of COLUMNS_QUERY, names of KEY_QUERY and texts of CHECKS_QUERY.
+    """Return the table described by its columns, the names of its key's, and the texts of its CHECKs.
+
+    Of each column there are name, type, character set, collation, nullability, default and EXTRA.
 
     `collation` is the table's own; MySQL prints defaults differently from MariaDB, and needs no checks.
     `has_catalog` is True if the rows of the binlog will be decoded with this schema, without which some types

@@ -15,8 +15,9 @@ from ...dialects.mysql.key_range import chunk_query, is_key_of
 from ...dialects.mysql.result import Result
 from ...errors import Retryable
 from ...events import KeyRange, OrderedKey, TableProgress
+from ...snapshot.mysql.definitions import read_table
 from ...snapshot.mysql.packet_keys import PacketKeys
-from ...snapshot.mysql.tables import FoundTable, SourceTable, read_table
+from ...snapshot.mysql.tables import FoundTable, SourceTable
 from ...snapshot.mysql.view import BEGIN, begin_view, current_end, hold, prepare
 from .log_watch import LogWatch, Mark
 from .options import MysqlOptions

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from ...dialects.mysql.client import connect, disconnect, translated
 from ...events import REST, WHOLE, SnapshotProgress, progress_of
+from ...snapshot.mysql.definitions import read_table
 from ...snapshot.mysql.estimate import rows_up_to
-from ...snapshot.mysql.tables import Follows, FoundTable, estimated_rows, read_table
+from ...snapshot.mysql.tables import Follows, FoundTable, estimated_rows
 from ..puller import SnapshotReport
 from .options import MysqlOptions
 

@@ -1,39 +1,61 @@
-"""The definitions of many tables, read by a few statements for each database.
+"""The definitions of tables, read by a few statements for each table or each database.
 
-A statement for each of 10,000 tables, of which a definition takes five, would take minutes.
+Statements for each of 10,000 tables would take minutes.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
-from ...dialects.mysql.client import Session, is_mariadb, query
+import pymysql
+
+from ...codec.mysql.tokens import qualified as quoted
+from ...dialects.mysql.client import Session, is_mariadb, query, show_create_table
 from ...errors import SourceError
-from .tables import Description, FoundTable, SourceTable, read_table, table_of
+from .tables import Description, FoundTable, SourceTable, digest, table_of
 
 FEW: Final = 10
 """Up to this number of wanted tables of a database, each is read on its own: it may have many others."""
 
 _DETAILS: Final = """
-SELECT TABLE_NAME, ENGINE, TABLE_ROWS, TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s
+SELECT TABLE_NAME, ENGINE, TABLE_ROWS, TABLE_COLLATION FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = %s {}
 """
 _COLUMNS: Final = """
 SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, COLUMN_DEFAULT,
   EXTRA, COLUMN_KEY
-FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s ORDER BY TABLE_NAME, ORDINAL_POSITION
+FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s {} ORDER BY TABLE_NAME, ORDINAL_POSITION
 """
 _INDEXES: Final = """
 SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS
-WHERE TABLE_SCHEMA = %s AND NON_UNIQUE = 0
+WHERE TABLE_SCHEMA = %s AND NON_UNIQUE = 0 {}
 ORDER BY TABLE_NAME, INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX
 """
 _CHECKS: Final = """
-SELECT TABLE_NAME, CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = %s
+SELECT TABLE_NAME, CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = %s {}
 """
 
+_ONE: Final = "AND TABLE_NAME = %s"
+"""Condition with which the server looks at one table in place of all."""
+
 Described: TypeAlias = tuple[FoundTable, SourceTable | SourceError]
+
+
+def read_table(
+    session: Session, found: FoundTable, *, has_catalog: bool = True, copies_generated: bool = True
+) -> SourceTable | None:
+    """Describe a table; None if it was dropped. Raises SourceError for a column that isn't supported.
+
+    `has_catalog` is True if the rows of the binlog will be decoded with this schema. Without
+    `copies_generated`, the table has no generated columns.
+    """
+    described = next(iter(describe(session, found.schema, found.name).values()), None)
+    if described is None:
+        return None
+    return table_of(session, found, described, has_catalog=has_catalog, copies_generated=copies_generated)
 
 
 def read_tables(
@@ -52,7 +74,7 @@ def read_tables(
     for one in found:
         by_schema[one.schema].append(one)
     for schema, wanted in by_schema.items():
-        described = {} if len(wanted) <= FEW else _describe(session, schema)
+        described = {} if len(wanted) <= FEW else describe(session, schema)
         for one in wanted:
             try:
                 if len(wanted) <= FEW:
@@ -68,17 +90,37 @@ def read_tables(
                     yield one, table
 
 
-def _describe(session: Session, schema: str) -> dict[str, Description]:
-    """Return the tables of a database by name."""
-    columns = _by_table(query(session, _COLUMNS, schema))
-    indexes = _by_table(query(session, _INDEXES, schema))
-    checks = _by_table(query(session, _CHECKS, schema) if is_mariadb(session) else ())
+def is_unchanged(
+    session: Session, source: SourceTable, *, has_catalog: bool = True, copies_generated: bool = True
+) -> bool:
+    """Return True if a table has the same definition as before, read in the same way; without a catalog, the
+    same columns and key."""
+    found = FoundTable(source.table.schema, source.table.name)
+    with suppress(pymysql.err.Error):  # it was dropped, or the next statement fails, too
+        statement = show_create_table(session, quoted(found.schema, found.name))
+        if digest(statement) == source.digest:  # one statement in place of six
+            return True
+    present = read_table(session, found, has_catalog=has_catalog, copies_generated=copies_generated)
+    if present is None:
+        return False
+    return present.known == source.known if has_catalog else present.table == source.table
+
+
+def describe(session: Session, schema: str, only: str | None = None) -> dict[str, Description]:
+    """Return the tables of a database by name, or `only` that one."""
+    where, names = ("", (schema,)) if only is None else (_ONE, (schema, only))
+
+    def rows(statement: str) -> list[tuple[Any, ...]]:
+        return query(session, statement.format(where), *names)
+
+    columns, indexes = _by_table(rows(_COLUMNS)), _by_table(rows(_INDEXES))
+    checks = _by_table(rows(_CHECKS) if is_mariadb(session) else ())
     found = {}
-    for name, engine, rows, collation in query(session, _DETAILS, schema):
+    for name, engine, count, collation in rows(_DETAILS):
         in_key = {row[0]: row[7] == "PRI" for row in columns[name]}
         found[name] = Description(
             engine,
-            rows,
+            count,
             collation,
             columns=[row[:7] for row in columns[name]],
             key=_key(indexes[name], in_key),
@@ -96,8 +138,12 @@ def _by_table(rows: Iterable[Sequence[Any]]) -> defaultdict[str, list[Sequence[A
 
 
 def _key(indexes: Iterable[Sequence[Any]], in_key: dict[str, bool]) -> list[str]:
-    """Return the columns that KEY_QUERY returns, of a table's unique indexes in the order of _INDEXES.
-    `in_key` has its columns, with True for those that the server marks as PRI."""
+    """Return the columns of a table's key, of its unique indexes in the order of _INDEXES.
+
+    That is the primary key, or the first unique key of whole NOT NULL columns, in the server's order: its
+    columns are marked PRI, and a Table_map names them as the primary key. `in_key` has the table's columns,
+    with True for those that the server marks as PRI.
+    """
     parts: dict[str, list[str]] = defaultdict(list)
     for index, column in indexes:
         if column in in_key:  # a part that is an expression has no name

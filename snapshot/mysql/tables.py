@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
-import pymysql
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -17,9 +15,6 @@ from ...codec.mysql.details import read_details
 from ...codec.mysql.known_table import KnownTable
 from ...codec.mysql.left_out import leave_out_generated
 from ...codec.mysql.schema import (
-    CHECKS_QUERY,
-    COLUMNS_QUERY,
-    KEY_QUERY,
     is_user_schema,
     table_from_information_schema,
 )
@@ -43,16 +38,8 @@ SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
 WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') {} ORDER BY TABLE_SCHEMA, TABLE_NAME
 """
 _ONE: Final = "AND TABLE_SCHEMA = %s AND TABLE_NAME = %s"
-_DETAILS: Final = """
-SELECT ENGINE, TABLE_ROWS, TABLE_COLLATION FROM information_schema.TABLES
-WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
-"""
 _ROWS: Final = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA IN %s
-"""
-_KEYS: Final = """
-SELECT DISTINCT INDEX_NAME FROM information_schema.STATISTICS
-WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0
 """
 _TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 _MYSQL_INEXACT: Final = re.compile("0x")
@@ -101,11 +88,11 @@ class Description(Struct, frozen=True):
     rows: int | None
     collation: str | None
     columns: Sequence[Sequence[Any]]
-    """Rows of COLUMNS_QUERY."""
+    """Name, type, character set, collation, nullability, default and EXTRA of each, in order."""
     key: list[str]
-    """The columns of KEY_QUERY."""
+    """Columns of the primary key, or without one of the unique key that takes its place."""
     checks: list[str]
-    """The texts of CHECKS_QUERY."""
+    """Texts of the CHECKs of a MariaDB, of which one tells a JSON column; those of a MySQL have no table."""
     unique_indexes: set[str]
 
 
@@ -122,31 +109,6 @@ def estimated_rows(session: Session, schemas: Collection[str]) -> dict[str, int]
     """Return numbers of rows by the full names of all tables of these schemas."""
     found = query(session, _ROWS, tuple(schemas)) if schemas else []
     return {f"{schema}.{name}": int(rows or 0) for schema, name, rows in found}
-
-
-def read_table(
-    session: Session, found: FoundTable, *, has_catalog: bool = True, copies_generated: bool = True
-) -> SourceTable | None:
-    """Describe a table; None if it was dropped. Raises SourceError for a column that isn't supported.
-
-    `has_catalog` is True if the rows of the binlog will be decoded with this schema. Without
-    `copies_generated`, the table has no generated columns.
-    """
-    names = found.schema, found.name
-    details = query(session, _DETAILS, *names)
-    if not details:
-        return None
-    engine, rows, collation = details[0]
-    description = Description(
-        engine,
-        rows,
-        collation,
-        columns=query(session, COLUMNS_QUERY, *names),
-        key=[row[0] for row in query(session, KEY_QUERY, *names)],
-        checks=[row[0] for row in query(session, CHECKS_QUERY, *names)] if is_mariadb(session) else [],
-        unique_indexes={row[0] for row in query(session, _KEYS, *names)},
-    )
-    return table_of(session, found, description, has_catalog=has_catalog, copies_generated=copies_generated)
 
 
 def table_of(
@@ -186,26 +148,11 @@ def table_of(
             known = leave_out_generated(known)
         except NotUnderstood as what:
             raise SourceError(f"{table.full_name} is {what}: leave it out") from None
-    return SourceTable(known, described.engine, int(described.rows or 0), _digest(statement))
+    return SourceTable(known, described.engine, int(described.rows or 0), digest(statement))
 
 
-def is_unchanged(
-    session: Session, source: SourceTable, *, has_catalog: bool = True, copies_generated: bool = True
-) -> bool:
-    """Return True if a table has the same definition as before, read in the same way; without a catalog, the
-    same columns and key."""
-    found = FoundTable(source.table.schema, source.table.name)
-    with suppress(pymysql.err.Error):  # it was dropped, or the next statement fails, too
-        statement = show_create_table(session, quoted(found.schema, found.name))
-        if _digest(statement) == source.digest:  # one statement in place of six
-            return True
-    present = read_table(session, found, has_catalog=has_catalog, copies_generated=copies_generated)
-    if present is None:
-        return False
-    return present.known == source.known if has_catalog else present.table == source.table
-
-
-def _digest(statement: str) -> bytes:
+def digest(statement: str) -> bytes:
+    """Return the digest of a SHOW CREATE TABLE."""
     return sha256(statement.encode(errors="surrogateescape")).digest()
 
 

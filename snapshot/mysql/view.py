@@ -29,7 +29,8 @@ from ...dialects.mysql.client import (
 )
 from ...dialects.mysql.server import ServerOptions
 from ...errors import SourceError, TidemillError
-from .tables import SourceTable, is_unchanged
+from .definitions import is_unchanged
+from .tables import SourceTable
 
 _LOCK_SECONDS: Final = 10
 BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"

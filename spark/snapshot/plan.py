@@ -14,7 +14,8 @@ from ...errors import ConfigError
 from ...events import KeyRange, OrderedKey
 from ...puller.mysql.options import MysqlOptions
 from ...snapshot.mysql.bounds import bounds
-from ...snapshot.mysql.tables import FoundTable, SourceTable, read_table
+from ...snapshot.mysql.definitions import read_table
+from ...snapshot.mysql.tables import FoundTable, SourceTable
 from ...sources.source import no_table_matches
 from ..offsets.mysql import MysqlOffsets
 from ..read.options import ReadOptions

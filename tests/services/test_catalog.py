@@ -20,7 +20,8 @@ from tidemill.errors import SourceError
 from tidemill.events import ChangeColumn, Column, CreateTable, Ddl, Item, Transaction
 from tidemill.mounter.mysql.catalog import Catalog
 from tidemill.mounter.mysql.defaults import plain_default
-from tidemill.snapshot.mysql.tables import find_tables, read_table
+from tidemill.snapshot.mysql.definitions import read_table
+from tidemill.snapshot.mysql.tables import find_tables
 from tidemill.testing import cases
 from tidemill.testing.mariadb import MariaDb
 

@@ -20,10 +20,11 @@ from tidemill.codec.mysql.collation import collation
 from tidemill.codec.mysql.known_table import KnownTable
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.mysql.result_rows import SESSION, select_expression
-from tidemill.codec.mysql.schema import CHECKS_QUERY, COLUMNS_QUERY, KEY_QUERY, table_from_information_schema
+from tidemill.codec.mysql.schema import table_from_information_schema
 from tidemill.codec.mysql.table_map import parse_table_map
 from tidemill.errors import SourceError
 from tidemill.events import Row, Table
+from tidemill.snapshot.mysql.definitions import describe
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.shop import TABLES, VALUES, every_type
 
@@ -84,12 +85,9 @@ class Source:
 
     def table(self, name: str, *, has_catalog: bool = False) -> Table:
         where = (self.database, name)
+        found = describe(self._connection, *where)[name]
         return table_from_information_schema(
-            *where,
-            self.query(COLUMNS_QUERY, *where),
-            [column for (column,) in self.query(KEY_QUERY, *where)],
-            {check for (check,) in self.query(CHECKS_QUERY, *where)},
-            has_catalog=has_catalog,
+            *where, found.columns, found.key, found.checks, has_catalog=has_catalog
         )
 
 

@@ -13,9 +13,10 @@ from tidemill.dialects.mysql.key_range import chunk_query, is_key_of
 from tidemill.dialects.mysql.result import Result
 from tidemill.events import KeyRange, OrderedKey, Table
 from tidemill.puller.mysql.options import MysqlOptions
+from tidemill.snapshot.mysql.definitions import read_table
 from tidemill.snapshot.mysql.estimate import rows_up_to
 from tidemill.snapshot.mysql.packet_keys import PacketKeys
-from tidemill.snapshot.mysql.tables import FoundTable, read_table
+from tidemill.snapshot.mysql.tables import FoundTable
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.private_server import PASSWORD
 from tidemill.testing.schema_copies import SchemaCopies

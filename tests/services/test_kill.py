@@ -10,7 +10,8 @@ import pytest
 
 from tidemill.failpoint import POINTS as ALL_POINTS
 from tidemill.sink import open_sink
-from tidemill.snapshot.mysql.tables import FoundTable, read_table
+from tidemill.snapshot.mysql.definitions import read_table
+from tidemill.snapshot.mysql.tables import FoundTable
 from tidemill.testing import shop
 from tidemill.testing.changes import MemoryStore, batch, create
 from tidemill.testing.child import CLI, Child

@@ -13,8 +13,8 @@ from tidemill.errors import SourceError
 from tidemill.events import Changes
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.pull import Pull
-from tidemill.snapshot.mysql.definitions import FEW, read_tables
-from tidemill.snapshot.mysql.tables import FoundTable, SourceTable, find_tables, read_table
+from tidemill.snapshot.mysql.definitions import FEW, read_table, read_tables
+from tidemill.snapshot.mysql.tables import FoundTable, SourceTable, find_tables
 from tidemill.testing.mariadb import PASSWORD
 from tidemill.testing.mariadb_client import Client
 

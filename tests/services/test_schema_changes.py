@@ -31,7 +31,8 @@ from tidemill.events import (
     TruncateTable,
 )
 from tidemill.sink import Sink, open_sink
-from tidemill.snapshot.mysql.tables import FoundTable, read_table
+from tidemill.snapshot.mysql.definitions import read_table
+from tidemill.snapshot.mysql.tables import FoundTable
 from tidemill.testing import cases
 from tidemill.testing.changes import MemoryStore, create
 from tidemill.testing.mariadb import MariaDb

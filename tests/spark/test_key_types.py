@@ -24,8 +24,9 @@ from tidemill.events import KeyRange, OrderedKey, Row
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.snapshot.key_bytes import decode_key, encode_key
 from tidemill.snapshot.mysql.bounds import bounds
+from tidemill.snapshot.mysql.definitions import read_table
 from tidemill.snapshot.mysql.packet_keys import PacketKeys
-from tidemill.snapshot.mysql.tables import FoundTable, SourceTable, read_table
+from tidemill.snapshot.mysql.tables import FoundTable, SourceTable
 from tidemill.spark.backfill.catch_up import collect
 from tidemill.spark.backfill.chunk_file import ChunkFiles
 from tidemill.spark.backfill.directory import MERGED, READ, Directory
