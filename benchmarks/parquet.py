@@ -28,7 +28,7 @@ from ..engine.opening import open_sinks
 from ..events import Batch, Checkpoint
 from ..sink import SinkFactory
 from ..sink.files.parquet_format import write_parquet
-from ..sink.sink import Sink
+from ..sink.sink import Sink, SinkTraits
 from ..testing.mariadb import MariaDb
 from .mysql import _create, _write
 from .runs import Span, _options, _python, _run
@@ -108,6 +108,7 @@ class _Nothing(Sink):
     """A sink that has everything at once."""
 
     name, target = "none", "none:"
+    traits = SinkTraits(reads_rows=False)
 
     def __init__(self) -> None:
         self._reached: Checkpoint | None = None

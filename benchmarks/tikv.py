@@ -32,7 +32,7 @@ from ..emulator.shard import PUT
 from ..engine.feed import Feed
 from ..engine.opening import checkpoint_file
 from ..engine.options import feed_options
-from ..events import Item, Transaction, Ts
+from ..events import Item, Ts, row_count
 from ..sink.python import python_sink
 from ..testing.item_table import item_table
 from .puller import TABLE, bare, play, server_of
@@ -131,19 +131,23 @@ def _rows(numbers: range, size: int, start_ts: Ts) -> Iterator[Row]:
 
 
 class _Received:
-    """The Python sink's callback: reads rows and notes the time of the last one."""
+    """The Python sink's callback: counts rows and notes the time of the last one."""
+
+    reads_rows = True
 
     def __init__(self) -> None:
         self.rows = 0
         self.last_at = 0.0
 
     def __call__(self, items: Sequence[Item]) -> None:
-        self.rows += sum([len([*item.rows]) for item in items if isinstance(item, Transaction)])
+        self.rows += row_count(items)
         self.last_at = _now()
 
 
 class _Encoded(_Received):
     """The same with Arrow batches."""
+
+    reads_rows = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,7 +168,8 @@ def _ours(server: Server, made: type[_Received] = _Received) -> float:
             {"data_dir": str(Path(directory)), "until": str(server["until"]), "source": source}
         )
         store = checkpoint_file(options, "python")
-        sink = python_sink("python", received, store)
+        reads_rows = received.reads_rows
+        sink = python_sink("python", received, store, reads_rows=reads_rows)
         feed = Feed(options, [sink])
         started = _now()
         feed.start()

@@ -116,7 +116,9 @@ class OpenFeed(Generic[T_co]):
         store = checkpoint_file(options, "python")
         self._processed = _Processed()
         self._is_arrow = arrow
-        python = SinkFactory(lambda: _Sink("python", self._receive, store, self._processed, ddl=ddl))
+        python = SinkFactory(
+            lambda: _Sink("python", self._receive, store, self._processed, ddl=ddl, reads_rows=not arrow)
+        )
         self._clock = SystemClock()
         self._handed_out = 0, 0  # commit and start ts of the last item
         self._sources: set[str] = set()
@@ -295,8 +297,9 @@ class _Sink(PythonSink):
         processed: _Processed,
         *,
         ddl: bool,
+        reads_rows: bool,
     ) -> None:
-        super().__init__(name, receive, store, acknowledgements=processed, ddl=ddl)
+        super().__init__(name, receive, store, acknowledgements=processed, ddl=ddl, reads_rows=reads_rows)
         self._processed = processed
 
     def flush(self) -> Checkpoint | None:

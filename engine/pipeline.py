@@ -50,6 +50,7 @@ def start(parts: FeedParts, requests: PipelineRequests, course: Course) -> Pipel
                     stages.coordinator,
                     begins.start,
                     begins.placed,
+                    decodes=all(sink.traits.reads_rows for sink in sinks),
                     state_dir=parts.options.data_dir if parts.keeps_state else None,
                     requested=requested,
                 )

@@ -55,8 +55,6 @@ class PythonSink(Sink):
     least once.
     """
 
-    traits = SinkTraits(needs_key=False)
-
     def __init__(
         self,
         name: str,
@@ -65,8 +63,10 @@ class PythonSink(Sink):
         *,
         acknowledgements: Acknowledgements | None = None,
         ddl: bool = True,
+        reads_rows: bool = True,
     ) -> None:
         """Without `ddl`, schema changes are omitted, as empty transactions are."""
+        self._reads_rows = reads_rows
         self.name = name
         self.target = f"python:{name}"
         self._receive = receive
@@ -79,6 +79,10 @@ class PythonSink(Sink):
         self._pending: deque[tuple[_Stamp, Checkpoint]] = deque()
         """Checkpoints in order, each with the item that must be acknowledged for it."""
         self._given: _Stamp = _NOTHING  # of the last received item
+
+    @property
+    def traits(self) -> SinkTraits:
+        return SinkTraits(reads_rows=self._reads_rows, needs_key=False)
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()
@@ -178,9 +182,14 @@ def python_sink(
     *,
     acknowledgements: Acknowledgements | None = None,
     ddl: bool = True,
+    reads_rows: bool = True,
 ) -> SinkFactory:
     """Return a factory of the sinks that pass items to one function, one after the other."""
-    return SinkFactory(lambda: PythonSink(name, receive, store, acknowledgements=acknowledgements, ddl=ddl))
+    return SinkFactory(
+        lambda: PythonSink(
+            name, receive, store, acknowledgements=acknowledgements, ddl=ddl, reads_rows=reads_rows
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

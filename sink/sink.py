@@ -16,6 +16,8 @@ from ..events import Batch, Checkpoint, Table, Wait
 class SinkTraits:
     """Abilities and needs of a sink; the same as long as it lives."""
 
+    reads_rows: bool = True
+    """True if it reads rows as tuples: then a source may decode them before `write`."""
     needs_key: bool = True
     """True if it finds rows by their key: then a stage must not drop or change columns of a key."""
     computes_columns: bool = False

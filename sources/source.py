@@ -53,6 +53,8 @@ class StartContext(Struct, frozen=True):
     """Checkpoint to resume from; None for a new feed, with a snapshot if requested."""
     sink_checkpoints: Sequence[Checkpoint]
     """Checkpoints of all sinks."""
+    decodes: bool = False
+    """True if every sink reads rows as tuples: then `mount` may decode them at once."""
     state_dir: Path | None = None
     """Directory of the feed's state; None for a feed that keeps none."""
     requested: frozenset[str] = frozenset()

@@ -179,6 +179,7 @@ class TidbSource(Source):
                 self._tables,
                 self._identity,
                 at,
+                decodes=context.decodes,
                 goes_on=tables_to_load(context.sink_checkpoints) is not None,
             )
             steps = snapshot.steps(start.loading or {} if start is not None else {}, context.sink_checkpoints)

@@ -78,6 +78,7 @@ class TikvSource(TidbSource):
             self._history,
             self._identity,
             self._tables,
+            decodes=context.decodes,
             details=self._details,
         )
         self._puller = TikvPuller(

@@ -61,14 +61,17 @@ class TikvSnapshot:
         source: str,
         at: Ts,
         *,
+        decodes: bool = True,
         goes_on: bool = False,
     ) -> None:
-        """With `goes_on`, single tables of other sinks are loaded after it."""
+        """Without `decodes`, rows are decoded when they are read. With `goes_on`, single tables of other
+        sinks are loaded after it."""
         self._client = client
         self._history = history
         self._tables = tables
         self._source = source
         self._at = at
+        self._decodes = decodes
         self._goes_on = goes_on
         self._rows = 0
 
@@ -132,6 +135,8 @@ class TikvSnapshot:
         count = len(pairs[0])
         self._rows += count
         block = KvBlock(reader, [KvChange(ts, ts, PUT, *pair) for pair in zip(*pairs, strict=True)])
+        if self._decodes:
+            return block.rows()
         if not count:
             return []
         return Rows([KvRun(ts, ts, reader.table, "insert", None, block, 0, count)])

@@ -1,17 +1,43 @@
-"""Changes grouped into transactions, and there into runs of raw changes by table and operation."""
+"""Changes grouped into transactions: rows, or runs of raw changes by table and operation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress, count, islice
+from operator import ne, or_
 from typing import Final
 
 from ...codec.tidb.run import KvBlock, KvRun
-from ...events import PUT, KvChange, Op, Rows, Run
+from ...events import PUT, KvChange, Op, RowChange, Rows, Run
 from .items import Parts
 from .rows import RowReader
 
 TABLE_BYTES: Final = 9
 """Length of the part of a key that names the table."""
+
+
+def by_transaction(changes: Sequence[RowChange | None]) -> Parts:
+    """Return the parts of transactions of decoded rows; those that are None are left out.
+
+    Neighbours are compared column by column: half of the time of a loop for transactions of one row.
+    """
+    rows = [change for change in changes if change is not None]
+    if not rows:
+        return Parts()
+    first, last = rows[0], rows[-1]
+    if first.commit_ts == last.commit_ts and first.start_ts == last.start_ts:  # they are in this order
+        return Parts([first.commit_ts], [first.start_ts], [rows])
+    commits, starts = [row.commit_ts for row in rows], [row.start_ts for row in rows]
+    is_next = map(or_, map(ne, commits, islice(commits, 1, None)), map(ne, starts, islice(starts, 1, None)))
+    begins = [0, *compress(count(1), is_next)]
+    if len(begins) == len(rows):
+        return Parts(commits, starts, [*zip(rows, strict=True)])
+    ends = [*begins[1:], len(rows)]
+    return Parts(
+        [commits[at] for at in begins],
+        [starts[at] for at in begins],
+        [rows[at:end] for at, end in zip(begins, ends, strict=True)],
+    )
 
 
 def raw_parts(changes: Iterable[KvChange], reader_of: Callable[[bytes, KvChange], RowReader | None]) -> Parts:

@@ -33,6 +33,8 @@ class Piece(NamedTuple):
 class Format(Protocol):
     """Makes files of one format. Called only by its sink, `content` by any of its threads."""
 
+    reads_rows: bool
+
     def start(self) -> None:
         """Forget unfinished transactions: they come again from their first row."""
 

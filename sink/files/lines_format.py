@@ -22,6 +22,8 @@ def _no_header(_: Table) -> bytes:
 class LinesFormat:
     """Encodes each run of rows. Schema changes are NDJSON in every format."""
 
+    reads_rows = True
+
     def __init__(self, lines: Lines, suffix: str, header: Callable[[Table], bytes] = _no_header) -> None:
         """`header` returns the first line of a table's files, if they have one."""
         self._lines: Final = lines

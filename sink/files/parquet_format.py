@@ -27,6 +27,8 @@ class ParquetFormat:
     """Converts the changes of each table version and day to a batch of columns; a file has the column
     `source` before them."""
 
+    reads_rows = False
+
     def __init__(self) -> None:
         self._columns = PerTable(ChangeColumns)
         self.start()

@@ -61,6 +61,7 @@ class StorageSink(Sink):
     @property
     def traits(self) -> SinkTraits:
         return SinkTraits(
+            reads_rows=self._target.format.reads_rows,
             tells_definitions=not self._target.layout.has_statements,
             is_pipelined=True,
         )

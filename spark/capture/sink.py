@@ -19,7 +19,7 @@ class CaptureSink(Sink):
     Buffered changes after it are lost at a restart and read again from the source.
     """
 
-    traits = SinkTraits(loads_tables=False)
+    traits = SinkTraits(reads_rows=False, loads_tables=False)
 
     def __init__(self, target: str, store: CheckpointStore, buffer: ChangeBuffer, rank_of: RankOf) -> None:
         self.name = "capture"

@@ -78,7 +78,7 @@ def _parts(
 ) -> FeedParts:
     return FeedParts(
         options=options,
-        sinks=[python_sink("spark", handover.put, _Start(start))],
+        sinks=[python_sink("spark", handover.put, _Start(start), reads_rows=False)],
         clock=clock,
         startup=Startup(clock),
         keeps_state=False,  # tasks side by side would write one file

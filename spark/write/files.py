@@ -101,7 +101,7 @@ class Files:
                 )
 
     def discard(self, made: Sequence[Made]) -> None:
-        """Remove the files of a failed batch."""
+        """Remove the files of a failed job, which never comes again. A state of it may have been saved."""
         for task in made:
             if task.folder:
                 self._target.store.remove_folder(task.folder)

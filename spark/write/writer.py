@@ -58,7 +58,9 @@ class BatchWriter(CopiedToWorkers, DataSourceArrowWriter):
         _commit(self.options, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        _abort(self.options, messages)
+        if self.options.is_files:
+            made = [task for task in _made(messages) if task.place.query == self.job]
+            Files(self.options).discard(made)  # in a stream's batch a later commit does it
 
 
 class StreamWriter(CopiedToWorkers, DataSourceStreamArrowWriter):
@@ -75,8 +77,8 @@ class StreamWriter(CopiedToWorkers, DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         _commit(self.options, messages)
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        _abort(self.options, messages)
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Leave the files to the next commit, which removes them unless a saved state has them."""
 
 
 def _checked(given: Mapping[str, str], schema: StructType, overwrite: bool) -> WriteOptions:
@@ -108,8 +110,3 @@ def _made(messages: Sequence[WriterCommitMessage | None]) -> list[Made]:
 def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
     if options.is_files:
         Files(options).publish(_made(messages))
-
-
-def _abort(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
-    if options.is_files:
-        Files(options).discard(_made(messages))

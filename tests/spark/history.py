@@ -80,7 +80,7 @@ class Local:
         self.items: list[Item] = []
         source = {"url": url, "tables": list(tables), "snapshot": False}
         found = {"data_dir": str(directory), "until": until, "source": source, **options}
-        sink = python_sink("local", self.items.extend, _Start(start.checkpoint))
+        sink = python_sink("local", self.items.extend, _Start(start.checkpoint), reads_rows=False)
         self._feed = Feed(feed_options(found), [sink])
 
     def __enter__(self) -> Self:

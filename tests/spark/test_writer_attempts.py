@@ -38,7 +38,7 @@ from tidemill.spark.write.files import Files
 from tidemill.spark.write.options import WriteOptions, write_options
 from tidemill.spark.write.place import Place
 from tidemill.spark.write.task import write_partition
-from tidemill.spark.write.writer import batch_writer
+from tidemill.spark.write.writer import batch_writer, stream_writer
 from tidemill.testing.changes import MemoryStore
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
@@ -441,6 +441,29 @@ def test_a_driver_that_dies_while_it_publishes_is_continued_by_the_next(
     assert visible(tmp_path / "rows") == {}
     published(Files(options), options, place(0), [insert(10, 1)], [insert(20, 2, table=OTHER)])
     assert [len(content.splitlines()) for content in visible(tmp_path / "rows").values()] == [1, 1]
+
+
+def test_a_commit_that_fails_after_its_state_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark aborts the batch, and then repeats it."""
+    given = {"sink": f"directory://{tmp_path}/rows?format=ndjson"}
+    options = write_options(given)
+    writer = stream_writer(given, envelope_type(), False)
+    made = [write_partition(options, stream(0), batches([insert(10, 1)]))]
+
+    def fails(*_: object) -> None:
+        raise SinkError("no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Directory, "publish", fails)
+        with pytest.raises(Exception, match="no room"):
+            writer.commit([*made], 0)
+    writer.abort([*made], 0)
+    again = stream_writer(given, envelope_type(), False)
+    again.commit([write_partition(options, stream(0), batches([insert(10, 1)]))], 0)
+    assert [len(content.splitlines()) for content in visible(tmp_path / "rows").values()] == [1]
+    assert list((tmp_path / "rows" / "_tidemill").glob("*/staged/*")) == []
 
 
 def test_a_batch_that_failed_leaves_nothing(tmp_path: Path) -> None:
