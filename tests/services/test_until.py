@@ -110,4 +110,4 @@ def test_a_table_that_cannot_be_followed_is_left_out_of_a_feed_that_has_begun(ma
 @pytest.mark.parametrize("name", ["", "../x", "a b", "a\0b", "x" * 65])
 def test_a_name_that_can_be_no_file_name_is_refused(name):
     with pytest.raises(ConfigError, match=r"^name: up to 64 letters"):
-        feed_options({"name": name})
+        feed_options({"name": name, "source": {"url": "mysql://host", "tables": ["shop.item"]}})
