@@ -22,7 +22,7 @@ from .chunks import Chunks
 from .finding import Difference, Finding, Named, TableResult
 from .merged import MergedSources
 from .opening import open_source, open_target
-from .pace import Pace, Stopped, Wait
+from .pace import Pace, Pausing, Stopped
 from .settle import Settling
 from .side import Source
 from .spool import Spool
@@ -40,7 +40,7 @@ def open_diff(
     sink: str = "",
     rows_per_second: float = 0,
     clock: Clock | None = None,
-    wait: Wait | None = None,
+    wait: Pausing | None = None,
 ) -> Diff:
     """Return a comparison of a feed's source with one of its sinks' targets, while the feed runs.
 

@@ -14,14 +14,14 @@ from .by_table import ByTable
 from .mysql import MySqlSource
 from .several import SeveralSources
 from .side import Source
-from .union import Part, Union
+from .union import Union, UnionTable
 
 
 class _Shard(NamedTuple):
     route: Route
     routed: Table
     """Its present definition, under the merged table's name."""
-    part: Part
+    part: UnionTable
 
 
 class MergedSources(ByTable):
@@ -79,7 +79,7 @@ class MergedSources(ByTable):
             column.name: value
             for column, value in zip(routed.columns[len(table.columns) :], route.values, strict=True)
         }
-        part = Part(inner.reader_of(table, extracted), inner.estimate(table))
+        part = UnionTable(inner.reader_of(table, extracted), inner.estimate(table))
         self._shards.setdefault(route.target, []).append(_Shard(route, routed, part))
 
     def origins(self, table: Table) -> list[str]:

@@ -12,7 +12,7 @@ class Stopped(Exception):
     """The comparison was asked to stop."""
 
 
-class Wait(Protocol):
+class Pausing(Protocol):
     """Waits; returns True if the comparison is to stop."""
 
     def __call__(self, timeout: float, /) -> bool: ...
@@ -21,7 +21,7 @@ class Wait(Protocol):
 class Pace:
     """Spreads reading over time: on average at most `rows_per_second`; 0: as fast as possible."""
 
-    def __init__(self, rows_per_second: float, clock: Clock, wait: Wait | None = None) -> None:
+    def __init__(self, rows_per_second: float, clock: Clock, wait: Pausing | None = None) -> None:
         self._rate = rows_per_second
         self._clock = clock
         self._wait = wait or Event().wait

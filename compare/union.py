@@ -16,7 +16,7 @@ from ..events import Checkpoint, OrderedKey, Row, Table, key_order, key_table
 from .side import Source
 
 
-class Part(NamedTuple):
+class UnionTable(NamedTuple):
     """One of the tables, with the columns of all."""
 
     reader: ServerRows
@@ -28,7 +28,7 @@ class Union:
 
     reads_at_checkpoint = False
 
-    def __init__(self, source: Source, parts: Sequence[Part]) -> None:
+    def __init__(self, source: Source, parts: Sequence[UnionTable]) -> None:
         """`source` tells the end of the log."""
         self._parts = parts
         self.end = source.end
@@ -69,7 +69,7 @@ class Union:
 class UnionSums:
     """Checksums of a union. Those of the parts are sums already, so they add up."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[UnionTable]) -> None:
         self._readers = [part.reader for part in parts]
         kinds = {reader.is_mariadb for reader in self._readers}
         self.is_mariadb = kinds.pop() if len(kinds) == 1 else None

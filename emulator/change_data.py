@@ -25,7 +25,7 @@ from .percolator import Row
 from .region import Region
 from .scans import Scans
 from .server import stream
-from .subscription import State, Subscription
+from .subscription import Subscription, SubscriptionState
 
 FEATURES = {"stream-multiplexing"}
 CHECKS_CLUSTER_ID = (5, 3, 0)
@@ -166,7 +166,7 @@ class ChangeData:
         subscription.connection.put(error_event(subscription.region.id, error), subscription.request_id)
 
     def _stop(self, subscription: Subscription) -> None:
-        subscription.state = State.STOPPED
+        subscription.state = SubscriptionState.STOPPED
         subscription.connection.leave(subscription)
         feed = subscription.region.feed
         if feed is not None and subscription in feed:
@@ -180,7 +180,7 @@ class ChangeData:
         events: dict[bool, bytes] = {}
         for subscription in list(region.feed or ()):
             connection, old_values = subscription.connection, subscription.old_value
-            if subscription.state not in (State.SCANNING, State.NORMAL):
+            if subscription.state not in (SubscriptionState.SCANNING, SubscriptionState.NORMAL):
                 continue
             if connection.full:
                 self.fail(subscription, cdcpb.Error(congested={"region_id": region.id}))

@@ -9,7 +9,7 @@ from .event_bytes import rows_event
 from .options import Options
 from .scan import Snapshot, chunks
 from .shard import Shard
-from .subscription import State, Subscription
+from .subscription import Subscription, SubscriptionState
 
 NOTHING = Shard()
 """The shard of a region that was never written to."""
@@ -60,27 +60,27 @@ class Scans:
         try:
             while self._waiting and self.held != 0:
                 subscription = self._waiting.popleft()
-                if subscription.state is State.WAITING:
+                if subscription.state is SubscriptionState.WAITING:
                     await self._scan(subscription)
         finally:  # immediately, not in a callback of the task: a scan added in between would wait for ever
             self._tasks -= {asyncio.current_task()}
 
     async def _scan(self, subscription: Subscription) -> None:
         region, connection, options = subscription.region, subscription.connection, self._options
-        subscription.state = State.SCANNING
+        subscription.state = SubscriptionState.SCANNING
         snapshot = Snapshot(NOTHING if region.empty else region.shard)
         wanted = subscription.wanted if options.filter_span else None
         rows = snapshot.rows(subscription.checkpoint_ts, wanted)
         for number, chunk in enumerate(chunks(rows, options.scan_rows, options.scan_bytes)):
             await self._go_on(number)
             await connection.room()
-            if subscription.state is not State.SCANNING:
+            if subscription.state is not SubscriptionState.SCANNING:
                 return
             event = rows_event(region.id, chunk, old_values=subscription.old_value)
             connection.put(event, subscription.request_id)
             await asyncio.sleep(0)
-        if subscription.state is State.SCANNING:
-            subscription.state = State.NORMAL
+        if subscription.state is SubscriptionState.SCANNING:
+            subscription.state = SubscriptionState.NORMAL
             connection.enter(subscription)
 
     async def _go_on(self, number: int) -> None:

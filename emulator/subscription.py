@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .region import Region
 
 
-class State(IntEnum):
+class SubscriptionState(IntEnum):
     WAITING = 0
     """Waits for its scan; gets no changes."""
     SCANNING = 1
@@ -43,7 +43,7 @@ class Subscription:
         self.start, self.end = span
         """The requested span, encoded; used only if the store filters."""
         self.old_value = old_value
-        self.state = State.WAITING
+        self.state = SubscriptionState.WAITING
 
     def wanted(self, raw: bytes) -> bool:
         """True if a key lies in the requested span."""

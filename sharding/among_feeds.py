@@ -14,7 +14,7 @@ from .agreement import Creation, Passage
 from .known_locks import LOOK_SECONDS, KnownLocks
 from .merged_table import MergedState, MergedTable
 from .merged_tables import MergedTables, keep, state_in
-from .shared_lock import BeingExecuted, Change, Report, SharedLock, place_of
+from .shared_lock import BeingExecuted, LockChange, Report, SharedLock, place_of
 from .shared_locks import SharedLocks
 from .status import FEED, FeedWait
 from .unlock import Unlock, still_runs
@@ -92,12 +92,12 @@ class AmongFeeds:
             merged.excuse(change.form, change.table)
             marks.append(keep(merged))
 
-    def _excused(self, merged: MergedTable, number: int) -> Change | None:
+    def _excused(self, merged: MergedTable, number: int) -> LockChange | None:
         lock = self._known.change(merged, lambda lock: shared_lock.excuse(lock, self._feed, number))
         reach("shard.excused")
         return lock.change(number)
 
-    def _is_excused(self, change: Change) -> bool:
+    def _is_excused(self, change: LockChange) -> bool:
         return self._feed not in change.reports and bool(change.forced or change.step == "executed")
 
     def create(self, target: TableName, table: Table) -> Creation:
@@ -187,7 +187,7 @@ class AmongFeeds:
 
         self._known.change(merged, reported)
 
-    def _take(self, merged: MergedTable, change: Change) -> None:
+    def _take(self, merged: MergedTable, change: LockChange) -> None:
         if change.owner != self._feed or change.step != "waiting":
             return
         number = change.number

@@ -9,8 +9,8 @@ from ..errors import ConfigError, SinkError
 from ..events import Column
 from .shard import Shard
 
-Part: TypeAlias = Literal["source", "schema", "table"]
-PARTS: Final[tuple[Part, ...]] = ("source", "schema", "table")
+NamePart: TypeAlias = Literal["source", "schema", "table"]
+PARTS: Final[tuple[NamePart, ...]] = ("source", "schema", "table")
 MAX_CHARS: Final = 64
 """Characters of the longest name of a table."""
 
@@ -21,7 +21,7 @@ class Extractor:
     Raises ConfigError, naming the option `where`.
     """
 
-    def __init__(self, column: str, part: Part, regex: str, *, in_key: bool, where: str) -> None:
+    def __init__(self, column: str, part: NamePart, regex: str, *, in_key: bool, where: str) -> None:
         self.in_key = in_key
         """True if the column is part of the merged table's primary key."""
         self.part: Final = part

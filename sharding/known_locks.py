@@ -8,7 +8,7 @@ from typing import Final
 from ..events import TableName
 from . import shared_lock
 from .merged_table import MergedTable
-from .shared_lock import Change, SharedLock
+from .shared_lock import LockChange, SharedLock
 from .shared_locks import SharedLocks
 
 LOOK_SECONDS: Final = 0.4
@@ -30,7 +30,7 @@ class KnownLocks:
     def __getitem__(self, target: TableName) -> SharedLock:
         return self._known[target]
 
-    def next_change(self, merged: MergedTable) -> Change | None:
+    def next_change(self, merged: MergedTable) -> LockChange | None:
         """Return the first change that the merged table doesn't have; None if nobody reported it."""
         lock = self._known.get(merged.target)
         return None if lock is None else lock.change(merged.number + 1)

@@ -14,8 +14,8 @@ from ..chain.selection.name_pattern import NamePattern
 from ..chain.selection.tables import TablePatterns
 from ..config import Given
 from ..errors import ConfigError
-from .extractor import Extractor, Part
-from .target import Target
+from .extractor import Extractor, NamePart
+from .target import TargetName
 
 Mode: TypeAlias = Literal["pessimistic", "optimistic", "off"]
 """Coordination of a schema change that each shard makes: executed once all shards have made it; at the first
@@ -30,7 +30,7 @@ class ExtractorOptions:
 
     column: str
     """Column of the merged table; no shard may have it."""
-    part: Part
+    part: NamePart
     """Name that it is extracted from."""
     regex: str = ""
     """Matches the whole name; its groups, joined, are the value. Empty: the name itself."""
@@ -126,7 +126,7 @@ class RouteRule:
     number: int
     source: NamePattern
     tables: TablePatterns
-    target: Target
+    target: TargetName
     extractors: tuple[Extractor, ...] = ()
 
     def matches(self, source: str, schema: str, table: str) -> bool:
@@ -161,7 +161,7 @@ def _rule(number: int, section: RouteOptions, where: str) -> RouteRule:
         number=number,
         source=source,
         tables=tables,
-        target=Target(section.target, source, tables, f"{where}.target"),
+        target=TargetName(section.target, source, tables, f"{where}.target"),
         extractors=extractors,
     )
 

@@ -39,7 +39,7 @@ class Report(Struct, frozen=True):
     """True if some of its shards haven't made it: a person decided not to wait for them."""
 
 
-class Change(Struct, frozen=True):
+class LockChange(Struct, frozen=True):
     number: int
     form: str
     """Effect of the statement; see `form_of`."""
@@ -63,15 +63,15 @@ class SharedLock(Struct, frozen=True):
     """Number of the last executed change."""
     feeds: dict[str, int] = {}
     """Number of the last change that each feed has passed."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[LockChange, ...] = ()
     """Changes that some feed hasn't passed, by number."""
     is_older: bool = False
     """True if the merged table is older than the lock: one feed had loaded it before it was shared."""
 
-    def change(self, number: int) -> Change | None:
+    def change(self, number: int) -> LockChange | None:
         return next((one for one in self.changes if one.number == number), None)
 
-    def unsynced(self, change: Change) -> list[str]:
+    def unsynced(self, change: LockChange) -> list[str]:
         """Return the feeds that haven't reported a change."""
         return sorted(
             feed
@@ -79,7 +79,7 @@ class SharedLock(Struct, frozen=True):
             if passed < change.number and feed not in change.reports and feed not in change.excused
         )
 
-    def _with(self, change: Change) -> SharedLock:
+    def _with(self, change: LockChange) -> SharedLock:
         changes = [one for one in self.changes if one.number != change.number]
         return replace(self, changes=tuple(sorted([*changes, change], key=lambda one: one.number)))
 
@@ -136,7 +136,7 @@ def report(lock: SharedLock, feed: str, number: int, form: str, said: Report) ->
     if change is None:
         if number != lock.number + 1:
             raise InvariantViolated(f"feed {feed} reports change {number} after {lock.number}")
-        return lock._with(Change(number, form, feed, {feed: said}))
+        return lock._with(LockChange(number, form, feed, {feed: said}))
     if change.form != form:
         first = change.reports[change.owner]
         raise WrongSequence(
@@ -241,7 +241,7 @@ def place_of(number: int) -> str:
     return f"change {number}"
 
 
-def _executed(lock: SharedLock, change: Change, table: Table) -> SharedLock:
+def _executed(lock: SharedLock, change: LockChange, table: Table) -> SharedLock:
     done = replace(change, step="executed", table=change.table or table)
     return replace(lock._with(done), number=change.number, table=done.table)
 
@@ -253,6 +253,6 @@ def _swept(lock: SharedLock) -> SharedLock:
     return replace(lock, changes=left)
 
 
-def _quoted(change: Change) -> str:
+def _quoted(change: LockChange) -> str:
     said = change.reports.get(change.owner)
     return repr(said.query) if said is not None else f"change {change.number}"

@@ -17,7 +17,7 @@ _NAME: Final = re.compile(r"(?P<schema>(?:[^{}.]|\{[^{}]*\})+)\.(?P<table>(?:[^{
 _REFERENCE: Final = re.compile(r"\{([^{}.]*)(?:\.([^{}]*))?\}")
 
 
-class Target:
+class TargetName:
     """The name "schema.table", in which `{source}`, `{schema}` and `{table}` are those of the shard, and
     `{table.1}` or `{table.NAME}` is a group of the regular expression for its table, which every pattern has.
 

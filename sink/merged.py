@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..errors import Retryable
 from ..events import Batch, Checkpoint, Ddl, Item, Wait
-from ..timeline import Entry, Group, Part
+from ..timeline import Entry, EntryPart, Group
 from .python import Acknowledgements, PythonSink
 from .sink import CheckpointStore
 
@@ -57,7 +57,7 @@ class MergedSink(PythonSink):
             self._count += 1
             self._is_inside = not item.last
 
-    def _part(self, item: Item) -> Part:
+    def _part(self, item: Item) -> EntryPart:
         if isinstance(item, Ddl):
             return "other"
         if self._is_inside:

@@ -138,7 +138,7 @@ class AdmissionControl:
 M = TypeVar("M", contravariant=True)
 
 
-class Part(PooledActor[M]):
+class SorterActor(PooledActor[M]):
     """An actor of a sorter. Its failure closes admission, so that no source waits and its supervisor can stop
     the rest."""
 

@@ -10,10 +10,10 @@ from typing import Any, Final, TypeVar
 from ..actors import ActorSystem, Failed, PooledRef, Target
 from ..events import Changes, Sorted, Ts, Wait, room_wait
 from ..store.plan import CompactionPlan, Outcome
-from .admission import AdmissionControl, Part
+from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, Wake
 from .intake import Intake, Spill
-from .merge import Merger, Progress, Read, RunsRead
+from .merge import MergeProgress, Merger, Read, RunsRead
 from .sorter import SorterOptions, SorterStatistics
 from .table import Table
 from .tier import Tier
@@ -43,12 +43,12 @@ class Engine:
         self._arrivals = Arrivals()
         ahead_bytes = min(options.ahead_bytes, (options.max_disk_bytes or 2 * options.ahead_bytes) // 2)
         self._gate = AdmissionControl(tier, self._arrivals, system.clock, ahead_bytes)
-        self._progress = Progress()
+        self._progress = MergeProgress()
         self._lock = Lock()  # guards the tables
         self._tables: dict[int, Writer] = {}
 
     def _spawn(
-        self, part: type[Part[M]], *args: Any, capacity: int = NO_BOUND, name: str | None = None
+        self, part: type[SorterActor[M]], *args: Any, capacity: int = NO_BOUND, name: str | None = None
     ) -> PooledRef[M]:
         return self._system.spawn(
             part, self._gate, *args, capacity=capacity, name=name, supervisor=self._supervisor

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ..actors import PooledActor, PooledRef, Timer
 from ..actors.future import Ask
 from ..events import Changes, KvChange, Ts
-from .admission import AdmissionControl, Part
+from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, Wake
 from .cut import cut_sorted, make_runs
 from .order import follow_each_other
@@ -35,7 +35,7 @@ Spill = Callable[[list[Run], PooledActor[Wake]], None]
 """Has the actor given, in its turn, send runs to disk."""
 
 
-class Intake(Part[Wake]):
+class Intake(SorterActor[Wake]):
     """Makes runs of the changes told to the Writers, puts them into the memory tier, and spills what exceeds
     its quota. It takes nothing while the disk or the Merger lags behind.
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..actors import PooledRef, Target
 from ..errors import InvariantViolated
 from ..events import KvChange, Sorted, Ts
-from .admission import AdmissionControl, Part
+from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, Wake
 from .cursor import MergeCursor, Slice, join
 from .cut import split
@@ -44,7 +44,7 @@ class RunsRead(Struct, frozen=True):
     runs: list[tuple[Run, list[KvChange], Owners]]
 
 
-class Progress:
+class MergeProgress:
     """The Merger's progress, readable from any thread."""
 
     __slots__ = ("resolved", "resolved_of", "sent")
@@ -66,7 +66,7 @@ MANY: Final = 16
 """If more than 1/16 of the tables advanced, the lowest resolved ts is searched among all of them."""
 
 
-class Merger(Part[Wake | RunsRead]):
+class Merger(SorterActor[Wake | RunsRead]):
     """Sends whole transactions of all tables downstream, as far as every table is resolved.
 
     Runs are opened in the order of their first changes, up to `open_bytes`. Changes before the first run
@@ -79,7 +79,7 @@ class Merger(Part[Wake | RunsRead]):
         gate: AdmissionControl,
         arrivals: Arrivals,
         tier: Tier,
-        progress: Progress,
+        progress: MergeProgress,
         downstream: Target[Sorted],
         readers: Sequence[PooledRef[Read]],
         open_bytes: int,

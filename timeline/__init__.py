@@ -2,7 +2,7 @@
 
 from .barrier import Barrier, Interrupted
 from .barrier_group import BarrierGroup
-from .entry import Entry, Part
+from .entry import Entry, EntryPart
 from .group import Consume, Group, GroupOptions, Merge, open_group
 from .merge_queue import MergeQueue
 from .queue_group import QueueGroup
@@ -14,12 +14,12 @@ __all__ = [
     "BarrierGroup",
     "Consume",
     "Entry",
+    "EntryPart",
     "Group",
     "GroupOptions",
     "Interrupted",
     "Merge",
     "MergeQueue",
-    "Part",
     "QueueGroup",
     "TimelineBarrier",
     "TimelineTransactionBarrier",

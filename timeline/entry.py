@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-Part: TypeAlias = Literal["begin", "rows", "end", "whole", "other"]
+EntryPart: TypeAlias = Literal["begin", "rows", "end", "whole", "other"]
 """A part of a transaction, a whole one, or something outside transactions: a schema change, a heartbeat."""
 
 
@@ -14,7 +14,7 @@ class Entry(Struct, frozen=True):
     """One event of a source, with its time."""
 
     ts: int
-    part: Part = "other"
+    part: EntryPart = "other"
     item: Any = None
 
     @property

@@ -68,7 +68,7 @@ class Step(Struct, frozen=True):
     """Called before the step."""
 
 
-class Change:
+class TableChange:
     """The changes of a job to the schema's keys, and their description."""
 
     def __init__(self, *, schema_id: int, table_id: int = 0) -> None:
@@ -134,7 +134,7 @@ class DdlWriter:
         self._pumps = pumps
         self._job_table = job_table
 
-    def run(self, job: Job, change: Change, between: Callable[[], object]) -> Ts:
+    def run(self, job: Job, change: TableChange, between: Callable[[], object]) -> Ts:
         """Run a job; return the commit ts of its last step. `between` is called after each step before."""
         job = replace(job, id=self._schema.new_id(), start_ts=self._writer.tso(), state=QUEUEING)
         job = replace(job, outcome=Outcome())

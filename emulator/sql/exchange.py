@@ -7,11 +7,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...codec.tidb.job import WRITE_ONLY
-from .ddl import Change, Step, table_mutation
+from .ddl import Step, TableChange, table_mutation
 from .schema import Schema, SqlTable
 
 
-def exchange(schema: Schema, parted: SqlTable, name: str, other: SqlTable) -> tuple[Change, Any]:
+def exchange(schema: Schema, parted: SqlTable, name: str, other: SqlTable) -> tuple[TableChange, Any]:
     """Return the change, and the arguments of its job. The job has the ids of the table without partitions,
     and the info of the one with partitions. Raises ValueError."""
     partition = parted.info.partition
@@ -20,7 +20,7 @@ def exchange(schema: Schema, parted: SqlTable, name: str, other: SqlTable) -> tu
         raise ValueError(f"{parted.info.name} has no partition {name}, or {other.info.name} has some")
     (left,) = found
     definitions = tuple(replace(d, id=other.info.id) if d is left else d for d in partition.definitions)
-    change = Change(schema_id=other.database.id, table_id=other.info.id)
+    change = TableChange(schema_id=other.database.id, table_id=other.info.id)
     change.steps = [Step(WRITE_ONLY, [table_mutation(other.database.id, other.info)])]
     came = replace(other.info, id=left.id)
     info = replace(parted.info, partition=replace(partition, definitions=definitions))

@@ -16,7 +16,7 @@ from ...codec.tidb.job import DELETE_ONLY, DELETE_REORGANIZATION, PUBLIC, WRITE_
 from ...codec.tidb.key import decode_record_key
 from ...codec.tidb.table_info import ColumnInfo, TableInfo
 from ...events import Row, Ts
-from .ddl import Change, Mutation, Step, table_mutation
+from .ddl import Mutation, Step, TableChange, table_mutation
 from .schema import SqlTable
 
 _BATCH_ROWS: Final = 16
@@ -30,7 +30,7 @@ class Storage(Protocol):
     def write(self, mutations: list[Mutation], *, start_ts: Ts = 0) -> Ts: ...
 
 
-def add_steps(change: Change, table: SqlTable, old: ColumnInfo, new: ColumnInfo) -> None:
+def add_steps(change: TableChange, table: SqlTable, old: ColumnInfo, new: ColumnInfo) -> None:
     """Add the steps before the last one to a change that replaces a column by a rewritten one."""
     if table.has_checksums:
         raise ValueError(f"{table.info.name}: the emulator doesn't rewrite rows with checksums")

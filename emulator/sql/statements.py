@@ -14,7 +14,7 @@ from ...codec.tidb.table_info import DbInfo, TableInfo
 from ...events import Ts
 from .alter import AlterResult, add_index, drop_index, parse_clause, with_moment
 from .columns import parse_charset
-from .ddl import Change, DdlWriter, Step, both, database_mutation, table_mutation
+from .ddl import DdlWriter, Step, TableChange, both, database_mutation, table_mutation
 from .exchange import exchange
 from .reorganization import copy_rows, reorganized
 from .rewriting import Storage, add_steps, key_removal, removal, rewrite
@@ -84,7 +84,7 @@ class Statements:
             raise ValueError(f"there is a database {name} already")
         charset, collation = parse_charset(tokens, "utf8mb4", "utf8mb4_bin")
         info = DbInfo(id=self._schema.new_id(), name=name, charset=charset, collation=collation)
-        change = Change(schema_id=info.id)
+        change = TableChange(schema_id=info.id)
         change.put_database(info)
         self._schema.set_database(info)
         return self._job(tokens, Action.CREATE_SCHEMA, change, info.name)
@@ -95,7 +95,7 @@ class Statements:
         if quiet and not self._schema.has_database(name):
             return 0
         info = self._schema.database(name)
-        change = Change(schema_id=info.id)
+        change = TableChange(schema_id=info.id)
         for table in self._schema.tables(name):
             change.delete_table(info.id, table.info.id)
         for state in (WRITE_ONLY, DELETE_ONLY):
@@ -108,7 +108,7 @@ class Statements:
         before = self._schema.database(tokens.name())
         charset, collation = parse_charset(tokens, before.charset, before.collation)
         info = replace(before, charset=charset, collation=collation)
-        change = Change(schema_id=info.id)
+        change = TableChange(schema_id=info.id)
         change.put_database(info)
         self._schema.set_database(info)
         return self._job(tokens, Action.MODIFY_SCHEMA_CHARSET_AND_COLLATE, change, info.name)
@@ -139,11 +139,11 @@ class Statements:
             info = replace(_with_new_ids(like, self._schema), name=name)
         else:
             info = parse_table(tokens, name, database, self._schema.new_id)
-        change = Change(schema_id=database.id, table_id=info.id)
+        change = TableChange(schema_id=database.id, table_id=info.id)
         self._put(change, database, info)
         return self._job(tokens, Action.CREATE_TABLE, change, database.name, name)
 
-    def _put(self, change: Change, database: DbInfo, info: TableInfo) -> TableInfo:
+    def _put(self, change: TableChange, database: DbInfo, info: TableInfo) -> TableInfo:
         """Add a mutation that stores the table's info."""
         ts = self._writer.tso()
         info = replace(with_moment(info, ts), update_ts=ts)
@@ -173,7 +173,7 @@ class Statements:
         table = self._schema.table(f"{database.name}.{name}")
         self._schema.dropped[database.name.lower(), name.lower()] = table
         info = table.info
-        change = Change(schema_id=database.id, table_id=info.id)
+        change = TableChange(schema_id=database.id, table_id=info.id)
         change.delete_table(database.id, info.id)
         for state in (WRITE_ONLY, DELETE_ONLY):
             change.steps.append(Step(state, [table_mutation(database.id, replace(info, state=state))]))
@@ -184,7 +184,7 @@ class Statements:
     def _truncate(self, tokens: Tokens) -> Ts:
         table = self._table(tokens)
         old = table.info
-        change = Change(schema_id=table.database.id, table_id=old.id)
+        change = TableChange(schema_id=table.database.id, table_id=old.id)
         change.delete_table(table.database.id, old.id)
         self._put(change, table.database, _with_new_ids(old, self._schema))
         return self._job(tokens, Action.TRUNCATE_TABLE, change, table.database.name, old.name)
@@ -198,7 +198,7 @@ class Statements:
         found = self._schema.dropped.pop((database.name.lower(), old.lower()), None)
         if found is None:
             raise ValueError(f"no table {database.name}.{old} was dropped")
-        change = Change(schema_id=database.id, table_id=found.info.id)
+        change = TableChange(schema_id=database.id, table_id=found.info.id)
         change.steps = [Step(WRITE_ONLY, [])]
         change.before_last = partial(self._put, change, database, replace(found.info, name=name))
         return self._job(tokens, Action.RECOVER_TABLE, change, database.name, name)
@@ -208,7 +208,7 @@ class Statements:
         first = self._move(tokens)
         if not tokens.has(","):
             return self._rename_one(tokens, *first)
-        change, moves = Change(schema_id=0), [first]
+        change, moves = TableChange(schema_id=0), [first]
         self._moved(change, *first)
         while True:
             moves.append(self._move(tokens))
@@ -260,13 +260,13 @@ class Statements:
             raise ValueError(f"there is a table {database.name}.{name} already")
         return table, database, name
 
-    def _moved(self, change: Change, table: SqlTable, database: DbInfo, name: str) -> None:
+    def _moved(self, change: TableChange, table: SqlTable, database: DbInfo, name: str) -> None:
         change.delete_table(table.database.id, table.info.id)
         self._schema.drop_table(table.database.name, table.info.name)
         self._put(change, database, replace(table.info, name=name))
 
     def _rename_one(self, tokens: Tokens, table: SqlTable, database: DbInfo, name: str) -> Ts:
-        change = Change(schema_id=database.id, table_id=table.info.id)
+        change = TableChange(schema_id=database.id, table_id=table.info.id)
         self._moved(change, table, database, name)
         old = table.database
         args: Any = [old.id, both(name), both(old.name)]
@@ -311,7 +311,7 @@ class Statements:
 
     def _become(self, tokens: Tokens, table: SqlTable, done: list[AlterResult]) -> Ts:
         """Change a table to the result of the last clause; several clauses are one job."""
-        change = Change(schema_id=table.database.id, table_id=table.info.id)
+        change = TableChange(schema_id=table.database.id, table_id=table.info.id)
         action = done[0].action if len(done) == 1 else Action.MULTI_SCHEMA_CHANGE
         rewritten = done[0].rewritten
         if any(one.rewritten or one.action == Action.ADD_PRIMARY_KEY for one in done[1:]) or (
@@ -358,7 +358,7 @@ class Statements:
         rewrite(self._writer, self._schema.table(f"{table.database.name}.{table.info.name}"))
 
     def _end_rewriting(
-        self, table: SqlTable, change: Change, info: TableInfo, filling: Callable[[], object]
+        self, table: SqlTable, change: TableChange, info: TableInfo, filling: Callable[[], object]
     ) -> None:
         filling()
         self._put(change, table.database, info)
@@ -367,7 +367,7 @@ class Statements:
         self,
         tokens: Tokens,
         action: Action,
-        change: Change,
+        change: TableChange,
         schema_name: str,
         table_name: str = "",
         args: Any = None,

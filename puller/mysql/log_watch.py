@@ -12,14 +12,14 @@ from ...codec.mysql.layout import Layouts
 from ...codec.mysql.position import Position
 
 
-class Entry(NamedTuple):
+class WatchedEntry(NamedTuple):
     """A logged change: ROWS of a table, or DDL."""
 
     kind: int
     value: bytes
     layout: int
 
-    def without_rows(self) -> Entry:
+    def without_rows(self) -> WatchedEntry:
         """Return the change with its rows dropped."""
         return self if self.kind == DDL else self._replace(value=b"")
 
@@ -43,7 +43,7 @@ class LogWatch:
         self._layouts = layouts
         self._tables: set[tuple[str, str]] = set()
         self._wanted: dict[int, bool] = {}
-        self._kept: deque[Entry] = deque()
+        self._kept: deque[WatchedEntry] = deque()
         self._first = 0  # the number of the first kept change
         self._lost: dict[tuple[str, str], int] = {}
 
@@ -62,7 +62,7 @@ class LogWatch:
             wanted = self._wanted[layout] = self._layouts.layout(layout).names in self._tables
         return wanted
 
-    def take(self, entries: Iterable[Entry]) -> None:
+    def take(self, entries: Iterable[WatchedEntry]) -> None:
         """Keep the changes of a transaction."""
         for entry in entries:
             self._kept.append(entry)
@@ -82,12 +82,12 @@ class LogWatch:
             self.bytes -= len(self._kept.popleft().value)
             self._first += 1
 
-    def since(self, count: int, name: tuple[str, str]) -> list[Entry] | None:
+    def since(self, count: int, name: tuple[str, str]) -> list[WatchedEntry] | None:
         """Return a table's changes after that number; None if they aren't known, or change the table's
         definition."""
         if count < self._lost.get(name, 0):
             return None
-        found: list[Entry] = []
+        found: list[WatchedEntry] = []
         for number, entry in enumerate(self._kept, self._first):
             if number < count:
                 continue
@@ -98,7 +98,7 @@ class LogWatch:
                 found.append(entry)
         return found
 
-    def _names(self, entry: Entry) -> tuple[str, str]:
+    def _names(self, entry: WatchedEntry) -> tuple[str, str]:
         return self._layouts.layout(entry.layout).names
 
     def _lose(self, names: Iterable[tuple[str, str]]) -> None:

@@ -6,7 +6,7 @@ from ...codec.mysql.entry import COMMIT, DDL, ROLLBACK_MARKER, ROWS, Commit, enc
 from ...errors import SourceError
 from ...events import PUT, Changes, Chunk, KvChange, Ts
 from .commit_clock import CommitClock
-from .log_watch import Entry, LogWatch
+from .log_watch import LogWatch, WatchedEntry
 
 _NUMBER_OF_EMPTY = 1
 
@@ -37,7 +37,9 @@ class Transactions:
         self._savepoints: dict[str, int] = {}
         self.watch: LogWatch | None = None
         """Gets the changes of each committed transaction that it wants."""
-        self._watched: list[tuple[int, Entry]] = []  # those of the open transaction, with their numbers
+        self._watched: list[
+            tuple[int, WatchedEntry]
+        ] = []  # those of the open transaction, with their numbers
         self._watched_bytes = 0
 
     @property
@@ -55,13 +57,13 @@ class Transactions:
         self._number = number = self._number + 1
         watch = self.watch
         if watch is not None and (kind == DDL or (kind == ROWS and watch.wants(layout))):
-            self._watch(watch, Entry(kind, value, layout))
+            self._watch(watch, WatchedEntry(kind, value, layout))
         if number > self._handed:
             ts = self._ts
             self._changes.append(KvChange(ts, ts, PUT, entry_key(number, kind), value, b"", layout))
             self._bytes += len(value)
 
-    def _watch(self, watch: LogWatch, entry: Entry) -> None:
+    def _watch(self, watch: LogWatch, entry: WatchedEntry) -> None:
         self._watched.append((self._number, entry))
         self._watched_bytes += len(entry.value)
         if self._watched_bytes > watch.max_bytes:

@@ -29,7 +29,7 @@ MAX_KEPT: Final = 2_000
 """... and in a dead letter."""
 
 
-class Part(NamedTuple):
+class TransactionPart(NamedTuple):
     """Changes of a transaction of the source, or of one batch of it."""
 
     ts: Ts
@@ -42,7 +42,7 @@ class Placed(NamedTuple):
     """A change, and the part that it came with."""
 
     change: RowChange
-    part: Part
+    part: TransactionPart
 
 
 class RowRejected(SinkError):
@@ -76,7 +76,7 @@ class Applier:
         self._letters = letters
         self._now = now
 
-    def apply(self, parts: Sequence[Part], *, keeps: bool = True) -> None:
+    def apply(self, parts: Sequence[TransactionPart], *, keeps: bool = True) -> None:
         """Apply changes after the transaction's savepoint, which is set already.
 
         Similar changes share a statement. If the database rejects one, the changes are divided into halves
@@ -109,7 +109,7 @@ class Applier:
             return self._merger.groups(runs, self._target.rows.max_rows)
         return cut_groups(runs, self._target.rows.max_rows, self._target.rows.is_linked)
 
-    def _rolled_back(self, parts: Sequence[Part]) -> None:
+    def _rolled_back(self, parts: Sequence[TransactionPart]) -> None:
         if self._after_start is not None:
             self._after_start.begin(max(part.ts for part in parts))
 
@@ -119,7 +119,7 @@ class Applier:
         else:
             self._target.rows.apply(groups)
 
-    def _without_waiting(self, parts: Sequence[Part]) -> Sequence[Part]:
+    def _without_waiting(self, parts: Sequence[TransactionPart]) -> Sequence[TransactionPart]:
         """Return the parts without the changes that wait for letters of their rows; these become letters."""
         letters = self._letters
         if letters is None or not any(
@@ -228,7 +228,7 @@ class Applier:
         return explained
 
 
-def _placed(parts: Sequence[Part]) -> list[Placed]:
+def _placed(parts: Sequence[TransactionPart]) -> list[Placed]:
     return [Placed(change, part) for part in parts for run in part.runs for change in run.changes()]
 
 
@@ -236,9 +236,9 @@ def _runs(placed: Sequence[Placed]) -> list[Run]:
     return runs_of([one.change for one in placed])
 
 
-def _parts(placed: Sequence[Placed]) -> list[Part]:
+def _parts(placed: Sequence[Placed]) -> list[TransactionPart]:
     """Return the changes as parts again."""
     return [
-        Part(some[0].part.ts, some[0].part.position, _runs(some))
+        TransactionPart(some[0].part.ts, some[0].part.position, _runs(some))
         for some in (list(group) for _, group in groupby(placed, key=lambda one: id(one.part)))
     ]

@@ -32,7 +32,7 @@ from ..resume_filter import lacking
 from ..safe_mode import SafeMode
 from ..sink import Sink, SinkStatistics, SinkTraits
 from .after_start import AfterStart
-from .apply import Applier, Part
+from .apply import Applier, TransactionPart
 from .letters.rows import LetterRows
 from .letters.writer import LetterWriter
 
@@ -157,7 +157,7 @@ class SqlSink(Sink):
             else:
                 self._apply(
                     [
-                        Part(item.commit_ts, item.position, item.runs)
+                        TransactionPart(item.commit_ts, item.position, item.runs)
                         for item in items
                         if isinstance(item, Transaction)
                     ]
@@ -245,7 +245,7 @@ class SqlSink(Sink):
 
     # --- rows
 
-    def _apply(self, parts: list[Part]) -> None:
+    def _apply(self, parts: list[TransactionPart]) -> None:
         if not any(part.runs for part in parts):
             return
         self._begin()

@@ -15,7 +15,7 @@ from ...events import Ts
 from ...store.generation import Generation
 from ...store.plan import CompactionPlan, Kept, Outcome, apply_plan, move
 from ...store.store import Store
-from ..admission import AdmissionControl, Part
+from ..admission import AdmissionControl, SorterActor
 from ..run import BlockLocation, Run
 from ..tier import Tier
 
@@ -61,7 +61,7 @@ class EndWindow(Struct, frozen=True):
     """To itself: begin a new generation."""
 
 
-class Compactor(Part[Acknowledged | CarryOut | EndWindow]):
+class Compactor(SorterActor[Acknowledged | CarryOut | EndWindow]):
     """Drops the generations of one store: those fully acknowledged, and those nearly all read, after moving
     what is left of them. Raises StoreError."""
 

@@ -11,7 +11,7 @@ from ...actors import PooledRef
 from ...errors import StoreError
 from ...store.batch import Batch
 from ...store.store import Store
-from ..admission import AdmissionControl, Part
+from ..admission import AdmissionControl, SorterActor
 from ..arrivals import WAKE, Wake
 from ..run import BlockLocation, Run
 from ..tier import Tier
@@ -37,7 +37,7 @@ class Write(Struct, frozen=True):
     runs: list[Written]
 
 
-class DbActor(Part[Write]):
+class DbActor(SorterActor[Write]):
     """Writes batches into its store and tells the memory tier where the runs are.
 
     Waits for nobody, so whoever waits for it gets on. Raises StoreError.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ...errors import StoreError
 from ...events import KvChange
 from ...store.store import Store
-from ..admission import AdmissionControl, Part
+from ..admission import AdmissionControl, SorterActor
 from ..merge import Read, RunsRead
 from ..run import Owners, Run
 from ..tier import Tier
 from .layout import Layout
 
 
-class Reader(Part[Read]):
+class Reader(SorterActor[Read]):
     """Reads runs from one store, which may be written concurrently. Raises StoreError."""
 
     def __init__(self, gate: AdmissionControl, store: Store, layout: Layout, tier: Tier) -> None:

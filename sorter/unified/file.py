@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...actors import PooledRef
 from ...errors import StoreError
 from ...events import KvChange
-from ..admission import AdmissionControl, Part
+from ..admission import AdmissionControl, SorterActor
 from ..arrivals import WAKE, Wake
 from ..merge import Read, RunsRead
 from ..run import BlockLocation, Owners, Run
@@ -32,7 +32,7 @@ class Flush(Struct, frozen=True):
     runs: list[Run]
 
 
-class FileWriter(Part[Flush]):
+class FileWriter(SorterActor[Flush]):
     """Appends runs to files. Waits for nobody but the disk. Raises StoreError."""
 
     def __init__(
@@ -72,7 +72,7 @@ class FileWriter(Part[Flush]):
             self._file = None
 
 
-class FileReader(Part[Read]):
+class FileReader(SorterActor[Read]):
     """Brings runs back from files. Raises StoreError."""
 
     def __init__(self, gate: AdmissionControl, tier: Tier, pool: BackEndPool) -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ...actors import PooledRef
 from ...events import Ts
-from ..admission import AdmissionControl, Part
+from ..admission import AdmissionControl, SorterActor
 from ..arrivals import WAKE, Arrivals, Wake
 from ..cut import cut_sorted, split
 from ..order import sort_owned
@@ -66,7 +66,7 @@ class Barrier:
         return resolved
 
 
-class HeapSorter(Part[Run | Broadcast | FlushNow]):
+class HeapSorter(SorterActor[Run | Broadcast | FlushNow]):
     """Collects runs and flushes them sorted: on a broadcast, or when they are large.
 
     A list that is sorted when it is flushed does what a heap does, 10 times cheaper in Python.

@@ -19,7 +19,7 @@ from .backfilled import Backfilled
 from .directory import MERGED, READ, Directory
 from .errors import NotLoadable
 from .options import BackfillOptions
-from .plan import Plan
+from .plan import BackfillPlan
 from .progress import Report, Watch
 from .records import Alteration, Changes, ChunkRecord, Manifest
 from .tasks import SAID, CatchUp, MergeChunks, ReadChunk, collected, run
@@ -124,7 +124,9 @@ class _Backfill:
             f"time by {altered[0].query!r}: let nobody alter them meanwhile, and call it again"
         )
 
-    def _again(self, plan: Plan, altered: Collection[Alteration], source: MysqlOptions) -> Plan:
+    def _again(
+        self, plan: BackfillPlan, altered: Collection[Alteration], source: MysqlOptions
+    ) -> BackfillPlan:
         """Return the plan with new chunks for altered tables, and with tables created since."""
         from .mysql_plan import with_tables
 
@@ -135,7 +137,7 @@ class _Backfill:
         self._directory.save_plan(fresh)
         return fresh
 
-    def _changes(self, plan: Plan) -> Changes:
+    def _changes(self, plan: BackfillPlan) -> Changes:
         """Collect the changes between the position of each chunk and the latest of these positions."""
         records = self._records(plan, READ).values()
         until = max([record.high for record in records], key=lambda text: Position.parse(text).rank)
@@ -147,7 +149,7 @@ class _Backfill:
         assert found is not None
         return found
 
-    def _merge(self, plan: Plan, changes: Changes) -> None:
+    def _merge(self, plan: BackfillPlan, changes: Changes) -> None:
         done = self._merged(plan, changes.position)
         missing = [number for number in changes.chunks if number not in done]
         self._directory.sweep(MERGED, done, missing)
@@ -165,13 +167,13 @@ class _Backfill:
         with Watch(self._directory, plan, "merging", changes.chunks, self._report):
             collected(self._spark, lines.mapInArrow(work, SAID))
 
-    def _merged(self, plan: Plan, position: str) -> dict[int, ChunkRecord]:
+    def _merged(self, plan: BackfillPlan, position: str) -> dict[int, ChunkRecord]:
         """Return the chunks already brought to `position`, without those of an earlier plan."""
         return {n: r for n, r in self._records(plan, MERGED).items() if r.high == position}
 
     # --- both
 
-    def _read(self, plan: Plan) -> list[Alteration]:
+    def _read(self, plan: BackfillPlan) -> list[Alteration]:
         """Read the missing chunks; return the alterations of tables meanwhile."""
         done = self._records(plan, READ)
         missing = [number for number in _numbers(plan) if number not in done]
@@ -182,10 +184,10 @@ class _Backfill:
             names = run(self._spark, ReadChunk(self._options, self._directory, missing))
         return [Alteration("a statement that its chunks' snapshots saw", name) for name in names]
 
-    def _records(self, plan: Plan, folder: str) -> dict[int, ChunkRecord]:
+    def _records(self, plan: BackfillPlan, folder: str) -> dict[int, ChunkRecord]:
         return self._directory.records(folder, _numbers(plan))
 
-    def _manifest(self, plan: Plan, position: str, changed: Collection[int]) -> Manifest:
+    def _manifest(self, plan: BackfillPlan, position: str, changed: Collection[int]) -> Manifest:
         read = self._records(plan, READ)
         merged = self._merged(plan, position)
         # A chunk whose changes were all taken back has none.
@@ -201,11 +203,11 @@ class _Backfill:
         self._directory.remove_changes()
 
 
-def _numbers(plan: Plan) -> list[int]:
+def _numbers(plan: BackfillPlan) -> list[int]:
     return [chunk.number for _, chunk in plan.chunks()]
 
 
-def _check_same(options: ReadOptions, plan: Plan) -> None:
+def _check_same(options: ReadOptions, plan: BackfillPlan) -> None:
     """Raise ConfigError if the directory holds another backfill."""
     if plan.patterns != options.patterns or plan.kind != options.reading.plans_as:
         raise ConfigError(

@@ -42,7 +42,7 @@ from ...puller.mysql.transactions import Transactions
 from ...snapshot.key_bytes import encode_key
 from ...snapshot.overlay import ordered_keys
 from .directory import Directory
-from .plan import Plan, TablePlan
+from .plan import BackfillPlan, TablePlan
 from .records import Alteration, Changes, ChunkRecord
 from .retry_deadline import RetryDeadline
 
@@ -64,7 +64,7 @@ _Rank: TypeAlias = Rank
 def collect(
     options: MysqlOptions,
     directory: Directory,
-    plan: Plan,
+    plan: BackfillPlan,
     records: Mapping[int, ChunkRecord],
     until: str,
     patience: RetryDeadline,
@@ -89,7 +89,7 @@ class _Log:
     """The binlog between two positions, as items."""
 
     def __init__(
-        self, options: MysqlOptions, plan: Plan, wanted: TablePatterns, patience: RetryDeadline
+        self, options: MysqlOptions, plan: BackfillPlan, wanted: TablePatterns, patience: RetryDeadline
     ) -> None:
         self.voided: list[int] = []
         self._options = replace(options, server_id=options.server_id or own_server_id())
@@ -133,7 +133,7 @@ class _Log:
 class _Target:
     """A table, with the encoding of its rows."""
 
-    def __init__(self, plan: Plan, table: TablePlan, records: Mapping[int, ChunkRecord]) -> None:
+    def __init__(self, plan: BackfillPlan, table: TablePlan, records: Mapping[int, ChunkRecord]) -> None:
         self.key = ordered_keys(table.table) if table.by_key else None
         self.encode = RowBytes(plan.source, table.table).encode
         self._numbers = [chunk.number for chunk in table.chunks]
@@ -161,7 +161,9 @@ class _Place(msgspec.Struct, frozen=True):
 class _Route:
     """Writes changes of rows under their chunks."""
 
-    def __init__(self, plan: Plan, records: Mapping[int, ChunkRecord], file: pq.ParquetWriter) -> None:
+    def __init__(
+        self, plan: BackfillPlan, records: Mapping[int, ChunkRecord], file: pq.ParquetWriter
+    ) -> None:
         self.rows = 0
         self.chunks: set[int] = set()
         self.altered: list[Alteration] = []

@@ -22,7 +22,7 @@ from ...store.batch import Batch
 from ...store.generation import Generation
 from ...store.store import Store
 from .directory import Directory
-from .plan import ChunkPlan, Plan, TablePlan
+from .plan import BackfillPlan, ChunkPlan, TablePlan
 from .records import ChunkRecord
 
 PIECE_BYTES: Final = 256 << 10
@@ -37,7 +37,9 @@ _BOUND: Final = Struct(">IQQ")
 class ChunkWriter:
     """Writes the pieces of one chunk, in order. Raises StoreError."""
 
-    def __init__(self, directory: Directory, folder: str, plan: Plan, table: TablePlan, number: int) -> None:
+    def __init__(
+        self, directory: Directory, folder: str, plan: BackfillPlan, table: TablePlan, number: int
+    ) -> None:
         self.rows = 0
         self._directory = directory
         self._folder = folder
@@ -128,7 +130,7 @@ class ChunkFiles:
             self.close()
             raise StoreError(f"the files of {directory.path} can't be ingested: {error}") from error
 
-    def pieces(self, plan: Plan, table: TablePlan, chunk: ChunkPlan) -> Iterator[list[KvChange]]:
+    def pieces(self, plan: BackfillPlan, table: TablePlan, chunk: ChunkPlan) -> Iterator[list[KvChange]]:
         """Yield the changes of each piece of a chunk, in order."""
         lower, upper = (
             _BOUND.pack(plan.uid, table.number, plan.first_ts(number))

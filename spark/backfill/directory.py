@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ...errors import CheckpointError, ConfigError, StoreError
 from ...store.disk import lock, sync, write
-from .plan import VERSION, Plan
+from .plan import VERSION, BackfillPlan
 from .records import Changes, ChunkRecord, Manifest
 
 READ: Final = "chunks"
@@ -56,9 +56,9 @@ class Directory:
 
     # --- the plan and the end
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> BackfillPlan | None:
         """Return the plan, if there is one. Raises CheckpointError if its version isn't known."""
-        plan = self._load(_PLAN, Plan)
+        plan = self._load(_PLAN, BackfillPlan)
         if plan is not None and plan.version != VERSION:
             raise CheckpointError(
                 f"{self.path} holds a backfill of version {plan.version}; this tidemill reads version "
@@ -66,7 +66,7 @@ class Directory:
             )
         return plan
 
-    def save_plan(self, plan: Plan) -> None:
+    def save_plan(self, plan: BackfillPlan) -> None:
         self._save(_PLAN, plan)
 
     def manifest(self) -> Manifest | None:

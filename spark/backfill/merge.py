@@ -26,7 +26,7 @@ MOST_CHANGED: Final = 1_000_000
 Pieces: TypeAlias = Iterable[list[KvChange]]
 
 
-class Change(Struct, frozen=True, gc=False):
+class MergedChange(Struct, frozen=True, gc=False):
     """A row of the changes file."""
 
     key: bytes
@@ -34,7 +34,7 @@ class Change(Struct, frozen=True, gc=False):
 
 
 def merge(
-    source: str, planned: TablePlan, pieces: Pieces, changes: Iterable[Change], out: ChunkWriter
+    source: str, planned: TablePlan, pieces: Pieces, changes: Iterable[MergedChange], out: ChunkWriter
 ) -> None:
     """Write the chunk's rows with `changes` applied, which are ordered by key and then by time.
 
@@ -52,10 +52,10 @@ def merge(
 # --- keys with an order: two streams in that order
 
 
-def _latest(table: Table, changes: Iterable[Change], decode: Any) -> Iterator[tuple[OrderedKey, bytes]]:
+def _latest(table: Table, changes: Iterable[MergedChange], decode: Any) -> Iterator[tuple[OrderedKey, bytes]]:
     """Yield the last change of each key: its row's packets, or none if it was deleted."""
     packets = ResultWriter(table).packets
-    last: Change | None = None
+    last: MergedChange | None = None
     for one in changes:
         if last is not None and last.key != one.key:
             yield _state(last, decode, packets)
@@ -64,7 +64,7 @@ def _latest(table: Table, changes: Iterable[Change], decode: Any) -> Iterator[tu
         yield _state(last, decode, packets)
 
 
-def _state(last: Change, decode: Any, packets: Any) -> tuple[OrderedKey, bytes]:
+def _state(last: MergedChange, decode: Any, packets: Any) -> tuple[OrderedKey, bytes]:
     _, after, _ = decode(last.change)
     return decode_key(last.key), b"" if after is None else packets(after)
 

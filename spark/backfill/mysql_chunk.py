@@ -14,10 +14,10 @@ from ...snapshot.mysql.tables import SourceTable
 from ...snapshot.mysql.view import begin, begin_unlocked, listed_end, table_view
 from .chunk_file import ChunkWriter
 from .directory import READ, Directory
-from .plan import Plan
+from .plan import BackfillPlan
 
 
-def read_mysql(options: MysqlOptions, directory: Directory, plan: Plan, number: int) -> None:
+def read_mysql(options: MysqlOptions, directory: Directory, plan: BackfillPlan, number: int) -> None:
     """Read one chunk under a metadata lock of its table, and no other lock.
 
     Raises TableAltered, Retryable and SourceError.

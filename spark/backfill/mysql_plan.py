@@ -21,16 +21,16 @@ from ...snapshot.mysql.view import begin
 from ...sources.source import no_table_matches
 from .errors import NotLoadable
 from .options import BackfillOptions
-from .plan import ChunkPlan, Plan, TablePlan, new_uid
+from .plan import BackfillPlan, ChunkPlan, TablePlan, new_uid
 
 
-def plan_mysql(options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions) -> Plan:
+def plan_mysql(options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions) -> BackfillPlan:
     """Plan the chunks. Raises ConfigError for patterns, Retryable and SourceError."""
     found = probe(options)
     names = [(table.schema, table.name) for table in found.tables]
     if unmatched := wanted.unmatched(names):
         raise ConfigError(no_table_matches(unmatched, names))
-    empty = Plan(
+    empty = BackfillPlan(
         "mariadb",
         new_uid(),
         found.source,
@@ -44,7 +44,9 @@ def plan_mysql(options: MysqlOptions, wanted: TablePatterns, settings: BackfillO
     return with_tables(empty, options, wanted, settings)
 
 
-def with_tables(plan: Plan, options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions) -> Plan:
+def with_tables(
+    plan: BackfillPlan, options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions
+) -> BackfillPlan:
     """Return the plan with the tables that it lacks, as they are now."""
     have = {table.table.full_name for table in plan.tables}
 

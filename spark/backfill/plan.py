@@ -57,7 +57,7 @@ class TablePlan(Struct, frozen=True, omit_defaults=True):
     """TiKV: the table's definition at the plan's ts."""
 
 
-class Plan(Struct, frozen=True):
+class BackfillPlan(Struct, frozen=True):
     """Everything that tasks need, except how to reach the source."""
 
     kind: Literal["mariadb", "tikv"]

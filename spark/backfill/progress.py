@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 from ...actors import SystemClock
 from ...engine.status import BackfillProgress, BackfillStage
 from .directory import MERGED, READ, Directory
-from .plan import Plan
+from .plan import BackfillPlan
 
 __all__ = ["BackfillProgress", "BackfillStage", "ProgressBar", "Report", "Watch"]
 
@@ -29,7 +29,7 @@ class Watch:
     def __init__(
         self,
         directory: Directory,
-        plan: Plan,
+        plan: BackfillPlan,
         stage: BackfillStage,
         numbers: Collection[int],
         report: Report | None,

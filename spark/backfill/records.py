@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from .plan import Plan
+from .plan import BackfillPlan
 
 
 class ChunkRecord(Struct, frozen=True, omit_defaults=True):
@@ -48,7 +48,7 @@ class Changes(Struct, frozen=True):
 class Manifest(Struct, frozen=True):
     """A finished backfill: all rows as of `position`."""
 
-    plan: Plan
+    plan: BackfillPlan
     position: str
     records: tuple[ChunkRecord, ...]
     """In the order of their numbers."""

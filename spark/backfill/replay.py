@@ -26,7 +26,7 @@ from ...events import (
 )
 from ...snapshot.overlay import ordered_keys
 from .chunk_file import ChunkFiles
-from .plan import ChunkPlan, Plan, TablePlan
+from .plan import BackfillPlan, ChunkPlan, TablePlan
 from .records import Manifest
 
 _Read = Callable[[list[KvChange], Ts], tuple[Run, Callable[[], RowChange]]]
@@ -40,7 +40,7 @@ class Replay:
     """
 
     def __init__(self, manifest: Manifest, files: ChunkFiles) -> None:
-        self._plan: Plan = manifest.plan
+        self._plan: BackfillPlan = manifest.plan
         self._position = manifest.position
         self._files = files
 

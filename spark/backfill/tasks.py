@@ -20,8 +20,8 @@ from ..run.errors import explain
 from .chunk_file import ChunkFiles, ChunkWriter
 from .directory import MERGED, READ, Directory
 from .errors import NotLoadable
-from .merge import Change, merge
-from .plan import Plan
+from .merge import MergedChange, merge
+from .plan import BackfillPlan
 from .retry_deadline import RetryDeadline
 
 if TYPE_CHECKING:
@@ -78,14 +78,14 @@ class _Work:
             except Retryable as error:
                 patience.wait(error)
 
-    def do(self, plan: Plan, number: int, patience: RetryDeadline) -> None:
+    def do(self, plan: BackfillPlan, number: int, patience: RetryDeadline) -> None:
         raise NotImplementedError
 
 
 class ReadChunk(_Work):
     """Reads chunks from the source."""
 
-    def do(self, plan: Plan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
+    def do(self, plan: BackfillPlan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
         if self.directory.record(READ, number) is not None:
             return  # the task was killed after its result and before its end
         self.options.reading.read_chunk(self.options.source_options, self.directory, plan, number)
@@ -98,7 +98,7 @@ class CatchUp(_Work):
         super().__init__(options, directory, [0])
         self.until = until
 
-    def do(self, plan: Plan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
+    def do(self, plan: BackfillPlan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
         from .catch_up import collect
 
         source = cast("MysqlOptions", self.options.source_options)
@@ -118,7 +118,7 @@ class MergeChunks:
         plan = self.directory.plan()
         assert plan is not None
         for number, lines in groupby(_lines(batches), key=lambda line: line[0]):
-            changes = (Change(key, change) for _, key, change in lines)
+            changes = (MergedChange(key, change) for _, key, change in lines)
             try:
                 self.planner.check()
                 self._merge(plan, number, changes)
@@ -127,7 +127,7 @@ class MergeChunks:
                 return
         yield _batch([_DONE])
 
-    def _merge(self, plan: Plan, number: int, changes: Iterator[Change]) -> None:
+    def _merge(self, plan: BackfillPlan, number: int, changes: Iterator[MergedChange]) -> None:
         directory = self.directory
         table, chunk = plan.find(number)
         record = directory.record(READ, number)

@@ -22,12 +22,12 @@ from ...sources.source import no_table_matches
 from .chunk_file import PIECE_BYTES, ChunkWriter
 from .directory import READ, Directory
 from .options import BackfillOptions
-from .plan import STRIDE, ChunkPlan, Plan, TablePlan, new_uid
+from .plan import STRIDE, BackfillPlan, ChunkPlan, TablePlan, new_uid
 
 _PIECE_ROWS: Final = 1000
 
 
-def plan_tikv(client: TikvClient, wanted: TablePatterns, settings: BackfillOptions, ts: Ts) -> Plan:
+def plan_tikv(client: TikvClient, wanted: TablePatterns, settings: BackfillOptions, ts: Ts) -> BackfillPlan:
     """Plan the chunks at `ts`; 0: now.
 
     Raises ConfigError for patterns and a future ts, Retryable and SourceError.
@@ -49,7 +49,7 @@ def plan_tikv(client: TikvClient, wanted: TablePatterns, settings: BackfillOptio
         table = to_table(name, info)
         tables.append(TablePlan(own, table, chunks, has_integer_order(info), info=encode_table_info(info)))
     after = next(numbers)
-    return Plan(
+    return BackfillPlan(
         "tikv",
         new_uid(),
         f"tikv cluster {client.pd.cluster_id}",
@@ -69,7 +69,7 @@ def _chunks(client: TikvClient, rows: RawRange, regions: int) -> list[RawRange]:
     return list(pairwise([start, *bounds[regions - 1 :: regions], end]))
 
 
-def read_tikv(options: TikvOptions, directory: Directory, plan: Plan, number: int) -> None:
+def read_tikv(options: TikvOptions, directory: Directory, plan: BackfillPlan, number: int) -> None:
     """Read one chunk. Raises Retryable and Fatal."""
     table, chunk = plan.find(number)
     with connected(options) as client:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...actors import Clock
 from ...errors import TidemillError
-from .entry import Entry, Span
+from .entry import CaptureEntry, Span
 from .place import LogPoint, Rank
 from .segment import Segment
 
@@ -62,7 +62,7 @@ class ChangeBuffer:
         """Maximum bytes to append at once; the quota is exceeded by at most this."""
         self._new_file = new_file
         self._clock = clock
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, CaptureEntry] = {}
         self._first = self._next = 0  # numbers of the first entry and of the next one
         self._memory = self._disk = self._rows = 0
         self._base: LogPoint | None = None
@@ -92,7 +92,7 @@ class ChangeBuffer:
             self._await_room(size, span)
             if span.dropped:
                 return
-            self._entries[self._next] = Entry(batch, span, size)
+            self._entries[self._next] = CaptureEntry(batch, span, size)
             self._next += 1
             self._rows += batch.num_rows
             self._memory += size

@@ -17,7 +17,7 @@ from ..envelope import ENVELOPE
 from ..offsets.offset import Offset
 from . import ticket as tickets
 from .access import Access
-from .progress import OutOfOrder, Progress
+from .progress import OutOfOrder, WholeTransactions
 from .server import CaptureStatus
 from .texts import Texts
 from .ticket import Acknowledge, End, Ticket
@@ -58,7 +58,7 @@ def read(
     """
     if ticket.start == ticket.end:
         return
-    progress = Progress(ticket.start)
+    progress = WholeTransactions(ticket.start)
     reasons = []
     texts = Texts() if json else None
     for address in addresses:
@@ -86,7 +86,7 @@ class Short(Retryable):
 
 
 def _from_capture(
-    address: str, ticket: Ticket, progress: Progress, access: Access, silent_seconds: float
+    address: str, ticket: Ticket, progress: WholeTransactions, access: Access, silent_seconds: float
 ) -> Iterator[pa.RecordBatch]:
     """Yield the missing rows of the ticket. Raises one of the errors above if the capture fails."""
     with access.connect(address) as client:

@@ -28,7 +28,7 @@ class Span:
         """True if the span was dropped because it alone exceeds the quota."""
 
 
-class Entry:
+class CaptureEntry:
     """One batch of the buffer. All methods but `cut` need the buffer's lock."""
 
     __slots__ = ("_batch", "_number", "bytes", "rows", "segment", "span")

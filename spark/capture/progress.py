@@ -23,7 +23,7 @@ class OutOfOrder(Retryable):
     """A stream isn't the one requested, or doesn't continue where the previous one ended."""
 
 
-class Progress:
+class WholeTransactions:
     """`at` is the end of the last commit ts that was yielded whole; `beyond` rows were yielded after it.
 
     A commit ts is known to be whole only when a later one begins: two transactions of TiKV may share it.

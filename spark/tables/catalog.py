@@ -56,7 +56,7 @@ def merge_into(
     it at the same time, and Spark's error if the target can't be merged into.
     """
     found = changes_of(changes)
-    into = Target(found.spark, target)
+    into = CopyTable(found.spark, target)
     before = into.merged()
     is_repeat = before is not None and before.batch == batch and before.end == found.end
     if before is not None and before.batch >= batch and not is_repeat:
@@ -86,7 +86,7 @@ class _Merge:
         self._columns = columns
         self._key = key
 
-    def apply(self, target: Target) -> None:
+    def apply(self, target: CopyTable) -> None:
         last = last_changes(self._rows, self._key)
         view = f"tidemill_{uuid4().hex}"
         last.createOrReplaceTempView(view)
@@ -102,7 +102,7 @@ class _Alter:
     def __init__(self, effect: Alteration) -> None:
         self._effect = effect
 
-    def apply(self, target: Target) -> None:
+    def apply(self, target: CopyTable) -> None:
         for statement in alter_statements(target.name, self._effect, target.schema()):
             target.execute(statement)
 
@@ -182,7 +182,7 @@ def _check_target(name: str, schema: StructType, wanted: StructType, effects: Se
             )
 
 
-class Target:
+class CopyTable:
     def __init__(self, spark: SparkSession, name: str) -> None:
         self.spark = spark
         self.name = name

@@ -27,7 +27,7 @@ from ...sink.files.target import FilesTarget
 from ...sink.kind import ByFiles
 from .options import NAME, WriteOptions
 from .patience import patiently
-from .place import Place
+from .place import BatchPartition
 
 _MARK: Final = f"{HIDDEN}/spark"
 """Object that the driver writes and the tasks look for: they may have another directory of the same name."""
@@ -37,7 +37,7 @@ class Made(WriterCommitMessage):
     """A task's commit message: the files it has staged; none if its target isn't made of files."""
 
     def __init__(
-        self, place: Place, folder: str = "", staged: Sequence[Staged] = (), *, loads: bool = False
+        self, place: BatchPartition, folder: str = "", staged: Sequence[Staged] = (), *, loads: bool = False
     ) -> None:
         self.place = place
         self.folder = folder
@@ -108,7 +108,7 @@ class Files:
 
     # --- in a task
 
-    def begin(self, place: Place) -> StagingSink:
+    def begin(self, place: BatchPartition) -> StagingSink:
         """Return a sink for this attempt."""
         if self._target.store.read(_MARK) is None:
             raise SinkError(
@@ -124,7 +124,7 @@ class StagingSink(Sink):
 
     name = NAME
 
-    def __init__(self, target: FilesTarget, place: Place, folder: str, timeout: float) -> None:
+    def __init__(self, target: FilesTarget, place: BatchPartition, folder: str, timeout: float) -> None:
         """`timeout` is the number of seconds for which a store may not answer."""
         self.target = target.name
         self._target = target
@@ -163,15 +163,15 @@ class StagingSink(Sink):
         return Made(self._place, self._folder if is_staged else "", self._staging.staged, loads=loads)
 
 
-def _root(place: Place) -> str:
+def _root(place: BatchPartition) -> str:
     return f"{HIDDEN}/spark-{_short(place)}"
 
 
-def _staged(place: Place) -> str:
+def _staged(place: BatchPartition) -> str:
     return f"{_root(place)}/staged"
 
 
-def _short(place: Place) -> str:
+def _short(place: BatchPartition) -> str:
     return place.query.replace("-", "")[:12]
 
 

@@ -24,7 +24,7 @@ class Overtaken(Retryable):
         super().__init__(f"another attempt at {feed} has written its rows", 0.0)
 
 
-class Place(Struct, frozen=True):
+class BatchPartition(Struct, frozen=True):
     """One partition of one batch of a query. All attempts at it have the same place."""
 
     feed: str
@@ -69,7 +69,7 @@ class Place(Struct, frozen=True):
         return Checkpoint(0, "", None, f"spark {self.query}")
 
 
-def task_place(options: WriteOptions, job: str) -> Place:
+def task_place(options: WriteOptions, job: str) -> BatchPartition:
     """Return the place of the current task. `job` replaces the query's id for a batch; empty for a stream."""
     context = TaskContext.get()
     if context is None:
@@ -78,7 +78,7 @@ def task_place(options: WriteOptions, job: str) -> Place:
     epoch = int(context.getLocalProperty(EPOCH) or 0)
     partition = context.partitionId()
     of = f"-of-{options.partitions}" if options.partitions else ""
-    return Place(f"{options.id or query}/{partition}{of}", query, epoch, partition, not job)
+    return BatchPartition(f"{options.id or query}/{partition}{of}", query, epoch, partition, not job)
 
 
 class Progress:
@@ -88,7 +88,7 @@ class Progress:
     were written. Rows up to it are dropped only if they are known to be the same.
     """
 
-    def __init__(self, stored: Checkpoint, place: Place) -> None:
+    def __init__(self, stored: Checkpoint, place: BatchPartition) -> None:
         self._place = place
         self._ts = stored.ts
         owner = stored.owner

@@ -19,13 +19,13 @@ from ...events import Batch, Ddl
 from ...sink.safe_mode import CONFIGURED
 from ...sink.sql.sql import SqlSink
 from .options import NAME
-from .place import Overtaken, Place
+from .place import BatchPartition, Overtaken
 
 
 class SharedSqlSink(SqlSink):
     """Applies each batch of one place once, also if other attempts write it at the same time."""
 
-    def __init__(self, name: str, database: Database, options: RowOptions, place: Place) -> None:
+    def __init__(self, name: str, database: Database, options: RowOptions, place: BatchPartition) -> None:
         super().__init__(name, database, merges=options.merge)
         if options.safe_mode:
             self.safe_mode.enter(CONFIGURED)
@@ -73,7 +73,7 @@ class SharedSqlSink(SqlSink):
 
 
 def open_shared(
-    dialect: Dialect, url: str, options: Any, place: Place, host: str, busy_seconds: float
+    dialect: Dialect, url: str, options: Any, place: BatchPartition, host: str, busy_seconds: float
 ) -> SqlSink:
     """Return the sink, not opened yet.
 

@@ -18,7 +18,7 @@ from .files import Files, Made
 from .options import WriteOptions
 from .order import Ordered
 from .patience import patiently
-from .place import Place, Progress
+from .place import BatchPartition, Progress
 from .sql import open_shared
 
 LOCK_SECONDS: Final = 10.0
@@ -27,7 +27,7 @@ LOCK_SECONDS: Final = 10.0
 T = TypeVar("T")
 
 
-def write_partition(options: WriteOptions, place: Place, batches: Iterable[pa.RecordBatch]) -> Made:
+def write_partition(options: WriteOptions, place: BatchPartition, batches: Iterable[pa.RecordBatch]) -> Made:
     """Apply the rows; repeated calls apply each row once. Raises Retryable if the target couldn't be
     written for the sink's timeout, and Fatal."""
     ordered = Ordered(place.mark)
@@ -45,7 +45,7 @@ def write_partition(options: WriteOptions, place: Place, batches: Iterable[pa.Re
     return Made(place)
 
 
-def _open(options: WriteOptions, place: Place) -> Sink:
+def _open(options: WriteOptions, place: BatchPartition) -> Sink:
     """Return a sink that several attempts at the task can share, not opened yet.
 
     Raises SinkError, ConfigError.
@@ -60,7 +60,7 @@ def _open(options: WriteOptions, place: Place) -> Sink:
     return open_shared(given.kind.dialect, given.target, given.options, place, options.host, seconds)
 
 
-def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: bool) -> Made:
+def _into_files(files: Files, place: BatchPartition, items: Iterable[list[Item]], loads: bool) -> Made:
     sink = files.begin(place)
     sink.open()
     delivery = Delivery(sink, _begins(place, place.start, loads))
@@ -70,7 +70,7 @@ def _into_files(files: Files, place: Place, items: Iterable[list[Item]], loads: 
     return sink.made(loads=loads)
 
 
-def _begins(place: Place, stored: Checkpoint, loads: bool) -> Checkpoint:
+def _begins(place: BatchPartition, stored: Checkpoint, loads: bool) -> Checkpoint:
     """Return the checkpoint for the next rows: with loading tables before a snapshot's rows, with whole ones
     before changes."""
     return replace(stored, loading=(stored.loading or {}) if loads else None, owner=place.owner)
@@ -79,7 +79,7 @@ def _begins(place: Place, stored: Checkpoint, loads: bool) -> Checkpoint:
 class _Task:
     """Writes a partition into a target that stores a checkpoint."""
 
-    def __init__(self, options: WriteOptions, sink: Sink, place: Place) -> None:
+    def __init__(self, options: WriteOptions, sink: Sink, place: BatchPartition) -> None:
         self.sink = sink
         self._place = place
         self._timeout = options.timeout

@@ -9,7 +9,7 @@ from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.mysql.position import Position
 from tidemill.events import Column, Table
 from tidemill.puller.mysql.commit_clock import CommitClock
-from tidemill.puller.mysql.log_watch import Entry, LogWatch
+from tidemill.puller.mysql.log_watch import LogWatch, WatchedEntry
 from tidemill.puller.mysql.transactions import Transactions
 
 HERE = Position("log.000001", 4)
@@ -117,5 +117,5 @@ def test_too_many_changes_are_dropped_and_missed(transactions: list[str]) -> Non
 
 
 def test_an_entry_of_a_statement_is_never_dropped() -> None:
-    entry = Entry(DDL, b"statement", 0)
+    entry = WatchedEntry(DDL, b"statement", 0)
     assert entry.without_rows() is entry

@@ -36,7 +36,7 @@ from tidemill.spark.envelope import Encoder
 from tidemill.spark.read.schema import envelope_type, table_type
 from tidemill.spark.write.files import Files
 from tidemill.spark.write.options import WriteOptions, write_options
-from tidemill.spark.write.place import Place
+from tidemill.spark.write.place import BatchPartition
 from tidemill.spark.write.task import write_partition
 from tidemill.spark.write.writer import batch_writer, stream_writer
 from tidemill.testing.changes import MemoryStore
@@ -75,8 +75,8 @@ def batches(*groups: Iterable[Item]) -> list[pa.RecordBatch]:
     return [batch for group in groups if (batch := encoder.encode(group)).num_rows]
 
 
-def place(epoch: int = 0, query: str = QUERY) -> Place:
-    return Place(f"{query}/0", query, epoch, 0)
+def place(epoch: int = 0, query: str = QUERY) -> BatchPartition:
+    return BatchPartition(f"{query}/0", query, epoch, 0)
 
 
 class Target:
@@ -94,10 +94,10 @@ class Target:
 
     def write(self, epoch: int, *groups: Iterable[Item], query: str = "") -> None:
         its = query or self.query
-        write_partition(self.options, Place(f"{its}/0", its, epoch, 0), batches(*groups))
+        write_partition(self.options, BatchPartition(f"{its}/0", its, epoch, 0), batches(*groups))
 
     def attempt(self, epoch: int, found: Iterable[pa.RecordBatch]) -> None:
-        write_partition(self.options, Place(f"{self.query}/0", self.query, epoch, 0), found)
+        write_partition(self.options, BatchPartition(f"{self.query}/0", self.query, epoch, 0), found)
 
 
 @pytest.fixture(params=SHARED)
@@ -166,8 +166,8 @@ def test_transactions_of_one_commit_ts_are_never_parted(target: Target) -> None:
     assert target.counts() == once(1, 2)
 
 
-def stream(epoch: int, partition: int = 0) -> Place:
-    return Place(f"{QUERY}/{partition}", QUERY, epoch, partition, True)
+def stream(epoch: int, partition: int = 0) -> BatchPartition:
+    return BatchPartition(f"{QUERY}/{partition}", QUERY, epoch, partition, True)
 
 
 @pytest.mark.parametrize("first", [[], [insert(10, 1)]], ids=["empty", "rows"])
@@ -242,7 +242,7 @@ def test_many_attempts_at_once_apply_every_row_once(target: Target) -> None:
 def test_a_job_of_the_same_name_goes_on_where_the_last_one_ended(target: Target) -> None:
     def job(*groups: list[Item]) -> None:
         query = str(uuid4())
-        write_partition(target.options, Place("nightly/0", query, 0, 0), batches(*groups))
+        write_partition(target.options, BatchPartition("nightly/0", query, 0, 0), batches(*groups))
 
     job([insert(10, 1), insert(20, 2)])
     job([insert(10, 1), insert(20, 2)], [insert(30, 3)])
@@ -330,7 +330,7 @@ def prepared(options: WriteOptions) -> Files:
     return files
 
 
-def published(files: Files, options: WriteOptions, at: Place, *groups: list[Item]) -> None:
+def published(files: Files, options: WriteOptions, at: BatchPartition, *groups: list[Item]) -> None:
     files.publish([write_partition(options, at, batches(*groups))])
 
 
@@ -371,7 +371,7 @@ def test_parquet_files_are_seen_once_their_batch_is_complete(tmp_path: Path) -> 
     options = WriteOptions(url=f"parquet://{tmp_path}/rows")
     files = prepared(options)
     parts = ([insert(10, 1)], [insert(20, 2)], [widen(30)])
-    places = [Place(f"{QUERY}/{number}", QUERY, 0, number) for number in range(3)]
+    places = [BatchPartition(f"{QUERY}/{number}", QUERY, 0, number) for number in range(3)]
     made = [write_partition(options, at, batches(part)) for at, part in zip(places, parts, strict=True)]
     assert visible(tmp_path / "rows") == {}
     files.publish(made)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ....dialects.applied import Applied
 from ....dialects.worker import Start, WorkerDatabase
 from ....failpoint import reach
-from ..apply import Applier, Part, RowRejected
+from ..apply import Applier, RowRejected, TransactionPart
 from ..letters.writer import LetterWriter
 from .unit import Unit
 
@@ -69,7 +69,7 @@ class Worker(Thread):
             # The other row may be changed by a unit before it, if their keys were told apart wrongly.
             is_first = self._pool.is_first(task)
             if task.units:
-                parts = [Part(unit.ts, unit.checkpoint.position, unit.runs) for unit in task.units]
+                parts = [TransactionPart(unit.ts, unit.checkpoint.position, unit.runs) for unit in task.units]
                 self._applier.apply(parts, keeps=is_first)
             if self._letters is not None and self._letters.keys:
                 self._letters.refresh()

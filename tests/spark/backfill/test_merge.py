@@ -23,8 +23,8 @@ from tidemill.snapshot.key_bytes import decode_key, encode_key
 from tidemill.snapshot.mysql.packet_keys import PacketKeys
 from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter
 from tidemill.spark.backfill.directory import MERGED, READ, Directory
-from tidemill.spark.backfill.merge import Change, merge
-from tidemill.spark.backfill.plan import STRIDE, ChunkPlan, Plan, TablePlan
+from tidemill.spark.backfill.merge import MergedChange, merge
+from tidemill.spark.backfill.plan import STRIDE, BackfillPlan, ChunkPlan, TablePlan
 from tidemill.spark.backfill.records import ChunkRecord
 
 COLUMNS = (
@@ -105,7 +105,9 @@ class World:
         self.table = Table("shop", "t", columns, key)
         by_key = bool(key) and all(kinds[index] != "varchar" for index in key)
         planned = TablePlan(0, self.table, (ChunkPlan(1),), by_key)
-        self.plan = Plan("mariadb", 1 << 31, "s", ("shop.*",), "b.1:4", "b.1:4", 1 << 40, (planned,), 2)
+        self.plan = BackfillPlan(
+            "mariadb", 1 << 31, "s", ("shop.*",), "b.1:4", "b.1:4", 1 << 40, (planned,), 2
+        )
         self.directory = Directory(directory)
         self.encode = RowBytes("s", self.table).encode
 
@@ -117,7 +119,7 @@ class World:
             writer._end_piece()  # small ones, so that there are many
         return writer.finish("b.1:5", "b.1:5")
 
-    def merged(self, record: ChunkRecord, changes: Sequence[Change]) -> list[Row | None]:
+    def merged(self, record: ChunkRecord, changes: Sequence[MergedChange]) -> list[Row | None]:
         planned = self.plan.tables[0]
         writer = ChunkWriter(self.directory, MERGED, self.plan, planned, 1)
         with TemporaryDirectory() as name, ChunkFiles(self.directory, [record], Path(name)) as files:
@@ -149,7 +151,7 @@ def test_changes_by_integer_key_are_as_in_a_dict(read: set[int], steps: list[tup
         for key, value in steps:
             row = (key, 5) if value is None else (key, value)
             images = (row, None) if value is None else (None, row)
-            changes.append(Change(encode_key((key,)), world.encode(*images, None)))
+            changes.append(MergedChange(encode_key((key,)), world.encode(*images, None)))
             rows.pop(key, None)
             if value is not None:
                 rows[key] = row
@@ -182,7 +184,7 @@ def test_other_tables_have_the_same_rows_in_some_order(
                 rows.remove(before)
             if after is not None:
                 rows.append(after)
-            changes.append(Change(b"", world.encode(before, after, None)))
+            changes.append(MergedChange(b"", world.encode(before, after, None)))
         assert sorted(map(repr, world.merged(record, changes))) == sorted(map(repr, rows))
 
 
@@ -191,7 +193,7 @@ def test_a_change_of_a_row_that_was_never_read_is_an_error(tmp_path: Path) -> No
         world = World(tmp_path, (), ("varchar", "int"))
         record = world.read([("a", 1)])
         with pytest.raises(InvariantViolated, match="had not been read"):
-            world.merged(record, [Change(b"", world.encode(("b", 1), None, None))])
+            world.merged(record, [MergedChange(b"", world.encode(("b", 1), None, None))])
 
 
 # --- files

@@ -17,7 +17,7 @@ from tidemill.errors import SourceError, StoreError
 from tidemill.events import PUT, KvChange, RowChange, Transaction
 from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter
 from tidemill.spark.backfill.directory import READ, Directory
-from tidemill.spark.backfill.plan import ChunkPlan, Plan, TablePlan
+from tidemill.spark.backfill.plan import BackfillPlan, ChunkPlan, TablePlan
 from tidemill.spark.backfill.records import Manifest
 from tidemill.spark.backfill.replay import Replay
 from tidemill.spark.backfill.tikv_piece import inserts_of, packed_piece
@@ -34,7 +34,7 @@ class Rows:
 
     def replayed(self, directory: Path) -> list[Transaction]:
         table = TablePlan(0, self.decoder.table, (ChunkPlan(1),), info=encode_table_info(self.decoder.info))
-        plan = Plan("tikv", 1 << 31, "tikv cluster 1", ("*.*",), "9", "", 1 << 40, (table,), 2)
+        plan = BackfillPlan("tikv", 1 << 31, "tikv cluster 1", ("*.*",), "9", "", 1 << 40, (table,), 2)
         with Directory(directory).held(), TemporaryDirectory() as scratch:
             writer = ChunkWriter(Directory(directory), READ, plan, table, 1)
             half = len(self.keys) // 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidemill.events import RowChange, Transaction
-from tidemill.spark.capture.progress import OutOfOrder, Progress
+from tidemill.spark.capture.progress import OutOfOrder, WholeTransactions
 from tidemill.spark.capture.texts import Texts
 from tidemill.spark.envelope import Encoder
 from tidemill.spark.offsets.offset import Offset
@@ -40,7 +40,7 @@ def test_wherever_it_breaks_off(items, size):
     whole = Encoder(json=False).encode(items)
     every = whole.to_pylist()
     for broken in range(whole.num_rows + 1):
-        progress = Progress(offset(0))
+        progress = WholeTransactions(offset(0))
         first = whole.slice(0, broken)
         cut = [first.slice(n, size) for n in range(0, broken, size)]
         found = rows_of(progress.continued(cut))
@@ -55,7 +55,7 @@ def test_wherever_it_breaks_off(items, size):
 
 def test_it_goes_on_behind_the_last_whole_transaction():
     items = [shared(BASE + n, 1, n) for n in range(1, 6)]
-    progress = Progress(offset(0))
+    progress = WholeTransactions(offset(0))
     list(progress.continued([Encoder(json=False).encode(items[:4])]))
     assert progress.at == Offset(BASE + 3, str(BASE + 3), SOURCE)
     assert progress.beyond == 1
@@ -70,15 +70,15 @@ def test_it_goes_on_behind_the_last_whole_transaction():
 )
 def test_rows_out_of_order_are_not_handed_on(items, sentence):
     with pytest.raises(OutOfOrder, match=sentence):
-        list(Progress(offset(0)).continued([Encoder(json=False).encode(items)]))
+        list(WholeTransactions(offset(0)).continued([Encoder(json=False).encode(items)]))
 
 
 def test_a_continuation_that_does_not_fit_is_refused():
     items = [shared(BASE + 1, 1, 1), shared(BASE + 2, 1, 2, 3, 4)]
     whole = Encoder(json=False).encode(items)
 
-    def broken() -> Progress:
-        progress = Progress(offset(0))
+    def broken() -> WholeTransactions:
+        progress = WholeTransactions(offset(0))
         list(progress.continued([whole.slice(0, 3)]))
         return progress
 
