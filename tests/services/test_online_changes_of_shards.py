@@ -38,7 +38,7 @@ def pt_osc(table: str, change: str) -> list[str]:
 @pytest.mark.parametrize("mode", ["pessimistic", "optimistic"])
 def test_an_online_schema_change_of_each_shard_is_one_of_the_merged_table(twins, mode):
     twins.sharding = {"mode": mode, "max_held_rows": 2}
-    twins.route["table"] = "*"
+    twins.route["tables"] = [f"{twins.schema}.*"]
     twins.execute("north", "CREATE TABLE _item_2_old (id INT PRIMARY KEY)")
     twins.run()
     change = "ADD COLUMN c INT DEFAULT 5"
