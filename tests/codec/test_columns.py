@@ -10,6 +10,7 @@ import pytest
 from tidemill.codec.image import Image
 from tidemill.codec.images import read_images
 from tidemill.codec.mysql.layout import Layouts
+from tidemill.codec.mysql.run import EventBlock
 from tidemill.errors import SourceError
 from tidemill.events import Run, runs_of
 from tidemill.testing.binlog_events import INSERT, INT, TINY, UPDATE, VARCHAR, rows_event, table_map, varchar
@@ -105,9 +106,9 @@ def test_what_is_damaged_is_named_as_the_rows_would_name_it() -> None:
     (run, *_) = runs_of_rows(vector)
     event = run.event  # type: ignore[attr-defined]
     for size in range(20, len(event)):
-        damaged = type(run)(1, 1, run.table, run.op, None, run.decoder, event[:size])  # type: ignore[attr-defined, call-arg]
+        block = EventBlock(run.decoder, run.table)  # type: ignore[attr-defined]
         with pytest.raises(SourceError, match=run.table.full_name):
-            read_images([damaged])
+            read_images([block.add(event[:size], 1, 1)])
 
 
 def test_rows_that_are_decoded_already_are_left_as_rows() -> None:
