@@ -21,10 +21,10 @@ import tidemill.spark
 from tidemill.errors import CheckpointError
 from tidemill.spark.tables import TableChanges, TypedTables, by_table, catalog, merge_into
 
-execute = catalog.Target.execute
+execute = catalog.CopyTable.execute
 
 
-def interrupted(target: catalog.Target, statement: str) -> None:
+def interrupted(target: catalog.CopyTable, statement: str) -> None:
     execute(target, statement)
     if "DROP COLUMN" in statement:
         raise InterruptedError
@@ -59,10 +59,10 @@ def main(url: str, table: str, directory: str, position: str, jars: str) -> None
 
     def write(tables: TypedTables, number: int) -> None:
         for changes in tables.changes.values():
-            catalog.Target.execute = interrupted  # type: ignore[method-assign]
+            catalog.CopyTable.execute = interrupted  # type: ignore[method-assign]
             with suppress(InterruptedError):
                 merge_into(changes, target, batch=number + 1)
-            catalog.Target.execute = execute  # type: ignore[method-assign]
+            catalog.CopyTable.execute = execute  # type: ignore[method-assign]
             merge_into(changes, target, batch=number + 1)
             older.append(changes)
             try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-REAL = catalog.Target
+REAL = catalog.CopyTable
 
 
 class Lake:
@@ -72,7 +72,7 @@ class Lake:
 @pytest.fixture
 def lake(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Lake:
     made = Lake(spark)
-    monkeypatch.setattr(catalog, "Target", made.target)
+    monkeypatch.setattr(catalog, "CopyTable", made.target)
     assert made.merge(0, LOAD) == ["MERGE"]
     return made
 
