@@ -30,8 +30,8 @@ class ByRows:
     """Writing by Spark: tasks apply rows through a sink that several attempts of a task may share."""
 
     open: Callable[[str, Any, Any, str], Sink] | None = None
-    """Called in the tasks with the URL, the options, the task's `spark.write.place.BatchPartition` and the driver's
-    host name; returns the sink, not opened yet. None for a kind with a dialect, which Spark can share."""
+    """Called in the tasks with the URL, the options, the task's `spark.write.place.BatchPartition` and the
+    driver's host name; returns the sink, not opened yet. None for a kind with a dialect, which Spark can share."""
 
 
 @dataclass(frozen=True, slots=True)
