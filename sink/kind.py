@@ -31,7 +31,8 @@ class ByRows:
 
     open: Callable[[str, Any, Any, str], Sink] | None = None
     """Called in the tasks with the URL, the options, the task's `spark.write.place.BatchPartition` and the
-    driver's host name; returns the sink, not opened yet. None for a kind with a dialect, which Spark can share."""
+    driver's host name; returns the sink, not opened yet. None for a kind with a dialect, which Spark can
+    share."""
 
 
 @dataclass(frozen=True, slots=True)
