@@ -6,6 +6,7 @@ fork is a process like any: signals, exit status, standard streams, kill -9.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
@@ -29,7 +30,7 @@ _QUIET: Final = {"GRPC_VERBOSITY": "ERROR"}
 """Read by gRPC when it is imported."""
 _STREAMS: Final = ("stdin", "stdout", "stderr")
 _lock: Final = Lock()
-_servers: Final[dict[int, tuple[subprocess.Popen[bytes], socket.socket]]] = {}  # by who asks
+_servers: Final[dict[int, socket.socket]] = {}  # by who asks
 
 
 class Prepared:
@@ -122,5 +123,12 @@ def _server() -> socket.socket:
             server = [sys.executable, "-m", "tidemill.testing.prepared_server", str(theirs.fileno())]
             env = {**_QUIET, **os.environ}
             process = subprocess.Popen(server, pass_fds=[theirs.fileno()], stdin=null, stdout=null, env=env)
-        _servers[os.getpid()] = process, ours
-    return _servers[os.getpid()][1]
+        atexit.register(_end, process, ours)
+        _servers[os.getpid()] = ours
+    return _servers[os.getpid()]
+
+
+def _end(process: subprocess.Popen[bytes], requests: socket.socket) -> None:
+    """End the process, which has nobody left to ask it."""
+    requests.close()
+    process.wait()

@@ -92,3 +92,9 @@ def test_what_a_fork_can_not_be_given_is_a_process_of_its_own(command, options):
         assert isinstance(process, subprocess.Popen)
         process.communicate()
     assert process.returncode == 0
+
+
+def test_the_process_of_forks_is_ended_by_who_asked():
+    asks = "from tidemill.testing.prepared import *; assert start([*CLI, '--version']).wait(100) == 0"
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", asks], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
