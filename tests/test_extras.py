@@ -64,7 +64,12 @@ def test_mariadb_is_followed_with_its_extra_alone(sql: Client, mariadb: Any, tmp
 
 
 def test_sparks_data_source_needs_no_other_extra() -> None:
-    program = "import tidemill.spark.data_source, tidemill.spark.tables, tidemill.spark.planner\nprint(1)"
+    program = (
+        "import tidemill.spark.data_source, tidemill.spark.tables, tidemill.spark.planner\n"
+        "import tidemill.spark.backfill.run, tidemill.spark.backfill.tikv_chunk\n"
+        "import tidemill.spark.snapshot.tikv_plan, tidemill.spark.snapshot.tikv_task\n"
+        "print(1)"
+    )
     assert output_without(MODULES.keys() - {"arrow", "spark"}, program) == 1
 
 

@@ -66,16 +66,16 @@ def is_ordered(table: Table) -> bool:
     return key_order(table) is not None and has_ranges(table)
 
 
-def select(table: Table, columns: Sequence[Column]) -> str:
-    """Return the SELECT of these columns of all rows, in any order."""
-    expressions = ", ".join(select_expression(column) for column in columns)
+def select(table: Table) -> str:
+    """Return the SELECT of all columns of all rows, in any order."""
+    expressions = ", ".join(select_expression(column) for column in table.columns)
     return f"SELECT {expressions} FROM {quoted(table.schema, table.name)}"
 
 
 def chunk_query(table: Table, within: KeyRange | None = None, limit: int | None = None) -> str:
     """Return the SELECT of a table's rows: of the first ones in a range of its key, in order; without a range
     of all rows, in any order."""
-    sql = select(table, table.columns)
+    sql = select(table)
     if within is None:
         return sql
     where = where_clause(conditions(table, within))

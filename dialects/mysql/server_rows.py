@@ -47,15 +47,11 @@ _MASK_BITS: Final = 60
 class ServerRows:
     """Reads by short statements over one session."""
 
-    def __init__(
-        self, session: Session, options: ServerOptions, qualified: Callable[[Table], str], hint: str = ""
-    ) -> None:
-        """`qualified` returns a table's name here, quoted. `options` name the server in errors. `hint`
-        follows the name of a table that is read by key."""
+    def __init__(self, session: Session, options: ServerOptions, qualified: Callable[[Table], str]) -> None:
+        """`qualified` returns a table's name here, quoted. `options` name the server in errors."""
         self._session = session
         self._options = options
         self._qualified = qualified
-        self._hint = hint
         self.is_mariadb = is_mariadb(session)
         self._decoders = PerTable(ResultRowsDecoder)
         self._keys = PerTable(key_table)
@@ -81,7 +77,7 @@ class ServerRows:
 
     def page(self, table: Table, within: Range, limit: int) -> list[Row]:
         """Return the first rows of a range by key."""
-        rest = f"{self._hint}{_where(table, within)} ORDER BY {_key(table)} LIMIT {limit}"
+        rest = f"{_where(table, within)} ORDER BY {_key(table)} LIMIT {limit}"
         return [row for rows in self.select(table, rest) for row in rows]
 
     def between(self, table: Table, within: Range, limit: int) -> Iterator[list[Row]]:
@@ -109,7 +105,7 @@ class ServerRows:
     # --- ranges
 
     def bound(self, table: Table, within: Range, rows: int) -> Key | None:
-        rest = f"{self._hint}{_where(table, within)} ORDER BY {_key(table)} LIMIT 1 OFFSET {rows - 1}"
+        rest = f"{_where(table, within)} ORDER BY {_key(table)} LIMIT 1 OFFSET {rows - 1}"
         found = [row for some in self.select(self._keys[table], rest) for row in some]
         return found[0] if found else None
 
@@ -119,7 +115,7 @@ class ServerRows:
         # LIMIT: else the server merges the two queries, and computes the hash once for each use.
         ((rows, hashed, *bits),) = self.rows(
             f"SELECT COUNT(*),COUNT(hash),{quarters} FROM (SELECT UNHEX(SHA2({_text(table)},256)) AS hash "
-            f"FROM {self._qualified(table)} {self._hint}{_where(table, within)} "
+            f"FROM {self._qualified(table)}{_where(table, within)} "
             "LIMIT 18446744073709551615) AS hashes"
         )
         return Checksum(rows, tuple(map(int, bits)) if rows == hashed else None)

@@ -6,7 +6,6 @@ from typing import Final, assert_never
 
 from ...events import AS_BYTES, WITH_DATE, Column, Kind
 
-"""Kinds with values that PostgreSQL lacks, such as 0000-00-00."""
 TEXTS: Final = {"char", "varchar", "text", "enum", "set", "json"}
 INTEGERS: Final[frozenset[Kind]] = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 

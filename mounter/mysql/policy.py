@@ -57,9 +57,9 @@ class Policy:
                 return []
             if change.refusal:
                 return [_placed(change, query)]
-            return (
-                [_stopped(change, change.kind, query)] if action == "stop" else [change] * (action != "skip")
-            )
+            if action == "stop":
+                return [_stopped(change, change.kind, query)]
+            return [] if action == "skip" else [change]
         kinds = {action: change.kind_of(action) for action in change.actions}
         by_kind = {kind: found(kind) for kind in kinds.values()}
         for kind, action in by_kind.items():

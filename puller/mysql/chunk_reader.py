@@ -204,7 +204,7 @@ class _ChunkReader:
         if result.done and result.rows < task.limit:
             found.loaded = TableProgress()
         elif result.rows:
-            found.loaded = TableProgress(PacketKeys(table).last(result.last_row)[0])
+            found.loaded = TableProgress(PacketKeys(table).first(result.last_row))
 
 
 def _stopped() -> Retryable:

@@ -149,7 +149,7 @@ class Loader:
         self._rows += result.rows - told
         if limit is None or result.rows < limit:
             return WHOLE
-        return TableProgress(PacketKeys(table).last(result.last_row)[0])
+        return TableProgress(PacketKeys(table).first(result.last_row))
 
     def _commit(self, chunk: Chunk | None = None) -> Changes | None:
         self._out.commit(self._position, chunk)

@@ -33,7 +33,6 @@ from .prepared import prepared_names
 from .replication import stopped_replication
 from .xa_recover import PREPARED_SECONDS, described
 
-_TRANSACTIONAL: Final = frozenset({"InnoDB", "ROCKSDB"})
 _OLDEST: Final = {"MariaDB": (10, 5), "MySQL": (8, 0)}
 _SETTINGS: Final = {
     "binlog_format": "ROW",
@@ -142,7 +141,7 @@ def survey_session(
             findings.append(Finding("error", str(error)))
             continue
         tables.append(table)
-        if table.engine not in _TRANSACTIONAL:
+        if not table.is_transactional:
             findings.append(
                 Finding(
                     "warning",

@@ -37,9 +37,8 @@ class Transactions:
         self._savepoints: dict[str, int] = {}
         self.watch: LogWatch | None = None
         """Gets the changes of each committed transaction that it wants."""
-        self._watched: list[
-            tuple[int, WatchedEntry]
-        ] = []  # those of the open transaction, with their numbers
+        self._watched: list[tuple[int, WatchedEntry]] = []
+        """The open transaction's changes for `watch`, with their numbers."""
         self._watched_bytes = 0
 
     @property

@@ -68,7 +68,7 @@ def _spans_within(keys: _FirstColumn, within: KeyRange, chunk_rows: int) -> Iter
     low, high = keys.ends()
     if low is None or high is None:
         return
-    low, high = low - 1, high
+    low -= 1
     if within.after:
         low = max(low, int(within.after[0]))
     if within.up_to:

@@ -49,7 +49,7 @@ class TableKeys:
             within = KeyRange(chunk[-1])
 
     def _all(self) -> str:
-        return f"{select(self.table, self.table.columns)} FORCE INDEX (PRIMARY)"
+        return f"{select(self.table)} FORCE INDEX (PRIMARY)"
 
     def _read(self, query: str) -> list[OrderedKey]:
         order, packets = self._order, []

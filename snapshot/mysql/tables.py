@@ -14,21 +14,14 @@ from ...codec.mysql.binary_defaults import constant_defaults
 from ...codec.mysql.details import read_details
 from ...codec.mysql.known_table import KnownTable
 from ...codec.mysql.left_out import leave_out_generated
-from ...codec.mysql.schema import (
-    is_user_schema,
-    table_from_information_schema,
-)
+from ...codec.mysql.schema import is_user_schema, table_from_information_schema
 from ...codec.mysql.tokens import NotUnderstood, Tokens
 from ...codec.mysql.tokens import qualified as quoted
 from ...codec.mysql.versioned import HIDDEN, period_of
 from ...dialects.mysql.client import Session, is_mariadb, query, show_create_table
 from ...dialects.mysql.key_range import is_ordered
 from ...errors import SourceError
-from ...events import (
-    BYTE_STRINGS,
-    Details,
-    Table,
-)
+from ...events import BYTE_STRINGS, Details, Table
 
 Follows: TypeAlias = Callable[[str, str], bool]
 """True if a table, by schema and name, is followed."""

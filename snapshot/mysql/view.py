@@ -28,7 +28,8 @@ from ...dialects.mysql.client import (
     version_numbers,
 )
 from ...dialects.mysql.server import ServerOptions
-from ...errors import SourceError, TidemillError
+from ...errors import SourceError
+from ..errors import TableAltered
 from .definitions import is_unchanged
 from .tables import SourceTable
 
@@ -116,14 +117,6 @@ def hold(
     with contextlib.suppress(pymysql.err.Error):  # the table was dropped, or the next statement fails, too
         query(session, f"SELECT 1 FROM {quoted(table.table.schema, table.table.name)} LIMIT 0")
     return is_unchanged(session, table, has_catalog=has_catalog, copies_generated=copies_generated)
-
-
-class TableAltered(TidemillError):
-    """A table doesn't have the planned definition any more."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"{name} was altered while it was read")
-        self.name = name
 
 
 @contextlib.contextmanager

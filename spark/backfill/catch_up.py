@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -58,7 +58,6 @@ SCHEMA: Final = pa.schema(
 """`key` sorts as the table's keys do, and is empty if they have no order; `number` counts the changes."""
 
 _GROUP_ROWS: Final = 20_000
-_Rank: TypeAlias = Rank
 
 
 def collect(
@@ -99,7 +98,7 @@ class _Log:
         self._patience = patience
         self._begun = plan.base
 
-    def read(self, start: Position, until: Position) -> Iterator[tuple[list[Item], _Rank]]:
+    def read(self, start: Position, until: Position) -> Iterator[tuple[list[Item], Rank]]:
         """Yield items, and the begin of the transaction that the last of them may be part of."""
         # Its ts only shows that the log existed then: a log that was reset since is younger.
         out = Transactions(CommitClock(self._begun), self._options.max_batch_bytes)
@@ -154,8 +153,8 @@ class _Target:
 class _Place(msgspec.Struct, frozen=True):
     """Begin and end of a transaction; the end is unknown while it comes in parts."""
 
-    start: _Rank
-    end: _Rank | None
+    start: Rank
+    end: Rank | None
 
 
 class _Route:
@@ -175,7 +174,7 @@ class _Route:
         self._lines: list[tuple[int, bytes, int, int, bytes]] = []
         self._open: _Place | None = None
 
-    def take(self, items: list[Item], start: _Rank) -> None:
+    def take(self, items: list[Item], start: Rank) -> None:
         for item in items:
             at = self._open
             if at is None:

@@ -37,9 +37,8 @@ def fill(
 ) -> Backfilled:
     """Read all rows of the feed's tables into `directory`, and from there into the sinks.
 
-    Loaded sinks stay as they are. After a kill the same call continues. A
-    target that can't be written to is retried for `patience_seconds`. Raises
-    NotLoadable, Stopped, ConfigError, Retryable and Fatal.
+    Loaded sinks stay as they are. After a kill the same call continues. A target that can't be written to is
+    retried for `patience_seconds`. Raises NotLoadable, Stopped, ConfigError, Retryable and Fatal.
     """
     try:
         check_shared(spark, directory)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ... import errors
 from ...errors import Fatal, InvariantViolated, Retryable, TidemillError
-from ...snapshot.mysql.view import TableAltered
+from ...snapshot.errors import TableAltered
 from ..planner import Planner
 from ..read.options import ReadOptions
 from ..read.scratch import scratch

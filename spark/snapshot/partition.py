@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 
 from ...events import KeyRange, Table
-from ...snapshot.mysql.tables import SourceTable
 from ..offsets.offset import Offset
 from ..planner import Planner
 from .row_filter import RowFilter
 
 if TYPE_CHECKING:
     from ...codec.tidb.table_info import TableInfo
+    from ...snapshot.mysql.tables import SourceTable
     from ...snapshot.tikv.ranges import RawRange
 
 

@@ -17,8 +17,9 @@ from ...dialects.mysql.result import Result
 from ...errors import SourceError
 from ...events import OrderedKey, Run, Table, runs_of
 from ...puller.mysql.options import MysqlOptions
+from ...snapshot.errors import TableAltered
 from ...snapshot.mysql.packet_keys import PacketKeys
-from ...snapshot.mysql.view import TableAltered, begin_unlocked, table_view
+from ...snapshot.mysql.view import begin_unlocked, table_view
 from ...snapshot.overlay import Overlay, changed_within, ordered_keys
 from ..read.options import ReadOptions
 from ..read.pick import Pick
@@ -96,7 +97,7 @@ class _Batches:
         if part.is_exact:
             wanted += conditions(part.table, part.keys)
         hint, order = (" FORCE INDEX (PRIMARY)", order_by(part.table)) if self._is_ordered else ("", "")
-        return f"{select(self._read, self._read.columns)}{hint}{where_clause(wanted)}{order}"
+        return f"{select(self._read)}{hint}{where_clause(wanted)}{order}"
 
     def _unchanged(self, packets: bytes) -> bytes:
         """Return the rows that weren't changed since the part's position."""
