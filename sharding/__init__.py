@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from .membership import Membership as Membership
     from .merged_tables import merged_states as merged_states
     from .options import MergeOptions as MergeOptions
-    from .options import RouteOptions as RouteOptions
     from .options import ShardingOptions as ShardingOptions
     from .revisions import Revisions as Revisions
     from .route import Routes as Routes
@@ -34,7 +33,6 @@ _NAMES = Names(
         "Membership": ".membership",
         "MergeOptions": ".options",
         "Revisions": ".revisions",
-        "RouteOptions": ".options",
         "Routes": ".route",
         "ShardStage": ".stage",
         "ShardingOptions": ".options",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from ..chain import Barrier, Element, Keep, Lag, StageContext, emptied
+from ..chain import Barrier, Element, Keep, Lag, Stage, StageContext, emptied
 from ..events import Checkpoint, Ddl, RenameTables, Rows, Run, TablePosition, Transaction, Wait
 from ..failpoint import reach
 from .agreement import Agreement, Alone
@@ -30,7 +30,7 @@ from .status import LockStatus, status_of
 from .unlock import Unlock
 
 
-class ShardStage:
+class ShardStage(Stage):
     """Routes rows of shards into merged tables, and executes a schema change once all shards have made it.
 
     A shard that has made the change waits: its own position in the checkpoint stays before the change, and

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -15,7 +15,6 @@ from .tables import EVERY_TABLE, TablePatterns
 from .where import Where
 
 DdlAction: TypeAlias = Literal["apply", "stop", "skip", "resnapshot"]
-DDL_ACTIONS: Final[tuple[DdlAction, ...]] = get_args(DdlAction)
 Key: TypeAlias = Literal["where", "rows"]
 """Key in a checkpoint of the conditions by which the target was loaded: the feed's, and the sink's own."""
 

@@ -11,16 +11,13 @@ from typing import Final
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...errors import InvariantViolated, SinkError
-from ...events import LOGICAL_BITS, Checkpoint, Ddl, Ts
+from ...events import Checkpoint, Ddl, Ts
 from ...failpoint import reach
-from .layout import DAY_MS, date_of, day_of
+from .layout import DAY, date_of, day_of
 from .ledger import Ledger, State
 from .staging import Staged
 from .store import in_parallel
 from .target import FilesTarget
-
-_DAY: Final = DAY_MS << LOGICAL_BITS
-"""A day as a difference of commit timestamps."""
 
 
 class Commits:
@@ -194,7 +191,7 @@ class Commits:
         """Remove the folders of days that are too long before the checkpoint's, once for each of its days."""
         days = self._target.options.file_expiration_days
         if days and day_of(ts) != self._expired:
-            oldest = date_of(max(ts - days * _DAY, 0))
+            oldest = date_of(max(ts - days * DAY, 0))
             folders = {name for name, date in self._target.layout.dated(self._store) if date < oldest}
             in_parallel(self._target.options.parallel, self._store.remove_folder, sorted(folders))
             self._expired = day_of(ts)

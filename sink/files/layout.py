@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from urllib.parse import quote
 
 from ...errors import SinkError
-from ...events import Ddl, Ts, physical_ms, timestamp
+from ...events import LOGICAL_BITS, Ddl, Ts, physical_ms, timestamp
 from .formats import Group
 from .store import Store
 
@@ -24,7 +24,9 @@ HIDDEN: Final = "_tidemill"
 """Folder of the feed's own; readers skip names that begin with an underscore."""
 DDL_FOLDER: Final = "table=ddl"
 """Folder of schema changes; no table has this name, as theirs contain a dot."""
-DAY_MS: Final = 86_400_000
+_DAY_MS: Final = 86_400_000
+DAY: Final = _DAY_MS << LOGICAL_BITS
+"""A day as a difference of commit timestamps."""
 _MOST_BYTES: Final = 200
 """Longest name of a table's folder. File systems take 255 bytes; writers add a prefix and a suffix of theirs
 to it while they make files."""
@@ -42,8 +44,6 @@ class DatedFolder(NamedTuple):
 
 class Layout(Protocol):
     """Names of the files of one sink. Called only by its sink."""
-
-    name: str
 
     has_statements: bool
     """True if schema changes are rows of files; False if `note` describes them."""
@@ -75,7 +75,6 @@ class Layout(Protocol):
 class TablesLayout:
     """Folders by table and date."""
 
-    name = "tables"
     has_statements = True
 
     def start(self) -> None:
@@ -125,7 +124,7 @@ def check_unused(target: object, names: Iterable[str]) -> None:
 
 def day_of(ts: Ts) -> int:
     """Return the day of a commit ts in UTC, counted from 1970."""
-    return physical_ms(ts) // DAY_MS
+    return physical_ms(ts) // _DAY_MS
 
 
 def date_of(ts: Ts) -> str:

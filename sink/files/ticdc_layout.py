@@ -20,13 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...errors import CheckpointError, SinkError
-from ...events import (
-    Ddl,
-    RenameTables,
-    Table,
-    Ts,
-    altered,
-)
+from ...events import Ddl, RenameTables, Table, Ts, altered
 from ..encoding.statement_kind import statement_kind, table_after
 from .formats import Group
 from .layout import HIDDEN, DatedFolder, checkpoint_text, date_of
@@ -51,7 +45,6 @@ class _Known(Struct, frozen=True):
 class TicdcLayout:
     """Knows the last version of each table, which the store has too, and numbers the files of each folder."""
 
-    name = "ticdc"
     has_statements = False
 
     def __init__(self, store: Store, options: DirectoryOptions) -> None:

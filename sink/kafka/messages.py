@@ -39,7 +39,7 @@ class Messages:
         headers: Mapping[str, str],
     ) -> None:
         self._make: Final = make
-        self._rules: Final = destinations
+        self._destinations: Final = destinations
         self._topics: Final = topics
         self._ddl_to_all: Final = ddl_to_all
         self._headers: Final = [(name, Template(text, HEADER_NAMES, name)) for name, text in headers.items()]
@@ -85,13 +85,13 @@ class Messages:
         return {(topic, number): messages for topic, count in topics for number in range(count)}
 
     def _route(self, table: Table) -> Route:
-        destination = self._rules.of(table.schema, table.name)
+        destination = self._destinations.of(table.schema, table.name)
         count = self._topics.partitions(destination.topic)
         return Route(table, destination, count, is_keyed=self._encoder.name in KEYED)
 
     def _ddl(self, ddl: Ddl, found: _Found) -> None:
         if messages := self._encoder.ddl(ddl):
-            topic = self._rules.of(ddl.schema, ddl.table).topic
+            topic = self._destinations.of(ddl.schema, ddl.table).topic
             count = self._topics.partitions(topic)
             for number in range(count if self._ddl_to_all else 1):
                 found[topic, number] += messages

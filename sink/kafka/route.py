@@ -42,11 +42,7 @@ class Destinations:
 
     def __init__(self, topic: TopicTemplate, options: KafkaOptions) -> None:
         self._entries: Final = [
-            (
-                entry.tables,
-                TopicTemplate(entry.topic, "topic") if entry.topic else topic,
-                entry,
-            )
+            (entry, TopicTemplate(entry.topic, "topic") if entry.topic else topic)
             for entry in options.dispatch
         ]
         self._default: Final = topic
@@ -56,8 +52,8 @@ class Destinations:
 
     def of(self, schema: str, table: str) -> Destination:
         """Return a table's destination. Raises SinkError if its topic can't have such a name."""
-        for tables, topic, entry in self._entries:
-            if tables.matches(schema, table):
+        for entry, topic in self._entries:
+            if entry.tables.matches(schema, table):
                 return Destination(topic.topic(schema, table), entry.partition, entry.columns)
         options = self._options
         dynamic = self._dynamic.topic(schema, table) if self._dynamic is not None else ""
@@ -69,7 +65,7 @@ class Destinations:
 
     def constant_topics(self) -> set[str]:
         """Return the topics whose names depend on no table."""
-        found = [self._default, *(topic for _, topic, _ in self._entries)]
+        found = [self._default, *(topic for _, topic in self._entries)]
         dynamic = set() if self._dynamic is None else self._dynamic.constants()
         return {topic.text for topic in found if not topic.names} | dynamic
 

@@ -11,8 +11,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from ...errors import SinkError
-from ...events import LOGICAL_BITS
-from ...sink.files.layout import DAY_MS, DDL_FOLDER, HIDDEN, date_of
+from ...sink.files.layout import DAY, DDL_FOLDER, HIDDEN, date_of
 from ..archive.archive import layouts_of, reason_to_leave
 from ..archive.files import File, files, folders
 from ..archive.fold import ORDER, Layout, events
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 HOT_KEYS: Final = 20
-_DAY: Final = DAY_MS << LOGICAL_BITS
 
 
 class _Counts(Struct):
@@ -81,7 +79,7 @@ def _count(frames: Sequence[DataFrame], counts: dict[str, _Counts]) -> None:
     together = reduce(
         lambda one, other: one.union(other), [frame.select("commit_ts", "op") for frame in frames]
     )
-    day = f.expr(f"commit_ts div {_DAY}L").alias("day")
+    day = f.expr(f"commit_ts div {DAY}L").alias("day")
     for row in together.groupBy(day, "op").count().collect():
         its = counts.setdefault(_date(row.day), _Counts())
         its.changes += row["count"]
@@ -100,7 +98,7 @@ def _keys(layouts: Sequence[Layout], frames: Sequence[DataFrame]) -> DataFrame:
 def _count_live(keys: DataFrame, counts: dict[str, _Counts]) -> None:
     from pyspark.sql import functions as f
 
-    day = f.expr(f"last.commit_ts div {_DAY}L").alias("day")
+    day = f.expr(f"last.commit_ts div {DAY}L").alias("day")
     for row in keys.filter("last.is_there").groupBy(day).count().collect():
         counts[_date(row.day)].live = row["count"]
 
@@ -114,7 +112,7 @@ def _hot(name: str, keys: DataFrame) -> list[HotKey]:
 
 
 def _date(day: int) -> str:
-    return date_of(day * _DAY)
+    return date_of(day * DAY)
 
 
 def _days(name: str, found: Sequence[File], counts: dict[str, _Counts]) -> list[DayFigures]:

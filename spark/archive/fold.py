@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from msgspec import Struct
 
-from ...events import LOGICAL_BITS, Table
-from ...sink.files.layout import DAY_MS, date_of, file_name
+from ...events import Table
+from ...sink.files.layout import DAY, date_of, file_name
 from .files import SUFFIX, discard, write_file
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def write_rows(batches: Iterator[pa.RecordBatch], schema: bytes, folder: Path, n
 
 def _by_day(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        days = batch.column("commit_ts").to_numpy() // (DAY_MS << LOGICAL_BITS)
+        days = batch.column("commit_ts").to_numpy() // DAY
         begin = 0
         while begin < batch.num_rows:
             end = int(days.searchsorted(days[begin], "right"))

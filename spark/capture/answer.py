@@ -90,11 +90,12 @@ class Answers:
         same = ticket.tables == tuple(self._patterns)
         if same and part.is_whole and set(ticket.operations) == set(OPERATIONS):
             return None
-        named, has = TablePatterns.parse(ticket.tables).matches, part.chosen(ticket.tables).matches
+        has = part.chosen(ticket.tables).matches
         # A task numbers the rows of its feed: those of its part, or for a log those of all followed tables.
         if self._by_ts:
             return Narrow(has, has, ticket.operations)
-        return Narrow(None if same else named, has, ticket.operations)
+        named = None if same else TablePatterns.parse(ticket.tables).matches
+        return Narrow(named, has, ticket.operations)
 
 
 def _messages(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -88,7 +88,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
 
 _FORM: Final = OptionForm(
     f"and {SINK_PREFIX}… for those of the sink",
-    "a URL such as mysql://user:password@host:3306/, sqlite:////var/copy.db, file:///var/rows or "
+    "a URL such as mysql://user:password@host:3306/, sqlite:////var/copy.db, directory:///var/rows or "
     "parquet:///var/rows",
     " for writing",
 )

@@ -123,7 +123,7 @@ class Progress:
         first = self._first
         if self._is_same_query and not self.is_repeat and first is not None and first <= self._ts:
             raise SinkError(
-                f"{self._place.mark}, partition {self._place.partition}, begins with commit_ts {first}, and "
+                f"{self._place.task}, begins with commit_ts {first}, and "
                 f"batches before it went up to {self._ts}: the rows of a query must come in commit order "
                 "from batch to batch, and a table's always in the same partition"
             )
@@ -133,7 +133,7 @@ class Progress:
         overlaps = self._first is not None and self._first <= self._ts
         if not self._has_stored and (self.is_repeat or overlaps):
             raise SinkError(
-                f"{self._place.mark}, partition {self._place.partition}, has other rows than when it was "
+                f"{self._place.task}, has other rows than when it was "
                 f"written first, up to commit_ts {self._ts}: a batch must be repeated with the same rows in "
                 "the same number of partitions (a snapshot of MariaDB is another one each time: empty the "
                 "target and write it again)"
