@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal, TypeAlias, get_args
 
+import msgspec
 from msgspec import Meta
 
 from ..errors import ConfigError
@@ -19,6 +20,19 @@ _TABLE: Final = re.compile(r"[^.*?!\[\]\s]+\.[^*?!\[\]]+")
 
 Seconds: TypeAlias = Annotated[float, Meta(ge=0, lt=1e9)]
 SOURCE_EXAMPLES: Final = "mysql://user:password@host:3306 or tikv://pd1:2379,pd2:2379"
+
+
+def as_text(value: object) -> str:
+    """Return an option of a feed.toml in the form of Spark's options."""
+    match value:
+        case dict():
+            return msgspec.json.encode(value).decode()
+        case list() | tuple():
+            return ",".join(map(str, value))
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)
 
 
 def source_url(text: str) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from ...engine.options import FeedOptions
 from ...engine.sink_options import SinkOptions
 from ...engine.status import SinkStatus
 from ...events import physical_ms
 from ..offsets.offset import Offset
+from ..option_values import as_text
 from ..reading import reading_of_kind
 from .captures import lease_of
 from .feed_reads import feed_reads
@@ -69,7 +68,7 @@ class SinkQuery:
             .queryName(id_)
             .option("checkpointLocation", self._directory.absolute().as_uri())
             .options(sink=sink.url, id=id_, partitions=str(parts))
-            .options(**{f"sink.{key}": _text(value) for key, value in sink.section.items()})
+            .options(**{f"sink.{key}": as_text(value) for key, value in sink.section.items()})
         )
         ends = writer.trigger(availableNow=True) if options.until else writer.trigger(processingTime=trigger)
         self._query = ends.start()
@@ -157,8 +156,3 @@ class SinkQuery:
 def lines(queries: Sequence[SinkQuery]) -> str:
     """Describe the queries' batches for people."""
     return ", ".join(f"{query.name} at batch {query.batch}" for query in queries if query.batch >= 0)
-
-
-def _text(value: object) -> str:
-    """Return an option of a feed.toml as Spark takes it."""
-    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)

@@ -11,6 +11,7 @@ import pytest
 from tidemill.cli.spark import settings_of_spark
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError
+from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.spark.read.options import read_options
 from tidemill.spark.run.feed_reads import feed_reads
 from tidemill.spark.run.options import SparkOptions
@@ -78,3 +79,11 @@ def test_the_data_source_is_told_of_the_source_and_of_captures() -> None:
     assert (found.name, found.patterns, found.source) == ("shop", ("a.*", "!a.b"), {"ssl_ca": "ca.pem"})
     assert (found.capture, found.capture_tls, found.capture_token_file) == (("h1:1", "h2:2"), True, "token")
     assert SparkOptions().captures == {}
+
+
+def test_a_list_of_the_source_is_a_list_of_the_data_source() -> None:
+    failover = ["replica1:3306", "replica2:3306"]
+    source = {"url": "mysql://repl@db", "tables": ["shop.*"], "failover": failover}
+    options = read_options(feed_reads(feed_options({"source": source}))).source_options
+    assert isinstance(options, MysqlOptions)
+    assert options.failover == tuple(failover)
