@@ -26,7 +26,7 @@ def open_several(options: SeveralOptions, context: SourceContext, open_one: Open
     members: dict[str, Source] = {}
     with ExitStack() as opened:
         for one in options.sources:
-            tables = own_tables(one.tables.patterns, one.name, owners, context.routes)
+            tables = own_tables(one.tables, one.name, owners, context.routes)
             whom = f"source {one.name}: a {one.kind.name} source"
             members[one.name] = open_one(one.kind, one.options, replace(context, tables=tables), whom)
             opened.callback(members[one.name].close)

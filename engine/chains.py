@@ -63,10 +63,10 @@ class Chains:
         if routes:
             self._shards[sink] = self._shard_stage()
             chain.append(self._shards[sink])
-        if rules := [*gets.omissions.rules()]:
-            chain.append(SelectionStage(rules, self._names, keys=()))
-        if gets.omissions.loopback_channel:
-            chain.append(LoopbackStage(gets.omissions.loopback_channel))
+        if gets.omissions:
+            chain.append(SelectionStage(gets.omissions, self._names, keys=()))
+        if gets.loopback_channel:
+            chain.append(LoopbackStage(gets.loopback_channel))
         chain += self._added.get(sink, ())
         if gets.relay is not None:
             self._relays[sink] = RelayStage(gets.relay)

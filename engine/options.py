@@ -88,7 +88,7 @@ class FeedOptions(StoreOptions, MergeOptions):
             raise ConfigError(f"filter: of a {kind.name} source only changes of rows can be dropped")
         if self.routes:
             self._check_routable()
-        has_marks = any(sink.rules.omissions.loopback_channel for sink in self.sinks)
+        has_marks = any(sink.rules.loopback_channel for sink in self.sinks)
         if has_marks and not self.source.tables.matches(MARK_SCHEMA, MARK_TABLE):
             raise ConfigError(f'loopback_channel: add "{MARKS}" to source.tables: the marks must be followed')
 

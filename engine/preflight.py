@@ -20,10 +20,10 @@ from ..events import REST, Checkpoint, Table
 from ..sink.factory import reject_duplicates
 from ..sink.registry import misfits, survey_sink
 from ..sources.kind import SourceContext
-from ..sources.registry import survey_kind
+from ..sources.registry import open_kind, survey_kind
 from ..sources.source import Source, SourceInfo
 from .beginning import beginning, continued_identity, start_checks
-from .opening import open_sinks, open_source, sink_context, source_context
+from .opening import open_sinks, sink_context, source_context
 from .options import FeedOptions
 from .renewal import reject_unrenewable
 from .requests import RequestFile
@@ -94,7 +94,7 @@ def _start(
         for finding in findings
         if isinstance(finding, Begins)
     }
-    with closing(open_source(options, clock)) as source:
+    with closing(open_kind(options.source.kind, options.source.options, context)) as source:
         try:
             present = source.look()
         except TidemillError:

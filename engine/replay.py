@@ -77,11 +77,11 @@ class Replay:
 
     def summary(self, after: Ts = 0) -> Summary:
         """Return what there is to apply above a ts."""
-        stage = None if self._tables is None else SelectionStage([only(self._tables)], keys=())
+        stages = self._stages()
         changes: dict[str, Counter[str]] = {}
         ddls, transactions = [], 0
         for item, _ in self._items(after):
-            for one in [item] if stage is None else stage.apply([item]):
+            for one in stages[0].apply([item]) if stages else [item]:
                 if isinstance(one, Ddl):
                     ddls.append(one.query or f"create {one.full_name}")
                 elif isinstance(one, Transaction):
@@ -106,18 +106,20 @@ class Replay:
             teardown.add(lambda: os.close(held))
             teardown.add(sink.close)
             found = self._start(sink, sink.open(), at)
-            stages = [] if self._tables is None else [SelectionStage([only(self._tables)], keys=())]
             delivery = Delivery(
                 sink,
                 found,
                 self.relay.source,
-                stages=stages,
+                stages=self._stages(),
                 feed=feed,
                 now=self._clock.now,
                 acknowledged=self._note,
             )
             self.progress = replace(self.progress, ts=0 if found is None else found.ts)
             self._apply(delivery, 0 if found is None else found.ts, stop, show)
+
+    def _stages(self) -> list[SelectionStage]:
+        return [] if self._tables is None else [SelectionStage([only(self._tables)], keys=())]
 
     def _lock(self) -> int:
         directory = self.relay.directory

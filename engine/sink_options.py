@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..chain.selection.rule import Rule
-from ..chain.selection.sections import OmissionOptions, RowsOptions, rules_of, share_rule
+from ..chain.selection.sections import RowsOptions, omission_rules, rules_of, share_rule
 from ..chain.selection.table_option import TABLES
 from ..chain.selection.tables import TablePatterns
 from ..config import FILE, Given, NameText, Rest, Variant, declaration, name
@@ -109,15 +109,18 @@ class SinkSection:
     def _sink(self, name: str, url: str, rows: tuple[Rule, ...]) -> SinkOptions:
         given = given_sink(name, url, self.rest)
         options = given.options
-        omissions = OmissionOptions(
-            sync_ddl=self.sync_ddl,
-            ignore_txn_commit_ts=self.ignore_txn_commit_ts,
+        omissions = omission_rules(sync_ddl=self.sync_ddl, ignore_txn_commit_ts=self.ignore_txn_commit_ts)
+        rules = SinkRules(
+            tables=self._tables(),
+            rows=rows,
+            omissions=tuple(omissions),
             loopback_channel=options.channel if isinstance(options, RowOptions) else 0,
+            relay=self.relay,
         )
         return SinkOptions(
             name=name,
             url=url,
-            rules=SinkRules(tables=self._tables(), rows=rows, omissions=omissions, relay=self.relay),
+            rules=rules,
             section=self.rest,
             given=given,
         )

@@ -9,11 +9,9 @@ from ..lazy import Names
 if TYPE_CHECKING:
     from .actor import Reports as Reports
     from .actor import RetryDelay as RetryDelay
-    from .actor import SinkActor as SinkActor
     from .actor import spawn_sink as spawn_sink
     from .delivery import Delivery as Delivery
     from .delivery import DeliveryOptions as DeliveryOptions
-    from .delivery import DeliveryStatistics as DeliveryStatistics
     from .delivery import LoadRequired as LoadRequired
     from .delivery import ReplayRequired as ReplayRequired
     from .factory import SinkFactory as SinkFactory
@@ -40,7 +38,6 @@ _NAMES = Names(
         "Deliver": ".messages",
         "Delivery": ".delivery",
         "DeliveryOptions": ".delivery",
-        "DeliveryStatistics": ".delivery",
         "Flush": ".messages",
         "FromSink": ".messages",
         "LoadAgain": ".messages",
@@ -52,7 +49,6 @@ _NAMES = Names(
         "Review": ".messages",
         "Seek": ".messages",
         "Sink": ".sink",
-        "SinkActor": ".actor",
         "SinkFactory": ".factory",
         "SinkStatistics": ".sink",
         "SinkTraits": ".sink",

@@ -136,12 +136,7 @@ class RetryDelay(Restart):
 
 
 def spawn_sink(
-    system: ActorSystem,
-    delivery: Delivery,
-    reports: Reports,
-    *,
-    capacity: int = 16,
-    patience: Restart | None = None,
+    system: ActorSystem, delivery: Delivery, reports: Reports, *, capacity: int = 16
 ) -> PooledRef[ToSink]:
     """Start a sink's actor in a system for blocking work.
 
@@ -156,5 +151,5 @@ def spawn_sink(
         name=f"sink {delivery.sink.name}",
         capacity=capacity,
         supervisor=reports.coordinator,
-        restart=patience or RetryDelay(),
+        restart=RetryDelay(),
     )

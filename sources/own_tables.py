@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
-
 from ..chain.selection.tables import TablePatterns
 from ..errors import SourceError
 from ..sharding import Routes
 
-NO_ROUTES: Final = Routes()
-
 
 def own_tables(
-    patterns: Sequence[str],
-    source: str,
-    owners: dict[tuple[str, str], str],
-    routes: Routes = NO_ROUTES,
+    tables: TablePatterns, source: str, owners: dict[tuple[str, str], str], routes: Routes
 ) -> TablePatterns:
     """Return the choice of a source's tables, without any that another source has too, unless it is merged.
 
     `owners`, by schema and table, is shared by all sources. `matches` of the choice raises SourceError for
-    such a table. Raises ConfigError for a wrong pattern.
+    such a table.
     """
 
     def is_own(schema: str, table: str) -> bool:
@@ -36,4 +28,4 @@ def own_tables(
             )
         return True
 
-    return TablePatterns.parse(patterns).within(is_own)
+    return tables.within(is_own)

@@ -32,10 +32,6 @@ class SeveralOptions:
     def address(self) -> str:
         return ", ".join(one.options.address for one in self.sources)
 
-    @property
-    def tables(self) -> TablePatterns:
-        return TablePatterns.of_several({one.name: one.tables for one in self.sources})
-
 
 def given_source(written: SourceSection | Sequence[NamedSource], where: str) -> GivenSource:
     """Return the source of a section, or several as one. Raises ConfigError."""
@@ -51,8 +47,8 @@ def given_source(written: SourceSection | Sequence[NamedSource], where: str) -> 
             f"{where}.snapshot: some sources of this feed load their tables and others don't: give all of "
             "them the same snapshot = true or false, and a position to all or to none"
         )
-    several = SeveralOptions(sources=sources)
-    return GivenSource(kind=SEVERAL, options=several, tables=several.tables)
+    tables = TablePatterns.of_several({one.name: one.tables for one in sources})
+    return GivenSource(kind=SEVERAL, options=SeveralOptions(sources=sources), tables=tables)
 
 
 def _open(options: SeveralOptions, context: SourceContext) -> Source:
@@ -63,7 +59,7 @@ def _open(options: SeveralOptions, context: SourceContext) -> Source:
     owners: dict[tuple[str, str], str] = {}
     members = []
     for index, one in enumerate(options.sources):
-        tables = own_tables(one.tables.patterns, one.name, owners, context.routes)
+        tables = own_tables(one.tables, one.name, owners, context.routes)
         lane = Lane(index, count, f"source {one.name}")
         own = replace(
             context, tables=tables, lane=lane, directory=context.directory.with_name(f"scratch-{one.name}")
@@ -91,7 +87,7 @@ def _survey(options: SeveralOptions, context: SourceContext) -> Iterator[Finding
 
         own = replace(
             context,
-            tables=own_tables(one.tables.patterns, one.name, owners, context.routes),
+            tables=own_tables(one.tables, one.name, owners, context.routes),
             lane=Lane(index, count, f"source {one.name}"),
             start=context.start and part(context.start),
             sink_checkpoints=[part(at) for at in context.sink_checkpoints],

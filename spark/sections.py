@@ -11,10 +11,9 @@ from ..config import build
 from ..engine.options import FeedOptions, built_feed
 from .capture.options import CaptureOptions
 from .reading import reading_of_kind
-from .run.options import SparkOptions
+from .run.options import SECTION, SparkOptions
 
 CAPTURE: Final = "capture"
-SPARK: Final = "spark"
 _NO_FLAGS: Final[Mapping[str, Any]] = {}
 
 
@@ -38,8 +37,8 @@ def spark_options(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS
 
     Raises ConfigError.
     """
-    sections = _overridden(found, SPARK, flags)
-    return build(SparkSections, {key: sections[key] for key in (SPARK,) if key in sections}, "").spark
+    section = _overridden(found, SECTION, flags).get(SECTION, {})
+    return build(SparkSections, {SECTION: section}, "").spark
 
 
 def spark_feed(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS) -> SparkFeedOptions:
@@ -47,7 +46,7 @@ def spark_feed(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS) -
 
     Raises ConfigError.
     """
-    return built_feed(SparkFeedOptions, _overridden(found, SPARK, flags))
+    return built_feed(SparkFeedOptions, _overridden(found, SECTION, flags))
 
 
 def capture_feed(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS) -> SparkFeedOptions:

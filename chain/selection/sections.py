@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
@@ -113,29 +113,6 @@ class DdlOptions:
     """Treatment: `resnapshot` loads the table again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OmissionOptions:
-    """Transactions and schema changes that a sink isn't to get."""
-
-    sync_ddl: bool = True
-    """With False, schema changes aren't applied to the target; tables are still created for a snapshot."""
-    ignore_txn_commit_ts: tuple[int, ...] = ()
-    """Commit timestamps of transactions and schema changes that are left out."""
-    loopback_channel: int = 0
-    """Number above 0, the same for both directions between two clusters: transactions with a mark of this
-    channel came from the target, and are left out; those that are applied get the mark."""
-
-    @property
-    def omits(self) -> bool:
-        return self != OmissionOptions()
-
-    def rules(self) -> Iterator[Rule]:
-        if not self.sync_ddl:
-            yield Rule(kinds=frozenset(DDL_KINDS))
-        if self.ignore_txn_commit_ts:
-            yield Rule(kinds=frozenset(KINDS), timestamps=frozenset(self.ignore_txn_commit_ts))
-
-
 def rules_of(sections: Sequence[FilterOptions | RowsOptions], _: str = "") -> tuple[Rule, ...]:
     """Return the rules of the sections."""
     return tuple(rule for section in sections for rule in section.rules())
@@ -144,6 +121,14 @@ def rules_of(sections: Sequence[FilterOptions | RowsOptions], _: str = "") -> tu
 def ddl_rules(sections: Sequence[DdlOptions], _: str = "") -> tuple[Rule, ...]:
     """Return the rules of the [[on_ddl]] sections."""
     return tuple(Rule(one.tables, frozenset(one.kinds), action=one.action) for one in sections)
+
+
+def omission_rules(*, sync_ddl: bool = True, ignore_txn_commit_ts: Collection[int] = ()) -> Iterator[Rule]:
+    """Yield a rule about schema changes, without `sync_ddl`, and one about events with these timestamps."""
+    if not sync_ddl:
+        yield Rule(kinds=frozenset(DDL_KINDS))
+    if ignore_txn_commit_ts:
+        yield Rule(kinds=frozenset(KINDS), timestamps=frozenset(ignore_txn_commit_ts))
 
 
 def share_rule(number: int, count: int, columns: tuple[str, ...]) -> Rule:

@@ -10,7 +10,7 @@ from ...errors import ConfigError
 from ...puller.mysql.options import MysqlOptions
 from ...puller.mysql.requirements import check_without_catalog
 from ..reading import reading_of_kind
-from ..write.options import WriteOptions
+from ..write.options import way_of
 
 
 def check_on_spark(options: FeedOptions) -> Iterator[Finding]:
@@ -26,6 +26,6 @@ def check_on_spark(options: FeedOptions) -> Iterator[Finding]:
             yield Finding("warning", finding.text, "source")
     for sink in options.sinks:
         try:
-            _ = WriteOptions(url=sink.url, sink=sink.section).way
+            way_of(sink.given.kind)
         except ConfigError as error:
             yield Finding("warning", str(error), f"sink {sink.name}")

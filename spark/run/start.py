@@ -21,7 +21,7 @@ from ...sink import SinkFactory
 from ...sink.registry import open_given
 from ...sink.sink import closing
 from ..offsets.offset import Offset
-from ..write.options import WriteOptions
+from ..write.options import way_of
 
 
 class Start(Struct, frozen=True):
@@ -38,7 +38,7 @@ def local_sinks(options: FeedOptions) -> dict[str, SinkFactory]:
 
 def _local(options: FeedOptions, sink: SinkOptions) -> SinkFactory:
     reject_own_tables(sink)
-    _ = WriteOptions(url=sink.url, sink=sink.section).way
+    way_of(sink.given.kind)
     return SinkFactory(partial(open_given, sink.given, sink_context(options, sink.name)))
 
 
@@ -49,7 +49,7 @@ def reject_own_tables(sink: SinkOptions) -> None:
             f"sink {sink.name}: tables: on Spark every sink is given all tables of the feed; use "
             "source.tables of a feed of its own, or the local engine"
         )
-    if sink.rules.omissions.omits:
+    if sink.rules.omissions or sink.rules.loopback_channel:
         raise ConfigError(
             f"sink {sink.name}: sync_ddl, ignore_txn_commit_ts and loopback_channel are for the local engine"
         )

@@ -15,7 +15,7 @@ from ... import config
 from ...config import INTERNAL, Given
 from ...engine.checkpoint import CheckpointFile
 from ...errors import ConfigError
-from ...sink.kind import ByFiles, ByRows, NotOnSpark, SinkContext
+from ...sink.kind import ByFiles, ByRows, NotOnSpark, SinkContext, SinkKind
 from ...sink.registry import GivenSink, SinkForm, given_sink, open_given, shown
 from ..option_form import OptionForm, divided
 from ..option_values import Seconds
@@ -62,15 +62,19 @@ class WriteOptions:
     @property
     def way(self) -> ByRows | ByFiles:
         """The way tasks write to this kind of sink. Raises ConfigError if they can't."""
-        kind = self.given.kind
-        if isinstance(kind.on_spark, NotOnSpark):
-            raise ConfigError(f"Spark can't write to {kind.name}: {kind.on_spark.reason}")
-        return kind.on_spark
+        return way_of(self.given.kind)
 
     @property
     def is_files(self) -> bool:
         """True if rows go into files that the driver publishes."""
         return isinstance(self.way, ByFiles)
+
+
+def way_of(kind: SinkKind) -> ByRows | ByFiles:
+    """Return the way tasks write to this kind of sink. Raises ConfigError if they can't."""
+    if isinstance(kind.on_spark, NotOnSpark):
+        raise ConfigError(f"Spark can't write to {kind.name}: {kind.on_spark.reason}")
+    return kind.on_spark
 
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:

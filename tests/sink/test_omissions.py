@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidemill.chain import Chain
-from tidemill.chain.selection.sections import OmissionOptions
+from tidemill.chain.selection.sections import omission_rules
 from tidemill.chain.selection.stage import SelectionStage
 from tidemill.dialects.options import MARK_SCHEMA, MARK_TABLE
 from tidemill.engine.options import feed_options
@@ -54,10 +54,10 @@ def play(commands: str) -> str:
                 given["sync_ddl"] = False
             case _:
                 found.append(item(command))
-    options = OmissionOptions(**given)
-    stages: list = [SelectionStage([*options.rules()], keys=())]
-    if options.loopback_channel:
-        stages.append(LoopbackStage(options.loopback_channel))
+    channel = given.pop("loopback_channel", 0)
+    stages: list = [SelectionStage([*omission_rules(**given)], keys=())]
+    if channel:
+        stages.append(LoopbackStage(channel))
     chain = Chain(stages)
     lines = []
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.cli.flags import feed_tables
 from tidemill.engine.options import feed_options
 from tidemill.errors import CheckpointError, ConfigError, SourceError
@@ -91,7 +92,8 @@ def test_a_position_is_reached_when_every_source_has():
 
 def test_a_table_of_two_sources_is_refused():
     owners: dict[tuple[str, str], str] = {}
-    north, south = own_tables(["*.*"], "north", owners), own_tables(["*.*", "!shop.own"], "south", owners)
+    north = own_tables(TablePatterns.parse(["*.*"]), "north", owners, Routes())
+    south = own_tables(TablePatterns.parse(["*.*", "!shop.own"]), "south", owners, Routes())
     assert north.matches("shop", "item")
     assert not south.matches("shop", "own")
     assert south.matches("shop", "order")
@@ -104,7 +106,8 @@ def test_a_table_of_two_sources_is_accepted_if_it_is_merged():
     owners: dict[tuple[str, str], str] = {}
     _, rules = sharding_options({}, [{"tables": ["shop.item_*"], "target": "shop.item"}])
     routes = Routes(rules)
-    north, south = (own_tables(["*.*"], name, owners, routes) for name in ("north", "south"))
+    every = TablePatterns.parse(["*.*"])
+    north, south = (own_tables(every, name, owners, routes) for name in ("north", "south"))
     assert north.matches("shop", "item_1")
     assert south.matches("shop", "item_1")
     assert north.matches("shop", "own")
