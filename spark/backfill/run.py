@@ -10,7 +10,6 @@ from threading import Event
 from typing import Any, Final
 
 from ...engine.opening import make_data_dir, open_sinks
-from ...engine.options import FeedOptions
 from ...engine.progress import open_progress
 from ...engine.stopping import set_by_signals
 from ...errors import ConfigError, Retryable
@@ -18,9 +17,8 @@ from ...sink import SinkFactory
 from ..launch.quiet import LOG, quiet_session
 from ..launch.starting import starting
 from ..reading import reading_of_kind
-from ..run.options import SparkOptions
 from ..run.start import Start, find_start, reject_own_tables
-from ..sections import spark_feed
+from ..sections import SparkFeedOptions, spark_feed
 from .fill import fill
 from .fill_status import FillStatus
 from .options import BackfillOptions
@@ -62,7 +60,7 @@ def run(
         with set_by_signals(stopping):
             spark = quiet_session(options.name, how.master, how.config, options.data_dir / LOG)
         with set_by_signals(stopping), FillStatus(spark, options, sinks, progress, stopping) as status:
-            directory = directory_of(options, how)
+            directory = directory_of(options)
             done = fill(spark, options, sinks, directory, settings, status)
     finally:
         progress.close()
@@ -81,5 +79,5 @@ def _check_not_begun(sinks: Sequence[SinkFactory]) -> None:
                 raise ConfigError(f"sink {sink.name}: Spark follows it already: run with --engine spark")
 
 
-def directory_of(options: FeedOptions, how: SparkOptions) -> Path:
-    return how.directory or options.data_dir / DIRECTORY
+def directory_of(options: SparkFeedOptions) -> Path:
+    return options.spark.directory or options.data_dir / DIRECTORY

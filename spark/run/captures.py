@@ -14,8 +14,9 @@ from ..capture import client
 from ..capture.captures import Captures, captures_of
 from ..offsets.offset import Offset
 from ..read.options import read_options
+from ..sections import SparkFeedOptions
 from .feed_reads import feed_reads
-from .options import SECTION, SparkOptions
+from .options import SECTION
 
 log = logging.getLogger("tidemill")
 
@@ -33,10 +34,10 @@ def lease_of(options: FeedOptions) -> str:
     return f"{options.name} of {options.data_dir.absolute()}"
 
 
-def captures_to_ask(options: FeedOptions, how: SparkOptions) -> Captures | None:
+def captures_to_ask(options: SparkFeedOptions) -> Captures | None:
     """Return the feed's captures. Raises ConfigError if one of their files can't be read."""
     try:
-        return captures_of(read_options(feed_reads(options) | how.captures))
+        return captures_of(read_options(feed_reads(options) | options.spark.captures))
     except ConfigError as error:
         raise ConfigError(_NAMED.sub(lambda found: _NAMES[found[0]], str(error))) from None
 

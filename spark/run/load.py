@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from ...engine.failures import pause_seconds
 from ...engine.feed import Feed
-from ...engine.options import FeedOptions
 from ...engine.patterns import check_patterns, keep_patterns
 from ...engine.progress import Progress
 from ...errors import ConfigError, Retryable
@@ -29,7 +28,7 @@ from ..backfill.fill import Stopped, fill
 from ..backfill.fill_status import FillStatus
 from ..backfill.options import BackfillOptions
 from ..backfill.run import directory_of
-from .options import SparkOptions
+from ..sections import SparkFeedOptions
 from .start import Start, check_partitions, find_start, is_loaded, take_over
 
 if TYPE_CHECKING:
@@ -43,8 +42,7 @@ class Load:
     """Brings all sinks of a feed to the starts of their queries."""
 
     spark: SparkSession
-    options: FeedOptions
-    how: SparkOptions
+    options: SparkFeedOptions
     sinks: Mapping[str, SinkFactory]
     """Sinks by name, not open."""
     progress: Progress
@@ -55,7 +53,7 @@ class Load:
     def starts(self) -> dict[str, Start]:
         """Load the sinks and return the starts of their queries; none if stopped. Raises as feeds do."""
         there = {name: find_start(sink) for name, sink in self.sinks.items()}
-        check_partitions(there, self.how.partitions)
+        check_partitions(there, self.options.spark.partitions)
         if any(map(_position, there.values())):
             check_patterns(self.options)
         keep_patterns(self.options)
@@ -65,7 +63,7 @@ class Load:
         if self.stopping.is_set():
             return {}
         self._forget_files([_position(find_start(self.sinks[name])) for name in fresh])
-        return begun | {name: take_over(self.sinks[name], self.how.partitions) for name in fresh}
+        return begun | {name: take_over(self.sinks[name], self.options.spark.partitions) for name in fresh}
 
     def _load(self, lacking: Mapping[str, Start | Checkpoint | None]) -> None:
         by_spark = [name for name, at in lacking.items() if self._is_for_spark(name, at)]
@@ -79,7 +77,7 @@ class Load:
 
     @property
     def _directory(self) -> Path:
-        return directory_of(self.options, self.how)
+        return directory_of(self.options)
 
     def _is_for_spark(self, name: str, at: Start | Checkpoint | None) -> bool:
         if not self.options.source.options.loads:
@@ -115,7 +113,7 @@ class Load:
         return True
 
     def _fill(self, sinks: Sequence[SinkFactory], status: FillStatus) -> None:
-        settings = BackfillOptions(chunk_rows=self.how.chunk_rows)
+        settings = BackfillOptions(chunk_rows=self.options.spark.chunk_rows)
         # No retries inside: the caller waits, and can be stopped.
         done = fill(self.spark, self.options, sinks, self._directory, settings, status, 0.0)
         self.rows.update({sink.name: done.rows for sink in sinks})

@@ -38,7 +38,7 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
     sinks = local_sinks(options)
     reject_duplicates([*sinks.values()])
     make_data_dir(options)
-    captures = captures_to_ask(options, how)
+    captures = captures_to_ask(options)
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     stopping = Event()
     rows = _rows_before(options)
@@ -50,7 +50,6 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
             load = Load(
                 spark=spark,
                 options=options,
-                how=how,
                 sinks=sinks,
                 progress=progress,
                 stopping=stopping,
@@ -58,7 +57,7 @@ def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int
             )
             starts = load.starts()
             if not stopping.is_set():
-                stream = Stream(options, how, starts, sinks, load.rows, captures, progress, stopping)
+                stream = Stream(options, starts, sinks, load.rows, captures, progress, stopping)
                 stream.run(spark)
     finally:
         progress.close()

@@ -13,16 +13,15 @@ from msgspec.structs import replace as updated
 from ...actors import SystemClock
 from ...codec.native.library import description
 from ...engine.failures import pause_seconds
-from ...engine.options import FeedOptions
 from ...engine.progress import Progress
 from ...engine.rate import Rate
 from ...engine.status import FeedStatus, State, StatusFile, resident_bytes
 from ...errors import Retryable, TidemillError
 from ...sink import SinkFactory
 from ..capture.captures import Captures
+from ..sections import SparkFeedOptions
 from .captures import Acknowledging, lease_of
 from .errors import explain
-from .options import SparkOptions
 from .queries import SinkQuery, lines
 from .start import Start
 
@@ -39,8 +38,7 @@ class Stream:
 
     def __init__(
         self,
-        options: FeedOptions,
-        how: SparkOptions,
+        options: SparkFeedOptions,
         starts: Mapping[str, Start],
         sinks: Mapping[str, SinkFactory],
         loaded: Mapping[str, int],
@@ -56,7 +54,7 @@ class Stream:
         self._started = self._clock.time()
         self._source = next(iter(starts.values())).offset.source
         self._rate = Rate()
-        self._trigger = how.trigger
+        self._trigger = options.spark.trigger
         self._acknowledging = Acknowledging(captures, lease_of(options))
         self._unstarted: dict[SinkQuery, Retryable] = {}
         """Queries whose last start failed with a temporary error."""
@@ -66,7 +64,7 @@ class Stream:
                 sink,
                 starts[sink.name],
                 sinks[sink.name].target,
-                how.captures,
+                options.spark.captures,
                 loaded.get(sink.name, 0),
             )
             for sink in options.sinks
