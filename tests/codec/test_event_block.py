@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.codec.mysql.layout import Layout, Layouts
-from tidemill.codec.native import library
 from tidemill.errors import SourceError
 from tidemill.testing.binlog_events import DELETE, INSERT, INT, UPDATE, rows_event, table_map
 
+from .test_rows import layout_of
 from .vectors import load
 
 OPS = {23: "insert", 25: "delete"}
-
-
-@pytest.fixture(params=[True, False], ids=["native", "python"])
-def decoder(request, monkeypatch):
-    if request.param and library.native is None:
-        pytest.skip("the native module isn't built")
-    monkeypatch.setattr(library, "in_use", request.param)
-
-
-def layout_of(table_map_: bytes) -> Layout:
-    layouts = Layouts()
-    return layouts.layout(layouts.number_of(table_map_))
 
 
 @pytest.mark.usefixtures("decoder")
