@@ -136,7 +136,7 @@ class Delivery:
             )
         )
         self._kept: list[Batch] = []  # not durable yet, in order; the first `_written` are written
-        self._kept_rows: list[int] = []  # number of rows of each
+        self._kept_rows: list[int] = []  # number of rows of each; the first one's with those no longer kept
         self._written = 0
         self._flushed = 0  # number of flushed batches, for a sink that doesn't wait
         self._is_pipelined = sink.traits.is_pipelined
@@ -354,7 +354,7 @@ class Delivery:
         if self._unflushed_rows > self._options.max_kept_rows and batch.checkpoint is None:
             self._complete = False
         if not self._complete:
-            self._kept, self._kept_rows = [batch], [self._cutter.rows]
+            self._kept, self._kept_rows = [batch], [sum(self._kept_rows)]
             self._written = self._flushed = 0
         return batch
 

@@ -279,6 +279,14 @@ def test_statistics_count_what_is_acknowledged():
     assert statistics.checkpoint == at(2)
 
 
+def test_rows_of_a_transaction_that_is_too_large_to_be_kept_are_counted():
+    work = delivery(Script(), max_rows=2, max_kept_rows=3)
+    work.accept([rows(1, 1, 2, last=False), rows(1, 3, 4, last=False), rows(1, 5), rows(2, 6)])
+    work.run(0)
+    work.flush(0)
+    assert work.statistics().rows == 6
+
+
 def test_rows_behind_a_checkpoint_without_rows_come_again_with_it():
     script = Script()
     work = delivery(script, rowless_seconds=1.0)
