@@ -68,15 +68,15 @@ class Engine:
         self._gate.intake = intake.actor_inbox
         self._intake = intake
 
-    def _new_table(self, table_id: int, uid: int, resolved: Ts, now: float, *, is_ordered: bool) -> Table:
-        return Table(table_id, uid, 0, resolved, now, is_ordered=is_ordered)
+    def _new_table(self, table_id: int, uid: int, resolved: Ts, now: float) -> Table:
+        return Table(table_id, uid, 0, resolved, now)
 
-    def add_table(self, table_id: int, resolved: Ts = 0, *, is_ordered: bool = False) -> PooledRef[Changes]:
+    def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Changes]:
         with self._lock:
             if table_id in self._tables:
                 raise ValueError(f"table {table_id} is in the sorter already")
             now = self._system.clock.now()
-            table = self._new_table(table_id, next(_uids), resolved, now, is_ordered=is_ordered)
+            table = self._new_table(table_id, next(_uids), resolved, now)
             writer = self._tables[table_id] = Writer(table, self._gate, self._system)
         self._wake(self._arrivals.add(table))
         return writer.ref()

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, count, repeat
 from typing import Any, Final
 
 from ..actors import PooledActor, PooledRef, Timer
 from ..actors.future import Ask
-from ..events import Changes, KvChange, Ts
+from ..codec.blocks import NOTHING, merge
+from ..events import Block, Changes, Ts
 from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, Wake
-from .cut import cut_sorted, make_runs
-from .order import follow_each_other
-from .run import Run
-from .size import estimate, measure
+from .run import Run, cut
 from .table import Table
 from .tier import Tier
 from .writer import Writer
@@ -39,9 +36,7 @@ class Intake(SorterActor[Wake]):
     """Makes runs of the changes told to the Writers, puts them into the memory tier, and spills what exceeds
     its quota. It takes nothing while the disk or the Merger lags behind.
 
-    A run holds the unsorted changes of several tables that spill together: the Merger sorts them once,
-    with everything that leaves with them. Runs of an ordered table have its changes alone, and stay as they
-    are.
+    A run holds the changes of several tables that spill together, in order.
     """
 
     def __init__(
@@ -95,16 +90,17 @@ class Intake(SorterActor[Wake]):
             if writer is None:
                 continue
             if writer.messages:
-                writer.post(Changes([], ts))
+                writer.post(Changes(NOTHING, ts))
             else:
                 resolved[writer.table] = ts
         self._hand_over([], resolved)
 
     def _take_in(self, asks: list[Ask]) -> None:
         groups, resolved = self._collect(asks)
-        runs = []
-        while groups:  # taken out: what goes to disk is freed once it is encoded, if nobody else has it
-            runs += self._runs(*groups.popitem()[1])
+        runs: list[Run] = []
+        for tables, blocks in groups.values():
+            merged = merge(blocks, [table.uid for table in tables])
+            runs += cut(tuple(dict.fromkeys(tables)), merged, RUN_CHANGES, RUN_BYTES)
         self._hand_over(runs, resolved)
 
     def _hand_over(self, runs: list[Run], resolved: dict[Table, Ts]) -> None:
@@ -116,11 +112,11 @@ class Intake(SorterActor[Wake]):
 
     def _collect(
         self, asks: list[Ask]
-    ) -> tuple[dict[Any, tuple[list[Table], list[list[KvChange]]]], dict[Table, Ts]]:
-        """Take the messages of about one turn. Returns tables and lists of changes by spill group, and the
+    ) -> tuple[dict[Any, tuple[list[Table], list[Block]]], dict[Table, Ts]]:
+        """Take the messages of about one turn. Returns tables and their blocks by spill group, and the
         resolved ts by table."""
         writers = self._gate.writers
-        groups: dict[Any, tuple[list[Table], list[list[KvChange]]]] = {}
+        groups: dict[Any, tuple[list[Table], list[Block]]] = {}
         resolved: dict[Table, Ts] = {}
         room = TURN_CHANGES
         tables_left = TURN_CHANGES
@@ -150,17 +146,3 @@ class Intake(SorterActor[Wake]):
                 if ts > table.resolved and ts > resolved.get(table, 0):
                     resolved[table] = ts
         return groups, resolved
-
-    def _runs(self, tables: list[Table], lists: list[list[KvChange]]) -> list[Run]:
-        size_of = measure if self._tier.is_filling else estimate
-        owners = None
-        changes = lists[0]
-        if len(lists) > 1:
-            changes = list(chain.from_iterable(lists))
-            if tables.count(tables[0]) < len(tables):
-                owners = list(chain.from_iterable(map(repeat, count(), map(len, lists))))
-        if owners is None:
-            tables = tables[:1]
-            if tables[0].is_ordered and follow_each_other(lists):
-                return cut_sorted(tables, None, changes, size_of(changes), RUN_CHANGES, RUN_BYTES)
-        return make_runs(tables, owners, changes, RUN_CHANGES, RUN_BYTES, size_of)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
@@ -12,12 +11,11 @@ from msgspec import Struct
 
 from ..actors import PooledRef, Target
 from ..errors import InvariantViolated
-from ..events import KvChange, Sorted, Ts
+from ..codec.blocks import NOTHING, merge
+from ..events import Block, Sorted, Ts
 from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, Wake
-from .cursor import MergeCursor, Slice, join
-from .cut import split
-from .run import Owners, Run, floor
+from .run import Bound, Run, first_of, floor, in_parts
 from .table import Table
 from .tier import Tier
 
@@ -39,9 +37,26 @@ class Read(Struct, frozen=True):
 
 
 class RunsRead(Struct, frozen=True):
-    """From a Reader: runs, their changes and owners, in the order of the Read."""
+    """From a Reader: runs and their blocks, in the order of the Read."""
 
-    runs: list[tuple[Run, list[KvChange], Owners]]
+    runs: list[tuple[Run, Block]]
+
+
+class MergeCursor:
+    """A run that is being merged: its changes from `at` on. Its block is None while it is read from disk."""
+
+    __slots__ = ("at", "block", "bytes", "run")
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.block: Block | None = None
+        self.at = 0
+        self.bytes = run.bytes
+        """Bytes that count as open."""
+
+    def load(self, block: Block) -> None:
+        self.block = self.run.without_removed(block)
+        self.at = 0
 
 
 class MergeProgress:
@@ -92,8 +107,8 @@ class Merger(SorterActor[Wake | RunsRead]):
         self._progress = progress
         self._open_bytes = open_bytes
         self._numbers = count()
-        self._waiting: list[tuple[Ts, KvChange, int, Run]] = []
-        """Heap of the runs that aren't open, by their first change; ints compare faster."""
+        self._waiting: list[tuple[Bound, int, Run]] = []
+        """Heap of the runs that aren't open, by their first change."""
         self._open: list[MergeCursor] = []
         self._opened_bytes = 0
         self._reading: dict[Run, MergeCursor] = {}
@@ -111,9 +126,9 @@ class Merger(SorterActor[Wake | RunsRead]):
         self._gate.moved_at = self.clock.now()
         for message in messages:
             if isinstance(message, RunsRead):
-                for run, changes, owners in message.runs:
-                    if stretch := self._reading.pop(run, None):
-                        stretch.load(changes, owners)
+                for run, block in message.runs:
+                    if cursor := self._reading.pop(run, None):
+                        cursor.load(block)
         self._collect()
         more = self._step()
         if not more and not self._reading:
@@ -134,8 +149,7 @@ class Merger(SorterActor[Wake | RunsRead]):
             self._forget_removed()
 
     def _push(self, run: Run) -> None:
-        first = run.first
-        heappush(self._waiting, (first.commit_ts, first, next(self._numbers), run))
+        heappush(self._waiting, (run.first, next(self._numbers), run))
 
     def _advance(self, advanced: dict[Table, Ts], removed: list[Table]) -> None:
         of = self._resolved_of
@@ -170,27 +184,23 @@ class Merger(SorterActor[Wake | RunsRead]):
 
     def _forget_removed(self) -> None:
         """Drop the changes of removed tables, and runs that hold nothing else."""
-        self._waiting = [entry for entry in self._waiting if not self._tier.forget_removed(entry[3])]
+        self._waiting = [entry for entry in self._waiting if not self._tier.forget_removed(entry[2])]
         heapify(self._waiting)
         self._wanted = [run for run in self._wanted if not self._tier.forget_removed(run)]
         self._reading = {
-            run: stretch for run, stretch in self._reading.items() if not all(t.removed for t in run.tables)
+            run: cursor for run, cursor in self._reading.items() if not all(t.removed for t in run.tables)
         }
         left = []
-        for stretch in self._open:
-            run = stretch.run
-            if stretch.changes is None:
-                if run in self._reading:
-                    left.append(stretch)
+        for cursor in self._open:
+            if cursor.block is None:
+                if cursor.run in self._reading:
+                    left.append(cursor)
                 continue
-            if any(table.removed for table in run.tables):
-                changes, owners = stretch.changes[stretch.at :], stretch.owners
-                stretch.load(changes, None if owners is None else owners[stretch.at :])
-                stretch.at = 0
-            if stretch.changes:
-                left.append(stretch)
+            cursor.load(cursor.block.slice(cursor.at, len(cursor.block)))
+            if cursor.block:
+                left.append(cursor)
         self._open = left
-        self._opened_bytes = sum(stretch.run.bytes for stretch in left)
+        self._opened_bytes = sum(cursor.bytes for cursor in left)
 
     # --- merging ---------------------------------------------------------------------------------
 
@@ -198,60 +208,59 @@ class Merger(SorterActor[Wake | RunsRead]):
         """Open as many runs as there is room for, send what can leave; True if there is more to do."""
         self._open_runs()
         bound = self._bound()
-        whole = bound.commit_ts > self._progress.resolved
-        if bound.commit_ts != self._torn:
-            bound = floor(bound.commit_ts)
-        slices = self._take_below(bound)
-        if not slices and not whole and not self._reading:
+        whole = bound[0] > self._progress.resolved
+        if bound[0] != self._torn:
+            bound = floor(bound[0])
+        parts = self._take_below(bound)
+        if not parts and not whole and not self._reading:
             # One commit ts fills all that may be open: it leaves in several parts.
             bound = self._bound()
-            slices = self._take_below(bound)
-            if not slices:  # every open run begins with the change that the next one begins with
+            parts = self._take_below(bound)
+            if not parts:  # every open run begins with the change that the next one begins with
                 self._open_run()
                 return True
-        if slices or whole:
-            self._send(slices, bound)
+        if parts or whole:
+            self._send(parts, bound)
         if whole:
             self._put_back()
-        return bool(slices) and not whole
+        return bool(parts) and not whole
 
     def _open_runs(self) -> None:
         waiting, resolved = self._waiting, self._progress.resolved
-        while waiting and waiting[0][0] <= resolved and self._opened_bytes < self._open_bytes:
+        while waiting and waiting[0][0][0] <= resolved and self._opened_bytes < self._open_bytes:
             self._open_run()
         if self._wanted:
             self._request()
 
     def _open_run(self) -> None:
-        run = heappop(self._waiting)[3]
-        changes, owners = self._tier.take(run)
+        run = heappop(self._waiting)[2]
+        block = self._tier.take(run)
         if run.replacements is not None:
             for replacement in self._tier.replacements(run):
                 self._push(replacement)
             return
-        if run.first.commit_ts <= self._progress.sent:
-            self._refuse(run, changes, owners)
-        stretch = MergeCursor(run, None, None)
-        if changes is None:
-            self._reading[run] = stretch
+        if run.first[0] <= self._progress.sent:
+            self._refuse(run, block)
+        cursor = MergeCursor(run)
+        if block is None:
+            self._reading[run] = cursor
             self._wanted.append(run)
         else:
-            stretch.load(changes, owners)
-            if not stretch.changes:
+            cursor.load(block)
+            if not cursor.block:
                 return
-        self._open.append(stretch)
-        self._opened_bytes += run.bytes
+        self._open.append(cursor)
+        self._opened_bytes += cursor.bytes
 
-    def _refuse(self, run: Run, changes: list[KvChange] | None, owners: Owners) -> NoReturn:
+    def _refuse(self, run: Run, block: Block | None) -> NoReturn:
         """Raise InvariantViolated: a source sent a change at or below its resolved ts."""
         whose = run.whose
-        ts = run.first.commit_ts
-        if changes is not None and owners is not None:
-            ts, owner = min((change.commit_ts, owner) for change, owner in zip(changes, owners, strict=True))
-            whose = f"table {run.tables[owner].id}"
-        sent = self._progress.sent
+        if block is not None:
+            uids = block.slice(0, 1).keyspaces()
+            whose = next(f"table {table.id}" for table in run.tables if table.uid in uids)
         raise InvariantViolated(
-            f"{whose}: a change of commit ts {ts} came after everything up to {sent} was sent"
+            f"{whose}: a change of commit ts {run.first[0]} came after everything up to"
+            f" {self._progress.sent} was sent"
         )
 
     def _request(self) -> None:
@@ -264,64 +273,44 @@ class Merger(SorterActor[Wake | RunsRead]):
             else:
                 by_store.setdefault(run.tables[0].store, []).append(run)
         for store, runs in by_store.items():
-            for part in split(runs, READ_BYTES):
+            for part in in_parts(runs, READ_BYTES):
                 self.send(self._readers[store], Read(part, self.actor_ref))
 
-    def _bound(self) -> KvChange:
+    def _bound(self) -> Bound:
         """Return a bound below everything that isn't in memory or may not leave yet."""
         bound = floor(self._progress.resolved + 1)
         if self._waiting:
-            bound = min(bound, self._waiting[0][1])
+            bound = min(bound, self._waiting[0][0])
         if self._reading:
             bound = min(bound, next(iter(self._reading)).first)
         return bound
 
-    def _take_below(self, bound: KvChange) -> list[Slice]:
+    def _take_below(self, bound: Bound) -> list[Block]:
         """Take the changes in memory below the bound."""
-        slices = []
-        done = False
-        for stretch in self._open:
-            if stretch.changes is None or not stretch.first < bound:
-                continue
-            end = stretch.find(bound)
-            at, changes, owners = stretch.at, stretch.changes, stretch.owners
-            if end == len(changes):
-                done = True
-            if at == end:
-                continue
-            if end - at < len(changes):
-                changes = changes[at:end]
-                owners = None if owners is None else owners[at:end]
-            slices.append(Slice(stretch.run, changes, owners, stretch.is_sorted))
-            stretch.advance(end)
-        if done:
-            self._close_done()
-        return slices
-
-    def _close_done(self) -> None:
+        parts = []
         left = []
-        for stretch in self._open:
-            if stretch.changes is not None and stretch.at == len(stretch.changes):
-                self._opened_bytes -= stretch.run.bytes
+        for cursor in self._open:
+            block, start = cursor.block, cursor.at
+            if block is None:
+                left.append(cursor)
+                continue
+            end = block.find(*bound)
+            if end > start:
+                parts.append(block.slice(start, end))
+                cursor.at = end
+            if end < len(block):
+                left.append(cursor)
             else:
-                left.append(stretch)
+                self._opened_bytes -= cursor.bytes
         self._open = left
+        return parts
 
     def _put_back(self) -> None:
         """Put open runs above the resolved ts back into the tier, where they can be spilled."""
-        for stretch in self._open:
-            assert stretch.changes is not None
-            old, changes, owners = stretch.run, stretch.changes, stretch.owners
-            if stretch.at == len(changes):
-                continue
-            if stretch.at:
-                changes = changes[stretch.at :]
-                owners = None if owners is None else owners[stretch.at :]
-            size = old.bytes * len(changes) // old.count
-            first = floor(min([change.commit_ts for change in changes]))
-            run = Run(
-                old.tables, owners, changes, size, first, old.newest, stretch.is_sorted, stretch.ascends
-            )
+        for cursor in self._open:
+            assert cursor.block is not None
+            rest = cursor.block.slice(cursor.at, len(cursor.block)).compact()
+            run = Run(cursor.run.tables, rest)
             self._tier.hold(run)
             self._push(run)
         self._open.clear()
@@ -329,25 +318,24 @@ class Merger(SorterActor[Wake | RunsRead]):
 
     # --- output ----------------------------------------------------------------------------------
 
-    def _send(self, slices: list[Slice], bound: KvChange) -> None:
+    def _send(self, parts: list[Block], bound: Bound) -> None:
         """Send all changes before the bound."""
-        changes = join(slices)
-        size = sum(s.run.bytes * len(s.changes) // s.run.count for s in slices)
-        count = sum(len(s.changes) for s in slices)  # more than leave, if runs have some in common
-        step = max(1, count * SORTED_BYTES // max(size, 1))
+        changes = merge(parts) if parts else NOTHING
+        count = len(changes)
+        step = max(1, count * SORTED_BYTES // max(changes.bytes, 1))
         start = 0
-        while len(changes) - start > step:
+        while count - start > step:
             end = _cut(changes, start, start + step)
-            self._send_sorted(changes[start:end], changes[end])
+            self._send_sorted(changes.slice(start, end), first_of(changes.slice(end, end + 1)))
             start = end
-        self._send_sorted(changes[start:] if start else changes, bound)
+        self._send_sorted(changes.slice(start, count), bound)
 
-    def _send_sorted(self, changes: list[KvChange], following: KvChange) -> None:
+    def _send_sorted(self, changes: Block, following: Bound) -> None:
         """Send a Sorted unless it would say nothing; no change before `following` comes later."""
         progress = self._progress
-        resolved = min(progress.resolved, following.commit_ts - 1)
-        last = changes[-1].commit_ts if changes else self._torn
-        continues = last == following.commit_ts
+        resolved = min(progress.resolved, following[0] - 1)
+        last = changes.last_ts if changes else self._torn
+        continues = last == following[0]
         ends = self._torn is not None and not continues
         self._torn = last if continues else None
         if changes or ends or resolved > progress.sent:
@@ -355,7 +343,7 @@ class Merger(SorterActor[Wake | RunsRead]):
             self.send(self._downstream, Sorted(changes, progress.sent, continues))
 
 
-def _cut(changes: list[KvChange], start: int, end: int) -> int:
+def _cut(changes: Block, start: int, end: int) -> int:
     """Return where to cut, at or before `end`: between two commit ts unless one fills all from `start`."""
-    first = bisect_left(changes, floor(changes[end].commit_ts), start, end)
+    first = changes.find(changes.slice(end, end + 1).first_ts)
     return first if first > start else end

@@ -1,14 +1,17 @@
-"""Runs: changes of one or several tables, in memory or on disk."""
+"""Runs: blocks of changes of one or several tables, in memory or on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
-from ..events import KvChange, Ts
+from ..events import Block, Ts
 from .table import Table
+
+Bound: TypeAlias = tuple[Ts, Ts, int, bytes]
+"""A place in the commit order: commit ts, start ts, op, key."""
 
 
 class BlockLocation(msgspec.Struct, frozen=True):
@@ -24,55 +27,32 @@ class BlockLocation(msgspec.Struct, frozen=True):
     bytes: int
 
 
-Owners = list[int] | None
-"""For each change, the index of its table in the run's `tables`; None if there is only one table."""
-
-
 class Run:
-    """A run of changes. Owned by the Tier while that holds it; see there which thread may use what."""
+    """A block that is kept or moved as a whole. Owned by the Tier while that holds it; see there which thread
+    may use what."""
 
     __slots__ = (
-        "ascends",
+        "block",
         "bytes",
-        "changes",
         "count",
         "first",
         "flushing",
-        "is_sorted",
         "newest",
-        "owners",
         "place",
         "replacements",
         "tables",
-    )  # fmt: skip
+    )
 
-    def __init__(
-        self,
-        tables: Sequence[Table],
-        owners: Owners,
-        changes: list[KvChange],
-        size: int,
-        first: KvChange,
-        newest: Ts,
-        is_sorted: bool,
-        ascends: bool = False,
-    ) -> None:
+    def __init__(self, tables: Sequence[Table], block: Block) -> None:
+        """`block` has changes; their keyspaces are the uids of `tables`."""
         self.tables = tables
-        """Tables of one group; may include tables without changes here, since parts of a cut run share it."""
-        self.owners = owners
-        """None whenever `changes` is."""
-        self.first = first
-        """A change that sorts at or before every change of the run; without a value, to stay small."""
-        self.newest = newest
-        """The highest commit ts."""
-        self.is_sorted = is_sorted
-        self.ascends = is_sorted or ascends
-        """True if the commit ts ascend, even if changes of the same one aren't sorted."""
-        self.count = len(changes)
-        self.bytes = size
-        """Bytes that the changes take in memory."""
-        self.changes: list[KvChange] | None = changes
-        """None once they are taken, or kept elsewhere: in `place`, or in `replacements`."""
+        """Tables of one group; may include tables without changes here, since parts of a cut block share it."""
+        self.first = first_of(block)
+        self.newest = block.last_ts
+        self.count = len(block)
+        self.bytes = block.bytes
+        self.block: Block | None = block
+        """None once it is taken, or kept elsewhere: in `place`, or in `replacements`."""
         self.place: BlockLocation | None = None
         self.replacements: list[Run] | None = None
         """The runs that this one was merged into, shared with the others that were."""
@@ -80,7 +60,7 @@ class Run:
         """True while it is written to disk and still in memory."""
 
     def __str__(self) -> str:
-        return f"{self.whose}: {self.count} changes of commit ts {self.first.commit_ts} to {self.newest}"
+        return f"{self.whose}: {self.count} changes of commit ts {self.first[0]} to {self.newest}"
 
     @property
     def whose(self) -> str:
@@ -90,34 +70,51 @@ class Run:
             return f"table {numbers[0]}"
         return f"tables {', '.join(map(str, numbers[:10]))}{', ...' if len(numbers) > 10 else ''}"
 
+    def without_removed(self, block: Block) -> Block:
+        """Return the changes of a block of this run whose tables weren't removed."""
+        removed = {table.uid for table in self.tables if table.removed}
+        return block.without(removed) if removed else block
 
-def floor(ts: Ts) -> KvChange:
-    """Return a change that sorts before all of this commit ts, and after all of earlier ones."""
-    return KvChange(ts, 0, 0, b"", b"")
+
+def floor(ts: Ts) -> Bound:
+    """Return the place before all changes of this commit ts, and after those of earlier ones."""
+    return ts, 0, 0, b""
 
 
-def join_runs(runs: list[Run]) -> tuple[Sequence[Table], Owners]:
-    """Return the tables and owners of several runs' changes, one run after the other."""
-    first = runs[0].tables
-    if all(run.owners is None and run.tables[0] is first[0] for run in runs):
-        return first, None
-    tables: list[Table] = []
-    owners: list[int] = []
+def first_of(block: Block) -> Bound:
+    first = block[0]
+    return first.commit_ts, first.start_ts, first.op, first.key
+
+
+def tables_of(runs: Iterable[Run]) -> Sequence[Table]:
+    """Return the tables of several runs, each once."""
+    return tuple(dict.fromkeys([table for run in runs for table in run.tables]))
+
+
+def cut(tables: Sequence[Table], block: Block, count: int, max_bytes: int) -> list[Run]:
+    """Cut a block into runs of at most `count` changes and about `max_bytes`."""
+    size = len(block)
+    if not size:
+        return []
+    step = max(1, min(count, max_bytes * size // block.bytes))
+    runs: list[Run] = []
+    for start in range(0, size, step):
+        part = block.slice(start, min(size, start + step))
+        if part.bytes > 2 * max_bytes and len(part) > 1:  # the sizes vary much
+            runs += cut(tables, part, (len(part) + 1) // 2, max_bytes)
+        else:
+            runs.append(Run(tables, part))
+    return runs
+
+
+def in_parts(runs: Iterable[Run], size: int) -> list[list[Run]]:
+    """Group runs, in order, into lists of about `size` bytes."""
+    lists: list[list[Run]] = [[]]
+    room = size
     for run in runs:
-        base = len(tables)
-        tables += run.tables
-        owners += [base] * run.count if run.owners is None else [base + owner for owner in run.owners]
-    return tables, owners
-
-
-def without_removed(
-    tables: Sequence[Table], owners: Owners, changes: list[KvChange]
-) -> tuple[list[KvChange], Owners]:
-    """Return the changes of the tables that were not removed."""
-    removed = {n for n, table in enumerate(tables) if table.removed}
-    if not removed:
-        return changes, owners
-    if owners is None:
-        return [], None
-    kept = [n for n, owner in enumerate(owners) if owner not in removed]
-    return [changes[n] for n in kept], [owners[n] for n in kept]
+        if room <= 0:
+            lists.append([])
+            room = size
+        lists[-1].append(run)
+        room -= run.bytes
+    return lists

@@ -37,19 +37,17 @@ class SorterStatistics:
 class EventSorter(Protocol):
     """Takes changes in any order, table by table, and sends them on in commit order.
 
-    A table's changes and resolved timestamps are told to its Writer as `Changes`, whose lists are the
-    sorter's from then on. What every table has resolved goes downstream as `Sorted`: whole
+    A table's changes and resolved timestamps are told to its Writer as `Changes`. What comes in order isn't
+    sorted again: a source whose transactions are in commit order is a queue. What every table has resolved goes downstream as `Sorted`: whole
     transactions, ordered by commit ts and start ts; within one, a table's changes by op (DELETE
     first) and key. Nothing above the least resolved ts leaves. A change that came twice leaves once.
     Methods may be called from any thread.
     """
 
-    def add_table(self, table_id: int, resolved: Ts = 0, *, is_ordered: bool = False) -> PooledRef[Changes]:
+    def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Changes]:
         """Begin a table whose changes all lie above `resolved`; tell its `Changes` to the ref.
 
-        From now on nothing above its resolved ts leaves. With `is_ordered`, each message has changes in
-        commit order, and no change comes twice: then the table is a queue, and as long as the messages follow
-        each other too, nothing of it is sorted. Raises ValueError if the table is there.
+        From now on nothing above its resolved ts leaves. Raises ValueError if the table is there.
         """
 
     def remove_table(self, table_id: int) -> None:

@@ -8,9 +8,9 @@ from ..events import Ts
 
 
 class Table:
-    """A keyspace of a sorter: one table, or a source stream that is already in order."""
+    """A keyspace of a sorter: one table, or a stream of many."""
 
-    __slots__ = ("group", "id", "is_ordered", "removed", "resolved", "since", "store", "uid")
+    __slots__ = ("group", "id", "removed", "resolved", "since", "store", "uid")
 
     def __init__(
         self,
@@ -20,17 +20,15 @@ class Table:
         resolved: Ts,
         since: float,
         *,
-        is_ordered: bool = False,
         shares_runs: bool = True,
     ) -> None:
         self.id = table_id
         self.uid = uid
-        """Unique in the process: a table removed and added again never meets its old changes."""
+        """The keyspace of its changes. Unique in the process: a table removed and added again never meets its old
+        changes."""
         self.store = store
         """The number of the store that its changes go to."""
-        self.is_ordered = is_ordered
-        """True if each message has changes in commit order, none of which comes twice."""
-        self.group: Hashable = store if shares_runs and not is_ordered else ("table", uid)
+        self.group: Hashable = store if shares_runs else ("table", uid)
         """Tables of the same group may share a run; they have the same store."""
         self.resolved = resolved
         """Everything at or below it has been added. Written under the lock of Arrivals."""

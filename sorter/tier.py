@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable
-from itertools import chain
 from threading import Lock
 from typing import Any, Final
 
-from ..events import KvChange, Ts
-from .cut import cut_sorted
+from ..codec.blocks import merge
+from ..events import Block, Ts
 from .index import Index
-from .order import sort_owned
-from .run import BlockLocation, Owners, Run, join_runs, without_removed
+from .run import BlockLocation, Run, cut, tables_of
 
 OVERLAPPING: Final = 8
-"""Number of runs of about 1 MiB that may overlap without being sorted first."""
+"""Number of runs of about 1 MiB that may overlap without being merged first."""
 
 
 class Tier:
@@ -31,14 +29,11 @@ class Tier:
         quota_bytes: int | None,
         block_changes: int = 1000,
         block_bytes: int = 256 << 10,
-        keeps_order: bool = False,
     ) -> None:
-        """Without a quota nothing is spilled. `block_*` bound the runs that are; with `keeps_order` all of
-        them are sorted."""
+        """Without a quota nothing is spilled. `block_*` bound the runs that are."""
         self.quota_bytes = quota_bytes
         self._block_changes = block_changes
         self._block_bytes = block_bytes
-        self._keeps_order = keeps_order
         self._lock = Lock()
         self._index = Index()
         self._held: dict[Run, None] = {}
@@ -68,7 +63,7 @@ class Tier:
     def leave(self, runs: list[Run]) -> list[Run]:
         """Mark held runs as flushing; return those that were not taken meanwhile."""
         with self._lock:
-            left = [run for run in runs if run.changes is not None]
+            left = [run for run in runs if run.block is not None]
             self._leave(left)
             return left
 
@@ -78,15 +73,15 @@ class Tier:
             del self._held[run]
             self.flushing_bytes += run.bytes
 
-    def take(self, run: Run) -> tuple[list[KvChange] | None, Owners]:
-        """Return the changes of a run and their tables, now the caller's; None if it has replacements, is on
-        disk, or is being flushed."""
+    def take(self, run: Run) -> Block | None:
+        """Return the block of a run, now the caller's; None if it has replacements, is on disk, or is being
+        flushed."""
         with self._lock:
-            if run.changes is None or run.flushing:
-                return None, None
-            changes, owners = run.changes, run.owners
+            block = run.block
+            if block is None or run.flushing:
+                return None
             self._let_go(run)
-            return changes, owners
+            return block
 
     def read(self, run: Run) -> None:
         """Note that the run was read back from disk."""
@@ -108,15 +103,14 @@ class Tier:
 
     def _forget_removed(self, run: Run) -> bool:
         left = sum(not table.removed for table in run.tables)
-        if run.changes is not None and not run.flushing and left < len(run.tables):
-            changes, owners = without_removed(run.tables, run.owners, run.changes)
-            size = run.bytes * len(changes) // run.count
-            self.used_bytes -= run.bytes - size
-            run.changes, run.owners, run.bytes, run.count = changes, owners, size, len(changes)
-            left = len(changes)
+        if run.block is not None and not run.flushing and left < len(run.tables):
+            block = run.without_removed(run.block)
+            self.used_bytes -= run.bytes - block.bytes
+            run.block, run.bytes, run.count = block, block.bytes, len(block)
+            left = len(block)
         if left:
             return False
-        if run.changes is not None and not run.flushing:
+        if run.block is not None and not run.flushing:
             self._let_go(run)
         self._index.remove(run)
         return not run.replacements
@@ -155,19 +149,12 @@ class Tier:
             return [(run, run.place) for run in self._index.runs(window) if run.place is not None]
 
     @property
-    def is_filling(self) -> bool:
-        """True if sizes must be measured. An estimate (`run.estimate`) is enough before the quota is half
-        used, and while something is on disk, since new runs spill next then."""
-        quota = self.quota_bytes
-        return bool(quota) and self.used_bytes * 2 > (quota or 0) and not self._index.memory_bytes
-
-    @property
     def stored_bytes(self) -> int:
         """Bytes that the runs on disk would take in memory."""
         return self._index.memory_bytes
 
     def _let_go(self, run: Run) -> None:
-        run.changes = run.owners = None
+        run.block = None
         self.used_bytes -= run.bytes
         if run.flushing:
             run.flushing = False
@@ -194,36 +181,35 @@ class Tier:
         alone: list[Run] = []
         others: list[Run] = []
         for run in runs:
-            is_alone = run.bytes >= small and (run.is_sorted or self._follows(run))
+            is_alone = run.bytes >= small and self._follows(run)
             (alone if is_alone else others).append(run)
         self._leave(alone)
         return alone + self._merge(others) if others else alone
 
     def _merge(self, runs: list[Run]) -> list[Run]:
-        """Merge the runs of a group into sorted blocks."""
-        tables, owners = join_runs(runs)
-        changes = list(chain.from_iterable(run.changes or () for run in runs))
-        changes, owners = sort_owned(changes, owners)
-        size = sum(run.bytes for run in runs)
-        blocks = cut_sorted(tables, owners, changes, size, self._block_changes, self._block_bytes)
+        """Merge the runs of a group into blocks."""
+        merged = merge([run.block for run in runs if run.block is not None])
+        blocks = cut(tables_of(runs), merged, self._block_changes, self._block_bytes)
         replacements = blocks[:]
         for run in runs:
-            run.changes = run.owners = None
+            run.block = None
             run.replacements = replacements
+            self.used_bytes -= run.bytes
             del self._held[run]
         for block in blocks:
             block.flushing = True
-        self.flushing_bytes += size
+            self.used_bytes += block.bytes
+            self.flushing_bytes += block.bytes
         return blocks
 
     def _follows(self, run: Run) -> bool:
         """True if few earlier runs overlap with this one, as when a source follows the present.
 
-        The Merger then has them in memory together and sorts them anyway, so the run may be written as it
-        is. Otherwise, as in an incremental scan, it is sorted and cut, so that merging many runs needs only
-        a little of each in memory.
+        The Merger then has them in memory together anyway, so the run may be written as it is. Otherwise, as
+        in an incremental scan, it is merged with others and cut, so that merging many runs needs only a little
+        of each in memory.
         """
         recent = self._recent
-        follows = len(recent) < OVERLAPPING or run.first.commit_ts > recent[0]
+        follows = len(recent) < OVERLAPPING or run.first[0] > recent[0]
         recent.append(run.newest)
-        return follows and run.first.commit_ts < run.newest and not self._keeps_order
+        return follows and run.first[0] < run.newest

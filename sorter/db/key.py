@@ -24,9 +24,8 @@ def block_key(run: Run) -> bytes:
     A block of several tables has zeros for uid and table. The sequence keeps apart blocks that begin
     alike: a transaction may be longer than a block.
     """
-    first = run.first
-    uid, table_id = (run.tables[0].uid, run.tables[0].id) if run.owners is None else (0, 0)
-    return _BLOCK.pack(uid, table_id, first.commit_ts, first.start_ts, next(_sequence))
+    uid, table_id = (run.tables[0].uid, run.tables[0].id) if len(run.tables) == 1 else (0, 0)
+    return _BLOCK.pack(uid, table_id, *run.first[:2], next(_sequence))
 
 
 def is_mixed(key: bytes) -> bool:

@@ -7,52 +7,47 @@ from zlib import crc32
 
 import msgspec
 
+from ...codec.blocks import block_from_bytes, block_of, merge
 from ...errors import StoreError
-from ...events import KvChange
+from ...events import Block, KvChange
 from ...store.batch import Batch
 from ...store.store import Store
-from ..run import BlockLocation, Owners, Run
-from .key import block_key, event_key, is_mixed
+from ..run import BlockLocation, Run
+from .key import block_key, event_key
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode_block: Final = msgspec.msgpack.Decoder(list[KvChange]).decode
-_decode_mixed: Final = msgspec.msgpack.Decoder(tuple[list[int], list[KvChange]]).decode
 _decode_event: Final = msgspec.msgpack.Decoder(KvChange).decode
 
 
 class Layout(Protocol):
-    takes_any_run: bool
-    """True if a run may hold changes of several tables in any order; otherwise of one table, sorted."""
+    shares_runs: bool
+    """True if a run may hold changes of several tables."""
 
-    def put(
-        self, batch: Batch, run: Run, changes: list[KvChange], owners: Owners
-    ) -> tuple[bytes, bytes, int]:
+    def put(self, batch: Batch, run: Run, block: Block) -> tuple[bytes, bytes, int]:
         """Add a run to the batch; return its first key, its last key and the number of keys."""
 
-    def get(self, store: Store, place: BlockLocation) -> tuple[list[KvChange], Owners]:
-        """Return the changes of a run as they were put, and their owners.
+    def get(self, store: Store, run: Run, place: BlockLocation) -> Block:
+        """Return the changes of a run.
 
         Raises StoreError unless all of them are there, unharmed.
         """
 
 
 class BlockLayout:
-    """Stores a run as one value: its changes, or a pair of owners and changes."""
+    """Stores a run as one value: its block."""
 
-    takes_any_run = True
+    shares_runs = True
 
-    def put(
-        self, batch: Batch, run: Run, changes: list[KvChange], owners: Owners
-    ) -> tuple[bytes, bytes, int]:
+    def put(self, batch: Batch, run: Run, block: Block) -> tuple[bytes, bytes, int]:
         key = block_key(run)
-        batch.put(key, _seal(_encode(changes if owners is None else (owners, changes))), run.newest)
+        batch.put(key, block.to_bytes(), run.newest)
         return key, key, 1
 
-    def get(self, store: Store, place: BlockLocation) -> tuple[list[KvChange], Owners]:
+    def get(self, store: Store, run: Run, place: BlockLocation) -> Block:  # noqa: ARG002
         value = store.get(place.window, place.lower)
         if value is None:
             raise StoreError("a block is missing")
-        return read_block(place.lower, value)
+        return read_block(value)
 
 
 class EventLayout:
@@ -61,42 +56,41 @@ class EventLayout:
     Where runs overlap, reading one brings changes of the other as well; they leave once.
     """
 
-    takes_any_run = False
+    shares_runs = False
 
-    def put(
-        self, batch: Batch, run: Run, changes: list[KvChange], _owners: Owners
-    ) -> tuple[bytes, bytes, int]:
-        keys = [event_key(run.tables[0], change) for change in changes]
-        for key, change in zip(keys, changes, strict=True):
-            batch.put(key, _seal(_encode(change)), run.newest)
-        return keys[0], keys[-1], len(set(keys))
+    def put(self, batch: Batch, run: Run, block: Block) -> tuple[bytes, bytes, int]:
+        table = run.tables[0]
+        keys = []
+        for change in block:
+            keys.append(event_key(table, change))
+            batch.put(keys[-1], _seal(_encode(change)), run.newest)
+        return keys[0], keys[-1], len(keys)
 
-    def get(self, store: Store, place: BlockLocation) -> tuple[list[KvChange], Owners]:
+    def get(self, store: Store, run: Run, place: BlockLocation) -> Block:
         pairs = store.iterate(place.window, place.lower, place.upper + b"\0")
-        changes = [_decode_event(_unseal(value)) for _, value in pairs]
-        if len(changes) < place.keys:
-            raise StoreError(f"{place.keys - len(changes)} changes are missing")
-        return changes, None
+        block = block_of(_decode_event(_unseal(value)) for _, value in pairs)
+        if len(block) < place.keys:
+            raise StoreError(f"{place.keys - len(block)} changes are missing")
+        return merge([block], [run.tables[0].uid])
 
 
-def read_block(key: bytes, value: bytes) -> tuple[list[KvChange], Owners]:
-    """Decode a value of BlockLayout. Raises StoreError if damaged, msgspec.DecodeError if it is no block."""
-    packed = _unseal(value)
-    if is_mixed(key):
-        owners, changes = _decode_mixed(packed)
-        return changes, owners
-    return _decode_block(packed), None
-
-
-def read_value(key: bytes, value: bytes) -> list[KvChange]:
-    """Decode a value of either layout. Raises StoreError if it is damaged or of neither."""
+def read_block(value: bytes) -> Block:
+    """Read a value of BlockLayout. Raises StoreError if it is damaged."""
     try:
+        return block_from_bytes(value)
+    except ValueError as error:
+        raise StoreError(str(error)) from error
+
+
+def read_value(value: bytes) -> Block:
+    """Read a value of either layout. Raises StoreError if it is damaged or of neither."""
+    try:
+        return read_block(value)
+    except StoreError as not_read:
         try:
-            return read_block(key, value)[0]
-        except msgspec.ValidationError:
-            return [_decode_event(_unseal(value))]
-    except msgspec.DecodeError as error:
-        raise StoreError(f"a value isn't the sorter's: {error}") from error
+            return block_of([_decode_event(_unseal(value))])
+        except (StoreError, msgspec.DecodeError):
+            raise not_read from None
 
 
 LAYOUTS: Final[dict[str, Layout]] = {"block": BlockLayout(), "event": EventLayout()}

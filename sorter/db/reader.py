@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...errors import StoreError
-from ...events import KvChange
+from ...events import Block
 from ...store.store import Store
 from ..admission import AdmissionControl, SorterActor
 from ..merge import Read, RunsRead
-from ..run import Owners, Run
+from ..run import Run
 from ..tier import Tier
 from .layout import Layout
 
@@ -24,14 +24,14 @@ class Reader(SorterActor[Read]):
     def on_receive(self, message: Read) -> None:
         self.send(message.reply_to, RunsRead([self._read(run) for run in message.runs]))
 
-    def _read(self, run: Run) -> tuple[Run, list[KvChange], Owners]:
+    def _read(self, run: Run) -> tuple[Run, Block]:
         place = run.place
         assert place is not None
         try:
-            changes, owners = self._layout.get(self._store, place)
+            block = self._layout.get(self._store, run, place)
         except StoreError as error:
             raise StoreError(
                 f"{run} can't be read back from {self._store.path} ({place.window.name}): {error}"
             ) from error
         self._tier.read(run)
-        return run, changes, owners
+        return run, block

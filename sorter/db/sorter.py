@@ -42,8 +42,7 @@ class DbSorter(Engine):
     ) -> None:
         assert options.directory is not None
         self._layout = LAYOUTS[options.layout]
-        ordered = not self._layout.takes_any_run
-        tier = Tier(options.memory_bytes, options.block_changes, options.block_bytes, ordered)
+        tier = Tier(options.memory_bytes, options.block_changes, options.block_bytes)
         super().__init__(options, system, supervisor, tier)
         self._scratch = Scratch(options.directory)
         self._stores = [Store(self._scratch.new_store()) for _ in range(options.stores)]
@@ -64,11 +63,9 @@ class DbSorter(Engine):
         ]
         self._spawn_intake(Spill(self._layout, self._db_actors))
 
-    def _new_table(self, table_id: int, uid: int, resolved: Ts, now: float, *, is_ordered: bool) -> Table:
+    def _new_table(self, table_id: int, uid: int, resolved: Ts, now: float) -> Table:
         store = store_of(table_id, len(self._stores))
-        keeps_runs = self._layout.takes_any_run
-        ordered = is_ordered and keeps_runs
-        return Table(table_id, uid, store, resolved, now, is_ordered=ordered, shares_runs=keeps_runs)
+        return Table(table_id, uid, store, resolved, now, shares_runs=self._layout.shares_runs)
 
     def _disk_bytes(self) -> int:
         return sum(store.bytes for store in self._stores)

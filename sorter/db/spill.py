@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from ...actors import PooledActor, PooledRef
 from ...store.batch import Batch
 from ..arrivals import Wake
-from ..cut import split
-from ..run import Run
+from ..run import Run, in_parts
 from .db import WRITE_BYTES, Write, Written
 from .layout import Layout
 
@@ -25,17 +24,16 @@ class Spill:
         for run in runs:
             by_store.setdefault(run.tables[0].store, []).append(run)
         for store, its_runs in by_store.items():
-            for part in split(its_runs, WRITE_BYTES):
+            for part in in_parts(its_runs, WRITE_BYTES):
                 sender.send(self._db_actors[store], self._write(part))
 
     def _write(self, runs: list[Run]) -> Write:
-        # Here, and not in the DbActor: what has just been sorted is still in the processor's cache.
+        # Here, and not in the DbActor: what has just been merged is still in the processor's cache.
         batch = Batch()
         written = []
         for run in runs:
-            assert run.changes is not None
+            assert run.block is not None
             before = batch.bytes
-            lower, upper, keys = self._layout.put(batch, run, run.changes, run.owners)
-            run.changes = run.owners = None  # still in the cache: freeing them later costs twice as much
+            lower, upper, keys = self._layout.put(batch, run, run.block)
             written.append(Written(run, lower, upper, keys, batch.bytes - before))
         return Write(batch, written)

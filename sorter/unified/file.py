@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final
-from zlib import crc32
+from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from ...actors import PooledRef
+from ...codec.blocks import block_from_bytes
 from ...errors import StoreError
-from ...events import KvChange
+from ...events import Block
 from ..admission import AdmissionControl, SorterActor
 from ..arrivals import WAKE, Wake
 from ..merge import Read, RunsRead
-from ..run import BlockLocation, Owners, Run
+from ..run import BlockLocation, Run
 from ..tier import Tier
 from .pool import BackEndPool, BackFile
 
 FILE_BYTES: Final = 16 << 20
 """A file is full with this much, so that its space comes back soon after it is read."""
-
-_encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(tuple[list[int] | None, list[KvChange]]).decode
 
 
 class Flush(Struct, frozen=True):
@@ -45,10 +41,7 @@ class FileWriter(SorterActor[Flush]):
         self._file: BackFile | None = None
 
     def on_receive(self, message: Flush) -> None:
-        blocks = []
-        for run in message.runs:
-            packed = _encode((run.owners, run.changes))
-            blocks.append(crc32(packed).to_bytes(4, "little") + packed)
+        blocks = [run.block.to_bytes() for run in message.runs if run.block is not None]
         if blocks:
             self._write(message.runs, blocks)
         self._merger.offer(WAKE)  # it may wait for them; if it is full it looks anyway
@@ -84,25 +77,25 @@ class FileReader(SorterActor[Read]):
         self.send(message.reply_to, RunsRead([self._read(run) for run in message.runs]))
         self._pool.sweep()
 
-    def _read(self, run: Run) -> tuple[Run, list[KvChange], Owners]:
+    def _read(self, run: Run) -> tuple[Run, Block]:
         place = run.place
         assert place is not None
         try:
-            owners, changes = _load(place)
+            block = _load(place)
         except (OSError, StoreError) as error:
             raise StoreError(f"{run} can't be read back from {place.window.path}: {error}") from error
         self._tier.read(run)
-        return run, changes, owners
+        return run, block
 
 
-def _load(place: BlockLocation) -> tuple[Any, list[KvChange]]:
-    block = os.pread(place.window.descriptor, place.bytes, int.from_bytes(place.lower, "big"))
-    packed = memoryview(block)[4:]
-    if len(block) < place.bytes:
-        raise StoreError(f"{place.bytes - len(block)} bytes are missing")
-    if crc32(packed) != int.from_bytes(block[:4], "little"):
-        raise StoreError("the checksum does not match")
-    return _decode(packed)
+def _load(place: BlockLocation) -> Block:
+    data = os.pread(place.window.descriptor, place.bytes, int.from_bytes(place.lower, "big"))
+    if len(data) < place.bytes:
+        raise StoreError(f"{place.bytes - len(data)} bytes are missing")
+    try:
+        return block_from_bytes(data)
+    except ValueError as error:
+        raise StoreError(str(error)) from error
 
 
 def _write_all(descriptor: int, data: bytes, at: int) -> None:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from itertools import chain
 from threading import Lock
 from typing import Final, assert_never
 
 from msgspec import Struct
 
 from ...actors import PooledRef
+from ...codec.blocks import merge
 from ...events import Ts
 from ..admission import AdmissionControl, SorterActor
 from ..arrivals import WAKE, Arrivals, Wake
-from ..cut import cut_sorted, split
-from ..order import sort_owned
-from ..run import Run, join_runs, without_removed
-from ..size import measure
+from ..run import Run, cut, in_parts, tables_of
 from ..table import Table
 from ..tier import Tier
 from .file import Flush
@@ -69,7 +66,7 @@ class Barrier:
 class HeapSorter(SorterActor[Run | Broadcast | FlushNow]):
     """Collects runs and flushes them sorted: on a broadcast, or when they are large.
 
-    A list that is sorted when it is flushed does what a heap does, 10 times cheaper in Python.
+    Blocks that are merged when they are flushed do what a heap does, much cheaper.
     """
 
     def __init__(
@@ -131,14 +128,9 @@ class HeapSorter(SorterActor[Run | Broadcast | FlushNow]):
         self._arrivals.post(pieces, {}, self.clock.now())
         if not in_memory:
             target = self._writers[self._number % len(self._writers)]
-            for part in split(self._tier.leave(pieces), FLUSH_BYTES):
+            for part in in_parts(self._tier.leave(pieces), FLUSH_BYTES):
                 self.send(target, Flush(part))
 
     def _sorted(self, runs: list[Run]) -> list[Run]:
-        tables, owners = join_runs(runs)
-        changes = list(chain.from_iterable(run.changes or () for run in runs))
-        changes, owners = without_removed(tables, owners, changes)
-        if not changes:
-            return []
-        changes, owners = sort_owned(changes, owners)
-        return cut_sorted(tables, owners, changes, measure(changes), *self._block)
+        merged = merge([run.without_removed(run.block) for run in runs if run.block is not None])
+        return cut(tables_of(runs), merged, *self._block)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from tidemill.actors import ActorSystem, Failed, PooledActor, PooledRef, SeededSystem
+from tidemill.codec.blocks import block_of
 from tidemill.events import PUT, Changes, KvChange, Sorted
 from tidemill.sorter import SorterOptions, open_sorter
 from tidemill.testing.progress import STALL_SECONDS
@@ -94,9 +95,9 @@ class Rig:
 
     # --- input -----------------------------------------------------------------------------------
 
-    def add(self, *tables: int, resolved: int = 0, is_ordered: bool = False) -> None:
+    def add(self, *tables: int, resolved: int = 0) -> None:
         for table in tables:
-            self.writers[table] = self.sorter.add_table(table, resolved, is_ordered=is_ordered)
+            self.writers[table] = self.sorter.add_table(table, resolved)
             self.resolved[table] = resolved
             self.told[table] = []
 
@@ -108,7 +109,7 @@ class Rig:
         changes = [replace(change, region_id=table) for change in changes]
         self.told[table] += changes
         self.resolved[table] = max(self.resolved[table], resolved)
-        self.writers[table].tell(Changes(changes, resolved))
+        self.writers[table].tell(Changes(block_of(changes), resolved))
 
     def advance(self, **resolved: int) -> None:
         """Of several tables at once: `advance(_1=20, _2=30)`."""

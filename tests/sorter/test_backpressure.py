@@ -9,6 +9,7 @@ import pytest
 
 from tidemill.actors import ActorSystem, MailboxFull, SeededSystem
 from tidemill.actors.mailbox import Mailbox
+from tidemill.codec.blocks import NOTHING, block_of
 from tidemill.events import Changes, Sorted
 from tidemill.sorter import EventSorter, SorterOptions, open_sorter
 from tidemill.sorter import admission as gate
@@ -70,7 +71,7 @@ def fill(system: SeededSystem, writer: Any, resolve: bool, most: int = 1000, beg
     """Tell changes of 500 bytes, one at each ts, until the Writer takes no more; returns the last ts."""
     for ts in range(begin, most):
         try:
-            writer.try_tell(Changes([put(ts, "k", bytes(500))], ts if resolve else 0))
+            writer.try_tell(Changes(block_of([put(ts, "k", bytes(500))]), ts if resolve else 0))
         except MailboxFull:
             return ts - 1
         system.run()
@@ -112,7 +113,7 @@ def test_what_is_not_resolved_is_taken_however_much_it_is(system, sorter, basin)
     """Else the resolved ts that lets it leave could never come."""
     writer = sorter.add_table(1)
     assert fill(system, writer, resolve=False) == 1000
-    writer.tell(Changes([], 1000))
+    writer.tell(Changes(NOTHING, 1000))
     received = basin.drain(system)
     assert sum(len(message.changes) for message in received) == 999
 
@@ -120,7 +121,7 @@ def test_what_is_not_resolved_is_taken_however_much_it_is(system, sorter, basin)
 def test_a_table_that_is_behind_is_let_in_while_the_others_wait_for_it(system, sorter, basin):
     ahead, behind = sorter.add_table(1), sorter.add_table(2)
     assert fill(system, ahead, resolve=True) == 1000
-    behind.tell(Changes([put(500, "x")], 999))
+    behind.tell(Changes(block_of([put(500, "x")]), 999))
     received = basin.drain(system)
     assert sum(len(message.changes) for message in received) == 1000
 
@@ -140,10 +141,10 @@ def test_explain_names_who_waits_on_what_since_when(system, sorter, basin):
 def test_explain_names_the_table_that_holds_the_others_back(system, sorter, basin):
     ahead, behind = sorter.add_table(1), sorter.add_table(2)
     system.clock.advance(7)
-    behind.tell(Changes([], 3))
+    behind.tell(Changes(NOTHING, 3))
     system.run()
     system.clock.advance(2)
-    ahead.tell(Changes([put(5, "a")], 9))
+    ahead.tell(Changes(block_of([put(5, "a")]), 9))
     basin.drain(system)
     (wait,) = sorter.explain()
     assert (wait.kind, wait.table_id, wait.ts, wait.seconds) == ("table", 2, 3, 2)
@@ -168,7 +169,7 @@ def test_sources_on_real_threads_get_through_small_mailboxes(tmp_path, database)
                 changes = [put(step * 100 + n, f"{table}", bytes(50)) for n in range(0, 50, table + 1)]
                 rig.tell(table, changes, step * 100 + 60 if step % 3 else 0)
         for writer in rig.writers.values():
-            writer.tell(Changes([], 100_000))
+            writer.tell(Changes(NOTHING, 100_000))
         while not rig.received or rig.received[-1].resolved < 100_000:
             assert not rig.failures
             rig.downstream.ask(Sorted([], 0))

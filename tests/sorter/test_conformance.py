@@ -83,7 +83,7 @@ def test_without_changes_the_resolved_ts_moves_on(rig):
     assert rig.received == []
     rig.tell(2, resolved=40)
     rig.run()
-    assert [(m.changes, m.resolved) for m in rig.received] == [([], 40)]
+    assert [([*m.changes], m.resolved) for m in rig.received] == [([], 40)]
     rig.tell(2, resolved=40)
     rig.tell(2, resolved=30)
     rig.run()

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tidemill.actors import ActorSystem
+from tidemill.codec.blocks import block_of
 from tidemill.errors import StoreError
 from tidemill.events import Changes
 from tidemill.sorter.intake import Intake
@@ -167,11 +168,11 @@ def holder(directory: Any, options: dict[str, Any]) -> subprocess.Popen[bytes]:
     """A process that has a sorter with something on disk, and waits."""
     script = (
         "import sys; from pathlib import Path; from tidemill.actors import ActorSystem, PooledActor\n"
-        "from tidemill.events import Changes, KvChange; from tidemill.sorter import *\n"
+        "from tidemill.codec.blocks import block_of; from tidemill.events import Changes, KvChange; from tidemill.sorter import *\n"
         "system = ActorSystem('test'); sink = system.spawn(PooledActor)\n"
         f"sorter = open_sorter(SorterOptions(directory=Path(sys.argv[1]), **{options!r}), system, sink)\n"
         "writer = sorter.add_table(1)\n"
-        "writer.ask(Changes([KvChange(n, n, 1, b'k', bytes(999)) for n in range(999)]))\n"
+        "writer.ask(Changes(block_of(KvChange(n, n, 1, b'k', bytes(999)) for n in range(999))))\n"
         "while not sorter.statistics().spilled_bytes: pass\n"
         "print(flush=True); input()\n"
     )
@@ -234,7 +235,7 @@ def test_four_million_rows_in_one_commit_ts_flow_through_bounded_memory(make_rig
     most = 0
     for start in range(0, rows, 2000):
         changes = [put(10, b"%08d" % (key * 7919 % rows), bytes(50)) for key in range(start, start + 2000)]
-        rig.writers[1].tell(Changes(changes))
+        rig.writers[1].tell(Changes(block_of(changes)))
         del changes
         rig.run()
         most = max(most, rig.sorter.statistics().memory_bytes)

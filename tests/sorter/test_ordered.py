@@ -1,4 +1,4 @@
-"""A table whose changes are in commit order is a queue: bounded as the others, and never sorted."""
+"""A source whose transactions are in commit order, as a binlog's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tidemill.actors import SeededSystem
 from tidemill.events import PUT, KvChange
-from tidemill.sorter import cursor, tier
 
 from .rig import ENGINES, Rig, put
 from .test_model import engines
@@ -28,27 +27,8 @@ def changes_of(commit_ts: int, numbers: range, size: int = 50) -> list[KvChange]
     return [KvChange(commit_ts, commit_ts, PUT, number.to_bytes(8), bytes(size)) for number in numbers]
 
 
-@pytest.mark.parametrize("name", ["memory", "db", "db, through the disk"])
-def test_nothing_of_it_is_sorted_or_compared_with_all_others(make_rig, monkeypatch, name):
-    def refuse(*_: object) -> None:
-        raise AssertionError("an ordered table was sorted")
-
-    for look in ("sort", "sort_owned", "are_distinct", "has_repeated"):
-        monkeypatch.setattr(cursor, look, refuse)
-    monkeypatch.setattr(tier, "sort_owned", refuse)
-    rig = make_rig(**ENGINES[name])
-    rig.add(1, is_ordered=True)
-    for ts in range(1, 200):
-        rig.tell(1, [*changes_of(ts * 2, range(5)), *changes_of(ts * 2 + 1, range(1))], ts * 2 + 1)
-        if not ts % 7:
-            rig.run()
-    rig.run()
-    rig.check()
-    assert len(rig.changes) == 199 * 6
-
-
 def test_an_open_transaction_waits_for_its_end(rig):
-    rig.add(1, is_ordered=True)
+    rig.add(1)
     rig.tell(1, [*changes_of(5, range(3)), *changes_of(6, range(40))], resolved=5)
     rig.run()
     assert {change.commit_ts for change in rig.changes} == {5}
@@ -63,7 +43,7 @@ def test_an_open_transaction_waits_for_its_end(rig):
 
 def test_a_change_before_those_of_the_open_transaction_leaves_before_them(rig):
     """A rollback is found out after parts of its transaction were told."""
-    rig.add(1, is_ordered=True)
+    rig.add(1)
     for first in range(1, 400, 20):
         rig.tell(1, changes_of(6, range(first, first + 20)))
         rig.run()
@@ -77,7 +57,7 @@ def test_a_transaction_larger_than_memory_leaves_in_pieces(make_rig, engine):
     if engine["engine"] != "memory":
         engine = {**engine, "block_changes": 100, "merge_bytes": 1 << 20}
     rig = make_rig(**engine)
-    rig.add(1, is_ordered=True)
+    rig.add(1)
     for first in range(0, 3000, 50):
         rig.tell(1, changes_of(10, range(first, first + 50), size=4000), resolved=9)
         rig.run()
@@ -93,7 +73,7 @@ def test_a_transaction_larger_than_memory_leaves_in_pieces(make_rig, engine):
 
 
 def test_several_ordered_tables_are_merged_and_a_plain_one_among_them(rig):
-    rig.add(1, 2, is_ordered=True)
+    rig.add(1, 2)
     rig.add(3)
     for ts in range(10, 400, 10):
         rig.tell(1, changes_of(ts, range(3)), resolved=ts)
@@ -127,7 +107,7 @@ def test_any_history_leaves_as_from_a_list(history, engine, seed):
 
 def play(rig: Rig, history: list[tuple[Any, ...]]) -> None:
     """Tell whole transactions, and the begin of one more, which goes on with the next step or is ended."""
-    rig.add(1, is_ordered=True)
+    rig.add(1)
     ts, numbers = 10, 0  # of the open transaction
     for step in history:
         match step:

@@ -9,13 +9,12 @@ import pytest
 from tidemill.actors import ManualClock, SeededSystem
 from tidemill.actors.mailbox import Mailbox
 from tidemill.errors import Fatal
+from tidemill.codec.blocks import NOTHING, block_of, merge
 from tidemill.events import Changes
 from tidemill.sorter import admission as gate
 from tidemill.sorter.admission import AdmissionControl
 from tidemill.sorter.arrivals import Arrivals
-from tidemill.sorter.cut import make_runs
 from tidemill.sorter.run import BlockLocation, Run
-from tidemill.sorter.size import estimate, measure
 from tidemill.sorter.table import Table
 from tidemill.sorter.tier import Tier
 from tidemill.sorter.writer import Writer
@@ -26,12 +25,12 @@ TABLE = Table(1, 1, 0, 0, 0.0)
 PLACE = BlockLocation("window", b"", b"", 1, 50)
 
 
-def run(*commit_ts: int, tables: tuple[Table, ...] = (TABLE,), owners: list[int] | None = None) -> Run:
-    """Of 100 bytes a change."""
-    (made,) = make_runs(
-        tables, owners, [put(ts, "k") for ts in commit_ts], 99, 1 << 20, lambda c: 100 * len(c)
-    )
-    return made
+def run(*commit_ts: int, tables: tuple[Table, ...] = (TABLE,)) -> Run:
+    """Of 100 bytes a change; the changes are of the tables in turn."""
+    blocks = [
+        block_of(put(ts, "k", bytes(51)) for ts in commit_ts[n :: len(tables)]) for n in range(len(tables))
+    ]
+    return Run(tables, merge(blocks, [table.uid for table in tables]))
 
 
 # --- the tier ----------------------------------------------------------------------------------------
@@ -40,7 +39,7 @@ def run(*commit_ts: int, tables: tuple[Table, ...] = (TABLE,), owners: list[int]
 def test_a_run_on_its_way_to_disk_is_not_taken():
     tier = Tier(0)
     (flushing,) = tier.add([run(1, 2)])
-    assert tier.take(flushing) == (None, None)
+    assert tier.take(flushing) is None
     assert (tier.used_bytes, tier.flushing_bytes) == (200, 200)
     tier.stored(flushing, PLACE)
     assert (flushing.place, tier.used_bytes, tier.flushing_bytes) == (PLACE, 0, 0)
@@ -65,7 +64,7 @@ def test_a_stored_run_is_in_memory_no_more_until_it_is_read():
     tier = Tier(0)
     (flushing,) = tier.add([run(1, 2)])
     tier.stored(flushing, PLACE)
-    assert tier.take(flushing) == (None, None)
+    assert tier.take(flushing) is None
     assert (tier.used_bytes, tier.flushing_bytes, tier.stored_bytes, tier.live_bytes("window")) == (
         0,
         0,
@@ -90,7 +89,7 @@ def test_runs_merged_on_their_way_to_disk_are_claimed_once():
     runs = [run(1, 5), run(3, 4), run(2, 6)]
     assert tier.add(runs[:2]) == []
     (block,) = tier.add(runs[2:])
-    assert [tier.take(one) for one in runs if one.replacements is not None] == [(None, None)] * sum(
+    assert [tier.take(one) for one in runs if one.replacements is not None] == [None] * sum(
         r.replacements is not None for r in runs
     )
     claimed = [tier.replacements(one) for one in runs if one.replacements is not None]
@@ -103,8 +102,8 @@ def test_the_newest_runs_leave_first():
     for one in runs[:10]:
         assert tier.add([one]) == []
     (block,) = tier.add([runs[10]])
-    assert block.first.commit_ts > 5
-    assert tier.take(runs[0])[0] is not None
+    assert block.first[0] > 5
+    assert tier.take(runs[0]) is not None
 
 
 def test_a_removed_tables_runs_free_their_memory_wherever_they_are():
@@ -122,56 +121,32 @@ def test_a_removed_tables_runs_free_their_memory_wherever_they_are():
 def test_of_a_run_of_several_tables_only_the_removed_ones_go():
     tables = Table(2, 2, 0, 0, 0.0), Table(3, 3, 0, 0, 0.0)
     tier = Tier(None)
-    shared = run(5, 6, 7, 8, tables=tables, owners=[0, 1, 0, 1])
+    shared = run(5, 6, 7, 8, tables=tables)
     tier.add([shared])
     tables[0].removed = True
     assert not tier.forget_removed(shared)
     assert tier.used_bytes == 200
-    changes, owners = tier.take(shared)
-    assert ([change.commit_ts for change in changes], owners) == ([6, 8], [1, 1])
+    left = tier.take(shared)
+    assert ([change.commit_ts for change in left], left.keyspaces()) == ([6, 8], {3})
     assert tier.used_bytes == 0
 
 
-def test_a_block_of_several_tables_has_them_in_one_order():
-    tables = Table(2, 2, 0, 0, 0.0), Table(3, 3, 0, 0, 0.0)
-    tier = Tier(0, keeps_order=True)
-    (block,) = tier.add([run(7, 5, 8, 6, tables=tables, owners=[0, 0, 1, 1])])
-    assert [change.commit_ts for change in block.changes] == [5, 6, 7, 8]
-    assert [block.tables[owner].id for owner in block.owners] == [2, 3, 2, 3]
-
-
-def test_runs_that_follow_each_other_go_to_disk_as_they_are_and_a_scan_is_sorted():
+def test_runs_that_follow_each_other_go_to_disk_as_they_are_and_those_of_a_scan_are_merged():
     tier = Tier(0)
     for ts in range(100, 2000, 100):
-        assert [c.commit_ts for c in tier.add([run(ts + 5, ts)])[0].changes] == [ts + 5, ts]
-    assert [c.commit_ts for c in tier.add([run(1500, 3)])[0].changes] == [3, 1500]
+        one = run(ts, ts + 5)
+        assert tier.add([one]) == [one]
+    scanned = [run(3, 1500), run(4, 1600)]
+    (merged,) = tier.add(scanned)
+    assert [change.commit_ts for change in merged.block] == [3, 4, 1500, 1600]
 
 
-def test_one_transaction_goes_to_disk_sorted_since_it_may_be_large():
-    tier = Tier(0)
-    rows = [put(9, key) for key in "cab"]
-    (block,) = tier.add(make_runs((TABLE,), None, rows, 99, 1 << 20))
-    assert [change.key for change in block.changes] == [b"a", b"b", b"c"]
-
-
-def test_an_estimate_is_near_and_large_values_among_small_ones_are_all_looked_at():
-    changes = [put(n, "k", bytes(n % 100)) for n in range(5000)]
-    assert measure(changes) * 0.9 < estimate(changes) < measure(changes) * 1.1
-    changes[::100] = [put(n, "k", bytes(100_000)) for n in range(50)]
-    assert estimate(changes) == measure(changes)
-
-
-def test_sizes_are_measured_from_half_the_quota_until_something_is_on_disk():
-    tier = Tier(1000)
-    tier.add([run(1, 2, 3)])
-    assert not tier.is_filling
-    tier.add([run(4, 5, 6)])
-    assert tier.is_filling
-    (flushing,) = tier.add([run(7, 8, 9, 10, 11)])
-    tier.stored(flushing, PLACE)
-    assert not tier.is_filling
-    tier.read(flushing)
-    assert tier.is_filling
+def test_a_transaction_goes_to_disk_in_blocks_since_it_may_be_large():
+    tier = Tier(0, block_changes=2)
+    assert [one.count for one in tier.add([run(9), Run((TABLE,), block_of(put(9, key) for key in "cab"))])] == [
+        2,
+        2,
+    ]
 
 
 # --- arrivals ----------------------------------------------------------------------------------------
@@ -239,7 +214,7 @@ def gate_of(tier: Tier, arrivals: Arrivals) -> AdmissionControl:
 
 
 def of_2000_bytes() -> Run:
-    return make_runs((TABLE,), None, [put(1, "k")], 9, 1, lambda _: 2000)[0]
+    return Run((TABLE,), block_of([put(1, "k", bytes(1951))]))
 
 
 def test_a_gate_is_not_shut_without_a_reason(arrivals):
@@ -266,12 +241,12 @@ def test_a_gate_stays_shut_until_its_reason_is_gone(arrivals):
 def test_what_comes_to_a_closed_gate_is_dropped_and_nobody_waits(arrivals, system):
     closed = gate_of(Tier(1 << 20), arrivals)
     writer = Writer(TABLE, closed, system).ref()
-    answer = writer.ask(Changes([]), block=False)
+    answer = writer.ask(Changes(NOTHING), block=False)
     closed.close()
     with pytest.raises(Fatal, match="dropped"):
         answer.get(timeout=0)
     for _ in range(200):
-        writer.tell(Changes([put(1, "k")]))
+        writer.tell(Changes(block_of([put(1, "k")])))
     assert writer.actor_inbox.messages == []
 
 
@@ -279,7 +254,7 @@ def test_only_the_first_writer_wakes_the_intake_and_none_is_forgotten(arrivals, 
     gate = gate_of(Tier(None), arrivals)
     writers = [Writer(TABLE, gate, system).ref() for _ in range(3)]
     for writer in writers:
-        writer.tell(Changes([]))
+        writer.tell(Changes(NOTHING))
     assert len(gate.intake.messages) == 1
     assert not gate.rest()
     gate.writers.clear()
@@ -294,8 +269,8 @@ def test_a_writer_gives_a_fair_share_and_arrives_again_behind_the_others(arrival
     gate = gate_of(Tier(None), arrivals)
     one, other = (Writer(TABLE, gate, system) for _ in range(2))
     for size in (1000, 1, 1, 100):
-        one.ref().tell(Changes([put(1, "k")] * size))
-    other.ref().tell(Changes([]))
+        one.ref().tell(Changes(block_of(put(n, "k") for n in range(1, size + 1))))
+    other.ref().tell(Changes(NOTHING))
     shares = []
     while gate.writers:
         writer = gate.writers.popleft()

@@ -1,98 +1,514 @@
-/* Large blocks are kept and used again. The C library returns each one to the system when it is freed, so that
- * every batch takes a page fault for each 4 KiB: two fifths of the CPU time of reading columns. */
+/* The Python types of blocks and of their builders. */
 #include "block.h"
 
-#include <stdatomic.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum {
-    SMALLEST = 16, /* blocks are kept from 2 ** 16 bytes on: smaller ones stay with the C library */
-    CLASSES = 8,
-    LARGEST = SMALLEST + CLASSES - 1,
-    KEPT_BYTES = 32 << 20 /* at most, in the whole process */
+static PyObject *change_type; /* KvChange */
+
+/* --- changes as Python objects ------------------------------------------------------------------------- */
+
+static PyObject *bytes_of(const uint8_t *at, uint32_t size)
+{
+    return PyBytes_FromStringAndSize((const char *)at, size);
+}
+
+static PyObject *change_of(const Block *self, const Entry *entry)
+{
+    if (change_type == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "use_change wasn't called");
+        return NULL;
+    }
+    const uint8_t *key = key_of(self->storage, entry), *value = key + entry->key_bytes;
+    PyObject *parts[] = {
+        NULL, /* room that PY_VECTORCALL_ARGUMENTS_OFFSET grants */
+        PyLong_FromUnsignedLongLong(entry->commit_ts),
+        PyLong_FromUnsignedLongLong(entry->start_ts),
+        PyLong_FromLong(entry->owner & 1),
+        bytes_of(key, entry->key_bytes),
+        bytes_of(value, entry->value_bytes),
+        bytes_of(value + entry->value_bytes, entry->old_bytes),
+        PyLong_FromUnsignedLongLong(entry->origin),
+    };
+    enum { PARTS = 7 };
+    int failed = 0;
+    for (int i = 1; i <= PARTS; i++)
+        failed |= parts[i] == NULL;
+    PyObject *change = failed ? NULL
+                              : PyObject_Vectorcall(change_type, parts + 1,
+                                                    PARTS | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    for (int i = 1; i <= PARTS; i++)
+        Py_XDECREF(parts[i]);
+    return change;
+}
+
+/* --- the block ----------------------------------------------------------------------------------------- */
+
+static PyObject *part_of(Storage *storage, const Entry *first, size_t count)
+{
+    Block *block = PyObject_New(Block, &BlockType);
+    if (block == NULL)
+        return NULL;
+    storage->references++;
+    block->storage = storage;
+    block->first = first;
+    block->count = count;
+    block->content = 0;
+    for (size_t i = 0; i < count; i++)
+        block->content += content_bytes(&first[i]);
+    return (PyObject *)block;
+}
+
+PyObject *new_block(Storage *storage)
+{
+    PyObject *block = part_of(storage, storage->entries, storage->count);
+    drop_storage(storage);
+    return block;
+}
+
+static void free_block(PyObject *self)
+{
+    drop_storage(((Block *)self)->storage);
+    PyObject_Free(self);
+}
+
+static Py_ssize_t length(PyObject *self)
+{
+    return (Py_ssize_t)((Block *)self)->count;
+}
+
+static PyObject *item(PyObject *object, Py_ssize_t index)
+{
+    Block *self = (Block *)object;
+    if (index < 0 || (size_t)index >= self->count) {
+        PyErr_SetString(PyExc_IndexError, "a block has no such change");
+        return NULL;
+    }
+    return change_of(self, &self->first[index]);
+}
+
+static PyObject *slice(PyObject *object, PyObject *const *arguments, Py_ssize_t given)
+{
+    Block *self = (Block *)object;
+    if (given != 2) {
+        PyErr_SetString(PyExc_TypeError, "slice takes start and stop");
+        return NULL;
+    }
+    Py_ssize_t count = (Py_ssize_t)self->count;
+    Py_ssize_t start = PyNumber_AsSsize_t(arguments[0], PyExc_IndexError);
+    Py_ssize_t stop = PyNumber_AsSsize_t(arguments[1], PyExc_IndexError);
+    if (PyErr_Occurred())
+        return NULL;
+    if (start < 0 || stop < start || stop > count) {
+        PyErr_Format(PyExc_IndexError, "no part from %zd to %zd: the block has %zd changes", start, stop, count);
+        return NULL;
+    }
+    if (start == 0 && stop == count)
+        return Py_NewRef(object);
+    return part_of(self->storage, self->first + start, (size_t)(stop - start));
+}
+
+static int ts_from(PyObject *number, uint64_t *ts)
+{
+    *ts = PyLong_AsUnsignedLongLong(number);
+    return *ts == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *find(PyObject *object, PyObject *const *arguments, Py_ssize_t given)
+{
+    Block *self = (Block *)object;
+    Bound bound = {.key = (const uint8_t *)""};
+    if (given != 1 && given != 4) {
+        PyErr_SetString(PyExc_TypeError, "find takes a commit ts, and may take start ts, op and key");
+        return NULL;
+    }
+    if (ts_from(arguments[0], &bound.commit_ts) < 0)
+        return NULL;
+    if (given == 4) {
+        if (ts_from(arguments[1], &bound.start_ts) < 0)
+            return NULL;
+        bound.op = PyObject_IsTrue(arguments[2]);
+        if (bound.op < 0)
+            return NULL;
+        if (!PyBytes_Check(arguments[3])) {
+            PyErr_SetString(PyExc_TypeError, "a key is bytes");
+            return NULL;
+        }
+        bound.key = (const uint8_t *)PyBytes_AS_STRING(arguments[3]);
+        bound.key_bytes = (size_t)PyBytes_GET_SIZE(arguments[3]);
+    }
+    return PyLong_FromSize_t(find_bound(self->storage, self->first, self->count, &bound));
+}
+
+static PyObject *keyspaces(PyObject *object, PyObject *Py_UNUSED(nothing))
+{
+    Block *self = (Block *)object;
+    PyObject *set = PySet_New(NULL);
+    uint32_t last = 0;
+    for (size_t i = 0; set != NULL && i < self->count; i++) {
+        uint32_t keyspace = self->first[i].owner >> 1;
+        if (i && keyspace == last)
+            continue;
+        last = keyspace;
+        PyObject *number = PyLong_FromUnsignedLong(keyspace);
+        if (number == NULL || PySet_Add(set, number) < 0)
+            Py_CLEAR(set);
+        Py_XDECREF(number);
+    }
+    return set;
+}
+
+/* Return 1 if the set of numbers has the keyspace, -1 with an exception. */
+static int has(PyObject *set, uint32_t keyspace)
+{
+    PyObject *number = PyLong_FromUnsignedLong(keyspace);
+    int found = number == NULL ? -1 : PySet_Contains(set, number);
+    Py_XDECREF(number);
+    return found;
+}
+
+static PyObject *without(PyObject *object, PyObject *removed)
+{
+    Block *self = (Block *)object;
+    if (!PyAnySet_Check(removed)) {
+        PyErr_SetString(PyExc_TypeError, "keyspaces are a set");
+        return NULL;
+    }
+    Storage *storage = new_storage(self->count);
+    if (storage == NULL)
+        return PyErr_NoMemory();
+    int gone = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        uint32_t owner = self->first[i].owner;
+        if (i == 0 || owner >> 1 != self->first[i - 1].owner >> 1)
+            gone = has(removed, owner >> 1);
+        if (gone < 0) {
+            drop_storage(storage);
+            return NULL;
+        }
+        if (!gone)
+            storage->entries[storage->count++] = self->first[i];
+    }
+    for (uint32_t i = 0; i < self->storage->chunk_count; i++) {
+        if (add_chunk(storage, self->storage->chunks[i]) < 0) {
+            drop_storage(storage);
+            return PyErr_NoMemory();
+        }
+        self->storage->chunks[i]->references++;
+    }
+    BlockPart kept = {storage, storage->entries, storage->count, -1};
+    Storage *made;
+    Py_BEGIN_ALLOW_THREADS
+    made = merge_sources(&kept, 1); /* shares only what is left, or copies it */
+    Py_END_ALLOW_THREADS
+    drop_storage(storage);
+    return made == NULL ? PyErr_NoMemory() : new_block(made);
+}
+
+static PyObject *compact(PyObject *object, PyObject *Py_UNUSED(nothing))
+{
+    Block *self = (Block *)object;
+    size_t bytes = self->count * sizeof(Entry) + self->content;
+    if (held_bytes(self->storage) <= 2 * bytes + SPARE)
+        return Py_NewRef(object);
+    BlockPart all = {self->storage, self->first, self->count, -1};
+    Storage *made;
+    Py_BEGIN_ALLOW_THREADS
+    made = merge_sources(&all, 1);
+    Py_END_ALLOW_THREADS
+    return made == NULL ? PyErr_NoMemory() : new_block(made);
+}
+
+static PyObject *begins(PyObject *object, PyObject *Py_UNUSED(nothing))
+{
+    Block *self = (Block *)object;
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list != NULL && i < self->count; i++) {
+        const Entry *entry = &self->first[i];
+        if (i && entry->commit_ts == entry[-1].commit_ts && entry->start_ts == entry[-1].start_ts)
+            continue;
+        PyObject *number = PyLong_FromSize_t(i);
+        if (number == NULL || PyList_Append(list, number) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(number);
+    }
+    return list;
+}
+
+static PyObject *to_bytes(PyObject *object, PyObject *Py_UNUSED(nothing))
+{
+    Block *self = (Block *)object;
+    return block_to_bytes(self->storage, self->first, self->count);
+}
+
+static PyObject *get_bytes(PyObject *object, void *Py_UNUSED(nothing))
+{
+    Block *self = (Block *)object;
+    return PyLong_FromSize_t(self->count * sizeof(Entry) + self->content);
+}
+
+static PyObject *get_held_bytes(PyObject *object, void *Py_UNUSED(nothing))
+{
+    return PyLong_FromSize_t(held_bytes(((Block *)object)->storage));
+}
+
+static PyObject *ts_at(const Block *self, size_t index)
+{
+    return PyLong_FromUnsignedLongLong(self->count ? self->first[index].commit_ts : 0);
+}
+
+static PyObject *get_first_ts(PyObject *object, void *Py_UNUSED(nothing))
+{
+    return ts_at((Block *)object, 0);
+}
+
+static PyObject *get_last_ts(PyObject *object, void *Py_UNUSED(nothing))
+{
+    return ts_at((Block *)object, ((Block *)object)->count - 1);
+}
+
+static PyMethodDef block_methods[] = {
+    {"slice", (PyCFunction)(void (*)(void))slice, METH_FASTCALL, "Return the changes from start to stop, shared."},
+    {"find", (PyCFunction)(void (*)(void))find, METH_FASTCALL, "Return the index of the first change at or above a bound."},
+    {"compact", compact, METH_NOARGS, "Return it copied if it holds much more than its changes."},
+    {"keyspaces", keyspaces, METH_NOARGS, "Return the keyspaces that have changes."},
+    {"without", without, METH_O, "Return the changes of other keyspaces."},
+    {"begins", begins, METH_NOARGS, "Return where each transaction begins."},
+    {"to_bytes", to_bytes, METH_NOARGS, "Return the block as it is kept on disk."},
+    {NULL},
 };
 
-typedef union Head {
-    struct {
-        size_t room;
-        union Head *next; /* of a kept block */
-    };
-    max_align_t aligned;
-} Head;
+static PyGetSetDef block_attributes[] = {
+    {"bytes", get_bytes, NULL, "Bytes of its entries, keys and values.", NULL},
+    {"held_bytes", get_held_bytes, NULL, "Bytes of memory that stay as long as it does, with others' or not.", NULL},
+    {"first_ts", get_first_ts, NULL, "The lowest commit ts; 0 without changes.", NULL},
+    {"last_ts", get_last_ts, NULL, "The highest commit ts; 0 without changes.", NULL},
+    {NULL},
+};
 
-static Head *kept[CLASSES];
-static size_t kept_bytes;
-/* Held by the thread that uses these. No one waits for it: where it is held, also by a thread that a fork left
- * behind, the C library is asked. */
-static atomic_flag held = ATOMIC_FLAG_INIT;
+static PySequenceMethods block_sequence = {.sq_length = length, .sq_item = item};
 
-/* Return the number of the blocks' class; -1 for sizes that aren't kept. */
-static int class_of(size_t size)
+PyTypeObject BlockType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tidemill.codec.native._native.Block",
+    .tp_basicsize = sizeof(Block),
+    .tp_dealloc = free_block,
+    .tp_as_sequence = &block_sequence,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_SEQUENCE,
+    .tp_doc = "Changes in commit order, packed.",
+    .tp_methods = block_methods,
+    .tp_getset = block_attributes,
+};
+
+/* --- the builder --------------------------------------------------------------------------------------- */
+
+Storage *storage_of_builder(BlockBuilder *builder)
 {
-    if (size < (size_t)1 << SMALLEST || size > (size_t)1 << LARGEST)
-        return -1;
-    int class = 0;
-    while ((size_t)1 << (SMALLEST + class) < size)
-        class++;
-    return class;
+    if (builder->storage == NULL && (builder->storage = new_storage(0)) == NULL)
+        PyErr_NoMemory();
+    return builder->storage;
 }
 
-void *take_block(size_t size)
+static PyObject *new_builder(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    int class = class_of(size);
-    Head *head = NULL;
-    if (class >= 0) {
-        size = (size_t)1 << (SMALLEST + class);
-        if (!atomic_flag_test_and_set(&held)) {
-            head = kept[class];
-            if (head != NULL) {
-                kept[class] = head->next;
-                kept_bytes -= size;
-            }
-            atomic_flag_clear(&held);
-        }
-    }
-    if (head == NULL && size <= SIZE_MAX - sizeof(Head))
-        head = malloc(sizeof(Head) + size);
-    if (head == NULL)
+    if (PyTuple_GET_SIZE(arguments) || (keywords != NULL && PyDict_GET_SIZE(keywords))) {
+        PyErr_SetString(PyExc_TypeError, "a builder takes no arguments");
         return NULL;
-    head->room = size;
-    return head + 1;
-}
-
-size_t block_room(const void *block)
-{
-    return ((const Head *)block - 1)->room;
-}
-
-void *grow_block(void *block, size_t used, size_t size)
-{
-    void *larger = take_block(size);
-    if (larger != NULL) {
-        memcpy(larger, block, used);
-        give_block(block);
     }
-    return larger;
+    return type->tp_alloc(type, 0); /* zeros */
 }
 
-void give_block(void *block)
+static void free_builder(PyObject *self)
 {
-    if (block == NULL)
-        return;
-    Head *head = (Head *)block - 1;
-    int class = class_of(head->room);
-    if (class >= 0 && !atomic_flag_test_and_set(&held)) {
-        int is_kept = kept_bytes + head->room <= KEPT_BYTES;
-        if (is_kept) {
-            head->next = kept[class];
-            kept[class] = head;
-            kept_bytes += head->room;
+    drop_storage(((BlockBuilder *)self)->storage);
+    Py_TYPE(self)->tp_free(self);
+}
+
+typedef struct {
+    const uint8_t *at;
+    uint32_t size;
+} Content;
+
+static int content_from(PyObject *object, const char *name, Content *content)
+{
+    if (!PyBytes_Check(object) || PyBytes_GET_SIZE(object) > UINT32_MAX) {
+        PyErr_Format(PyExc_TypeError, "%s: bytes of less than 4 GiB", name);
+        return -1;
+    }
+    *content = (Content){(const uint8_t *)PyBytes_AS_STRING(object), (uint32_t)PyBytes_GET_SIZE(object)};
+    return 0;
+}
+
+static PyObject *add(PyObject *object, PyObject *const *arguments, Py_ssize_t given)
+{
+    BlockBuilder *self = (BlockBuilder *)object;
+    enum { COMMIT_TS, START_TS, OP, KEY, VALUE, OLD_VALUE, ORIGIN };
+    if (given <= VALUE || given > ORIGIN + 1) {
+        PyErr_SetString(PyExc_TypeError, "add takes commit ts, start ts, op, key, value, old value and origin");
+        return NULL;
+    }
+    Entry entry = {0};
+    Content key, value, old = {(const uint8_t *)"", 0};
+    long op = PyLong_AsLong(arguments[OP]);
+    if (PyErr_Occurred() || ts_from(arguments[COMMIT_TS], &entry.commit_ts) < 0 ||
+        ts_from(arguments[START_TS], &entry.start_ts) < 0 || content_from(arguments[KEY], "key", &key) < 0 ||
+        content_from(arguments[VALUE], "value", &value) < 0 ||
+        (given > OLD_VALUE && content_from(arguments[OLD_VALUE], "old value", &old) < 0) ||
+        (given > ORIGIN && ts_from(arguments[ORIGIN], &entry.origin) < 0))
+        return NULL;
+    if (op != 0 && op != 1) {
+        PyErr_Format(PyExc_ValueError, "op: %ld is neither DELETE (0) nor PUT (1)", op);
+        return NULL;
+    }
+    entry.owner = (uint32_t)op;
+    entry.key_bytes = key.size;
+    entry.value_bytes = value.size;
+    entry.old_bytes = old.size;
+    Storage *storage = storage_of_builder(self);
+    if (storage == NULL)
+        return NULL;
+    if (put_entry(storage, entry, key.at, value.at, old.at) < 0)
+        return PyErr_NoMemory();
+    self->content += content_bytes(&entry);
+    Py_RETURN_NONE;
+}
+
+static PyObject *take(PyObject *object, PyObject *Py_UNUSED(nothing))
+{
+    BlockBuilder *self = (BlockBuilder *)object;
+    Storage *storage = storage_of_builder(self);
+    if (storage == NULL)
+        return NULL;
+    self->storage = NULL;
+    self->content = 0;
+    int in_order;
+    Storage *made = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    in_order = is_in_order(storage);
+    if (in_order)
+        trim_storage(storage);
+    else {
+        BlockPart all = {storage, storage->entries, storage->count, -1};
+        made = merge_sources(&all, 1);
+    }
+    Py_END_ALLOW_THREADS
+    if (in_order)
+        return new_block(storage);
+    drop_storage(storage);
+    return made == NULL ? PyErr_NoMemory() : new_block(made);
+}
+
+static Py_ssize_t builder_length(PyObject *self)
+{
+    const Storage *storage = ((BlockBuilder *)self)->storage;
+    return storage == NULL ? 0 : (Py_ssize_t)storage->count;
+}
+
+static PyObject *get_builder_bytes(PyObject *self, void *Py_UNUSED(nothing))
+{
+    return PyLong_FromSize_t((size_t)builder_length(self) * sizeof(Entry) + ((BlockBuilder *)self)->content);
+}
+
+static PyMethodDef builder_methods[] = {
+    {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, "Add a change."},
+    {"take", take, METH_NOARGS, "Return what was added as a block; the builder is empty then."},
+    {NULL},
+};
+
+static PyGetSetDef builder_attributes[] = {
+    {"bytes", get_builder_bytes, NULL, "Bytes of its entries, keys and values.", NULL},
+    {NULL},
+};
+
+static PySequenceMethods builder_sequence = {.sq_length = builder_length};
+
+PyTypeObject BlockBuilderType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tidemill.codec.native._native.BlockBuilder",
+    .tp_basicsize = sizeof(BlockBuilder),
+    .tp_new = new_builder,
+    .tp_dealloc = free_builder,
+    .tp_as_sequence = &builder_sequence,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Makes a block of changes in any order.",
+    .tp_methods = builder_methods,
+    .tp_getset = builder_attributes,
+};
+
+/* --- functions ----------------------------------------------------------------------------------------- */
+
+static int source_of(PyObject *block, PyObject *keyspace, BlockPart *source)
+{
+    if (!Py_IS_TYPE(block, &BlockType)) {
+        PyErr_SetString(PyExc_TypeError, "only blocks can be merged");
+        return -1;
+    }
+    const Block *its = (Block *)block;
+    *source = (BlockPart){its->storage, its->first, its->count, -1};
+    if (keyspace != NULL) {
+        long number = PyLong_AsLong(keyspace);
+        if (number == -1 && PyErr_Occurred())
+            return -1;
+        if (number < 0 || number > MAX_KEYSPACE) {
+            PyErr_Format(PyExc_ValueError, "keyspace: %ld isn't from 0 to %d", number, (int)MAX_KEYSPACE);
+            return -1;
         }
-        atomic_flag_clear(&held);
-        if (is_kept)
-            return;
+        source->keyspace = number;
     }
-    free(head);
+    return 0;
+}
+
+static PyObject *merged(PyObject *blocks, PyObject *keyspaces)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(blocks);
+    if (count == 1 && keyspaces == NULL && Py_IS_TYPE(PyTuple_GET_ITEM(blocks, 0), &BlockType))
+        return Py_NewRef(PyTuple_GET_ITEM(blocks, 0));
+    BlockPart *sources = PyMem_Calloc((size_t)count + 1, sizeof *sources);
+    if (sources == NULL)
+        return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *keyspace = keyspaces == NULL ? NULL : PyTuple_GET_ITEM(keyspaces, i);
+        if (source_of(PyTuple_GET_ITEM(blocks, i), keyspace, &sources[i]) < 0) {
+            PyMem_Free(sources);
+            return NULL;
+        }
+    }
+    Storage *made;
+    Py_BEGIN_ALLOW_THREADS
+    made = merge_sources(sources, (size_t)count);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(sources);
+    return made == NULL ? PyErr_NoMemory() : new_block(made);
+}
+
+PyObject *merge_blocks(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
+{
+    if (given != 1 && given != 2) {
+        PyErr_SetString(PyExc_TypeError, "merge_blocks takes blocks, and may take their keyspaces");
+        return NULL;
+    }
+    PyObject *blocks = PySequence_Tuple(arguments[0]); /* which nobody changes meanwhile */
+    PyObject *keyspaces = given == 2 ? PySequence_Tuple(arguments[1]) : NULL, *made = NULL;
+    if (blocks != NULL && (given == 1 || keyspaces != NULL)) {
+        if (keyspaces != NULL && PyTuple_GET_SIZE(keyspaces) != PyTuple_GET_SIZE(blocks))
+            PyErr_SetString(PyExc_ValueError, "each block has one keyspace");
+        else
+            made = merged(blocks, keyspaces);
+    }
+    Py_XDECREF(blocks);
+    Py_XDECREF(keyspaces);
+    return made;
+}
+
+PyObject *block_from_bytes(PyObject *Py_UNUSED(module), PyObject *data)
+{
+    PyObject *bytes = PyBytes_CheckExact(data) ? Py_NewRef(data) : PyBytes_FromObject(data);
+    Storage *storage = bytes == NULL ? NULL : storage_of_bytes(bytes);
+    Py_XDECREF(bytes);
+    return storage == NULL ? NULL : new_block(storage);
+}
+
+PyObject *use_change(PyObject *Py_UNUSED(module), PyObject *type)
+{
+    Py_XSETREF(change_type, Py_NewRef(type));
+    Py_RETURN_NONE;
 }

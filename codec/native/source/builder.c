@@ -1,5 +1,5 @@
 #include "builder.h"
-#include "block.h"
+#include "memory.h"
 #include "calendar.h"
 
 #include <stdlib.h>
@@ -20,11 +20,11 @@ Builder *new_builders(const Layout *layout, Py_ssize_t rows)
             continue;
         builder->rows = rows;
         size_t width = (size_t)builder->column->width;
-        builder->values = take_block(width * (size_t)rows + 1); /* text and bytes: it grows */
+        builder->values = take_memory(width * (size_t)rows + 1); /* text and bytes: it grows */
         if (builder->values != NULL)
-            builder->room = block_room(builder->values);
+            builder->room = memory_room(builder->values);
         if (is_variable(builder->column))
-            builder->offsets = take_block(((size_t)rows + 1) * sizeof(int64_t));
+            builder->offsets = take_memory(((size_t)rows + 1) * sizeof(int64_t));
         if (builder->offsets != NULL)
             builder->offsets[0] = 0;
         if (builder->values == NULL || (is_variable(builder->column) && builder->offsets == NULL)) {
@@ -38,9 +38,9 @@ Builder *new_builders(const Layout *layout, Py_ssize_t rows)
 void free_builders(const Layout *layout, Builder *builders)
 {
     for (Py_ssize_t i = 0; i < layout->count; i++) {
-        give_block(builders[i].validity);
-        give_block(builders[i].offsets);
-        give_block(builders[i].values);
+        give_memory(builders[i].validity);
+        give_memory(builders[i].offsets);
+        give_memory(builders[i].values);
     }
     free(builders);
 }
@@ -49,7 +49,7 @@ int begin_nulls(Builder *builder)
 {
     if (builder->validity == NULL) {
         size_t size = (size_t)builder->rows / 8 + 1;
-        builder->validity = take_block(size);
+        builder->validity = take_memory(size);
         if (builder->validity == NULL)
             return -1;
         memset(builder->validity, 0, size);
@@ -62,11 +62,11 @@ int begin_nulls(Builder *builder)
 uint8_t *room_for(Builder *builder, size_t size)
 {
     if (builder->room - builder->size < size) {
-        uint8_t *values = grow_block(builder->values, builder->size, 2 * (builder->size + size) + 1024);
+        uint8_t *values = grow_memory(builder->values, builder->size, 2 * (builder->size + size) + 1024);
         if (values == NULL)
             return NULL;
         builder->values = values;
-        builder->room = block_room(values);
+        builder->room = memory_room(values);
     }
     uint8_t *into = builder->values + builder->size;
     builder->size += size;
@@ -220,7 +220,7 @@ PyObject *buffer_of(void **block, size_t size)
 {
     Buffer *buffer = PyObject_New(Buffer, &BufferType);
     if (buffer != NULL) {
-        void *smaller = block_room(*block) / 2 > size ? grow_block(*block, size, size + 1) : NULL;
+        void *smaller = memory_room(*block) / 2 > size ? grow_memory(*block, size, size + 1) : NULL;
         buffer->bytes = smaller == NULL ? *block : smaller;
         buffer->size = (Py_ssize_t)size;
         *block = NULL;
@@ -268,7 +268,7 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
 
 static void free_buffer(PyObject *self)
 {
-    give_block(((Buffer *)self)->bytes);
+    give_memory(((Buffer *)self)->bytes);
     Py_TYPE(self)->tp_free(self);
 }
 

@@ -1,6 +1,6 @@
 /* Rows as JSON objects, written row by row from the buffers of their Arrow columns. */
 #include "json_texts.h"
-#include "block.h"
+#include "memory.h"
 #include "builder.h"
 #include "digits.h"
 #include "double_text.h"
@@ -197,11 +197,11 @@ static PyObject *written(const Table *table)
     Result result = NO_MEMORY;
     void *ends = NULL, *validity = NULL;
     Py_BEGIN_ALLOW_THREADS
-    ends = take_block(ends_bytes);
-    validity = table->absent.buf == NULL ? NULL : take_block(bits_bytes);
-    texts.values = take_block(estimate(table));
+    ends = take_memory(ends_bytes);
+    validity = table->absent.buf == NULL ? NULL : take_memory(bits_bytes);
+    texts.values = take_memory(estimate(table));
     if (ends != NULL && texts.values != NULL && (validity != NULL || table->absent.buf == NULL)) {
-        texts.room = block_room(texts.values);
+        texts.room = memory_room(texts.values);
         if (validity != NULL)
             memset(validity, 0, bits_bytes);
         result = write_rows(table, &texts, ends, validity);
@@ -218,9 +218,9 @@ static PyObject *written(const Table *table)
         made = Py_BuildValue("(NNN)",
                              validity == NULL ? Py_NewRef(Py_None) : buffer_of(&validity, bits_bytes),
                              buffer_of(&ends, ends_bytes), buffer_of((void **)&texts.values, texts.size));
-    give_block(validity);
-    give_block(ends);
-    give_block(texts.values);
+    give_memory(validity);
+    give_memory(ends);
+    give_memory(texts.values);
     return made;
 }
 

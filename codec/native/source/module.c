@@ -1,7 +1,9 @@
 /* The extension module: native twins of the decoders that are written in Python. */
+#include "block.h"
 #include "builder.h"
 #include "change_data.h"
 #include "columns.h"
+#include "crc32.h"
 #include "json_texts.h"
 #include "packets.h"
 #include "reader.h"
@@ -27,8 +29,9 @@ static int add_names(PyObject *module)
 
 static int load(PyObject *module)
 {
-    PyTypeObject *types[] = {&LayoutType, &ImageReaderType, &ResultReaderType, &TidbLayoutType};
-    load_checksums();
+    PyTypeObject *types[] = {&LayoutType, &ImageReaderType, &ResultReaderType, &TidbLayoutType,
+                             &BlockType, &BlockBuilderType};
+    load_crc32();
     if (load_datetime() < 0 || PyType_Ready(&BufferType) < 0 || add_names(module) < 0)
         return -1;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -38,6 +41,9 @@ static int load(PyObject *module)
 }
 
 static PyMethodDef functions[] = {
+    {"merge_blocks", (PyCFunction)(void (*)(void))merge_blocks, METH_FASTCALL, "Merge blocks."},
+    {"block_from_bytes", block_from_bytes, METH_O, "Read a block as it is kept on disk."},
+    {"use_change", use_change, METH_O, "Set the type of a single change."},
     {"change_data", change_data, METH_O, "Read a message of TiKV's change feed as columns."},
     {"image_columns", image_columns, METH_VARARGS, "Read row images as the buffers of Arrow columns."},
     {"image_starts", image_starts, METH_VARARGS, "Find where each row image begins."},

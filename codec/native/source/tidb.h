@@ -97,7 +97,6 @@ static inline int has_handle(Bytes key)
 /* True if the row, whose cells were found, has one of the checksums that begin at `at`, or if they aren't to
    be verified. False also if only Python can tell. */
 int has_checksum(Rows *rows, Bytes key, Bytes value, const uint8_t *at);
-void load_checksums(void);
 
 /* Move `at` behind a datum's flag and value, which are put into `cell`; -1 if it isn't regular. */
 int next_datum(const uint8_t **at, const uint8_t *end, int *flag, Cell *cell);

@@ -1,43 +1,16 @@
 /* Checksums that TiDB appends to rows of format 2: CRC32 over the columns, over the row and its key, or over
    the row and the key's handle. */
 #include "bytes.h"
+#include "crc32.h"
 #include "tidb.h"
 
 #include <string.h>
 
 enum { OVER_COLUMNS, OVER_KEY, OVER_HANDLE, VERSION_BITS = 7, SECOND_CHECKSUM = 8 };
 
-/* --- CRC32, eight bytes at once ------------------------------------------------------------------------ */
-
-static uint32_t TABLES[8][256];
-
-void load_checksums(void)
+static void add(uint32_t *checksum, const void *at, size_t size)
 {
-    for (uint32_t byte = 0; byte < 256; byte++) {
-        uint32_t crc = byte;
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320 : 0);
-        TABLES[0][byte] = crc;
-    }
-    for (int table = 1; table < 8; table++)
-        for (int byte = 0; byte < 256; byte++) {
-            uint32_t crc = TABLES[table - 1][byte];
-            TABLES[table][byte] = crc >> 8 ^ TABLES[0][crc & 255];
-        }
-}
-
-static void add(uint32_t *checksum, const uint8_t *at, size_t size)
-{
-    uint32_t crc = ~*checksum;
-    for (; size >= 8; size -= 8, at += 8) {
-        uint64_t mixed = little_endian(at, 8) ^ crc;
-        crc = 0;
-        for (int i = 0; i < 8; i++)
-            crc ^= TABLES[7 - i][mixed >> 8 * i & 255];
-    }
-    while (size--)
-        crc = crc >> 8 ^ TABLES[0][(crc ^ *at++) & 255];
-    *checksum = ~crc;
+    *checksum = crc32_of(*checksum, at, size);
 }
 
 /* --- checksums over columns ---------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* A column of dates, datetimes or durations as text, written from its buffers. */
 #include "time_texts.h"
-#include "block.h"
+#include "memory.h"
 #include "builder.h"
 #include "time_text.h"
 
@@ -48,8 +48,8 @@ static PyObject *written(const Times *times)
     uint8_t *end = NULL;
     PyObject *made = NULL;
     Py_BEGIN_ALLOW_THREADS
-    ends = take_block(ends_bytes);
-    texts = take_block((size_t)times->rows * LONGEST_TIME + 1);
+    ends = take_memory(ends_bytes);
+    texts = take_memory((size_t)times->rows * LONGEST_TIME + 1);
     if (ends != NULL && texts != NULL)
         end = write_texts(times, texts, ends);
     Py_END_ALLOW_THREADS
@@ -60,8 +60,8 @@ static PyObject *written(const Times *times)
         PyErr_NoMemory();
     else
         PyErr_SetString(PyExc_ValueError, "a date isn't in the calendar");
-    give_block(ends);
-    give_block(texts);
+    give_memory(ends);
+    give_memory(texts);
     return made;
 }
 
