@@ -15,6 +15,7 @@ from threading import Event, active_count
 from typing import Any
 
 from ..actors import ActorSystem, PooledActor, PooledRef, SystemClock
+from ..codec.blocks import NOTHING, BlockBuilder, block_of, new_builder
 from ..errors import ConfigError
 from ..events import PUT, Changes, KvChange, Sorted, Ts
 from ..sorter import EventSorter, SorterOptions, open_sorter
@@ -147,12 +148,13 @@ class Ours:
         received = self._system.spawn(Received, self._counter, capacity=16)
         self._sorter: EventSorter = open_sorter(options, self._system, received)
         self._writers: list[PooledRef[Changes]] = []
+        self._windows: list[tuple[dict[int, BlockBuilder], Ts]] = []
         if settings["mode"] != "tables":
             self.register(range(settings["tables"]))
 
     def register(self, tables: range) -> None:
         self._writers += [self._sorter.add_table(n, FIRST_TS) for n in tables]
-        self._writers[0].ask(Changes([]))
+        self._writers[0].ask(Changes(NOTHING))
 
     def resolve(self, ts: Ts) -> None:
         """Resolve all tables, without changes."""
@@ -163,18 +165,28 @@ class Ours:
     def remove(self) -> None:
         for n in range(1, len(self._writers)):
             self._sorter.remove_table(n)
-        self._writers[0].ask(Changes([]))
+        self._writers[0].ask(Changes(NOTHING))
 
-    def write(self, windows: list[Window]) -> None:
-        total = 0
+    def prepare(self, windows: list[Window]) -> None:
+        """Put the changes into builders, as a puller does; they are sorted when they are told."""
+        self._windows = []
         for window in windows:
-            for table, changes in window.tables.items():
-                total += len(changes)
-                self._writers[table].tell(Changes(changes))
-            window.tables.clear()
+            built = {}
+            while window.tables:
+                table, changes = window.tables.popitem()
+                built[table] = new_builder()
+                built[table].extend(changes)
+            self._windows.append((built, window.resolved))
+
+    def write(self, _windows: list[Window]) -> None:
+        total = 0
+        for built, _ in self._windows:
+            for table, builder in built.items():
+                total += len(builder)
+                self._writers[table].tell(Changes(builder.take()))
         # An ask is processed after earlier tells; with more tables each is told only once, in turn.
         for writer in self._writers if len(self._writers) <= 1000 else self._writers[-1:]:
-            writer.ask(Changes([]))
+            writer.ask(Changes(NOTHING))
         self._total = total
 
     def fetch(self, windows: list[Window]) -> None:
@@ -182,14 +194,14 @@ class Ours:
         self._sorter.advance(dict.fromkeys(range(len(self._writers)), windows[-1].resolved))
         self._counter.reached.wait()
 
-    def both(self, windows: list[Window]) -> None:
+    def both(self, _windows: list[Window]) -> None:
         total = 0
-        for window in windows:
-            total += sum(map(len, window.tables.values()))
+        for built, resolved in self._windows:
+            total += sum(map(len, built.values()))
             for table, writer in enumerate(self._writers):
-                writer.tell(Changes(window.tables.get(table, []), window.resolved))
+                builder = built.get(table)
+                writer.tell(Changes(NOTHING if builder is None else builder.take(), resolved))
             self._sorter.acknowledge(self._counter.resolved)
-            window.tables.clear()
         self._counter.expect(total)
         self._counter.reached.wait()
 
@@ -198,8 +210,8 @@ class Ours:
         self._counter.expect(self._counter.changes + 1)
         first, *others = self._writers
         for writer in others:
-            writer.tell(Changes([], ts))
-        first.tell(Changes([change], ts))
+            writer.tell(Changes(NOTHING, ts))
+        first.tell(Changes(block_of([change]), ts))
         self._counter.reached.wait()
 
     def close(self) -> dict[str, Any]:
@@ -215,6 +227,9 @@ class Theirs:
     def __init__(self, yardstick: Yardstick, tables: int) -> None:
         self._yardstick = yardstick
         self._tables = range(tables)
+
+    def prepare(self, windows: list[Window]) -> None:
+        """Do nothing."""
 
     def write(self, windows: list[Window]) -> None:
         for window in windows:
@@ -252,9 +267,10 @@ class Theirs:
 
 
 def _throughput(subject: Ours | Theirs, windows: list[Window], mode: str) -> dict[str, Any]:
-    gc.collect()
-    gc.freeze()  # the input is created before: its creation shouldn't count
     count = sum(len(changes) for window in windows for changes in window.tables.values())
+    subject.prepare(windows)  # the input is created before: its creation shouldn't count
+    gc.collect()
+    gc.freeze()
     before, used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, process_time()
     seconds = {}
     for phase in ("write", "fetch") if mode != "both" else ("both",):
@@ -277,6 +293,7 @@ def _throughput(subject: Ours | Theirs, windows: list[Window], mode: str) -> dic
 
 def _tables(subject: Ours | Theirs, events: int, tables: int) -> dict[str, Any]:
     windows = w1_by_table(tables, events // tables)
+    subject.prepare(windows)
     gc.collect()
     gc.freeze()
     figures: dict[str, Any] = {}

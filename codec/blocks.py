@@ -36,6 +36,9 @@ class BlockBuilder(Protocol):
         """Add a change; its bytes are copied. Raises ValueError for an op that is neither DELETE nor PUT,
         OverflowError for a number of more than 64 bits, TypeError for anything but bytes."""
 
+    def extend(self, changes: Iterable[KvChange], /) -> None:
+        """Add changes, as `add` does."""
+
     def take(self) -> Block:
         """Return what was added; the builder is empty then."""
 
@@ -53,8 +56,7 @@ def new_builder() -> BlockBuilder:
 def block_of(changes: Iterable[KvChange]) -> Block:
     """Return the changes as a block, each once."""
     builder = new_builder()
-    for c in changes:
-        builder.add(c.commit_ts, c.start_ts, c.op, c.key, c.value, c.old_value, c.region_id)
+    builder.extend(changes)
     return builder.take()
 
 
@@ -62,14 +64,16 @@ def merge(blocks: Sequence[Block], keyspaces: Sequence[int] | None = None) -> Bl
     """Return the changes of all blocks in order, each once: of the same change, that of the first block.
 
     Changes are the same if commit ts, start ts, op, key and keyspace are. `keyspaces` has one number for each
-    block, from 0 to 2^31 - 1, which its changes have from then on. Keys and values are shared with the blocks,
-    or copied where sharing would keep twice as much memory. Runs without the interpreter's lock.
+    block, from 0 to 2^31 - 1, which its changes have from then on. Keys and values are shared with the
+    blocks, or copied where sharing would keep twice as much memory. Runs without the interpreter's lock.
     """
-    if library.in_use:
-        return library.native.merge_blocks(blocks, keyspaces) if keyspaces else library.native.merge_blocks(blocks)
-    return PlainBlock.merge(blocks, keyspaces)
+    if not library.in_use:
+        return PlainBlock.merge(blocks, keyspaces)
+    if keyspaces is None:
+        return library.native.merge_blocks(blocks)
+    return library.native.merge_blocks(blocks, keyspaces)
 
 
 def block_from_bytes(data: bytes) -> Block:
-    """Return the block that `to_bytes` wrote. It reads `data` in place. Raises ValueError if it is damaged."""
+    """Return the block that `to_bytes` wrote, which uses `data` in place. Raises ValueError if damaged."""
     return library.native.block_from_bytes(data) if library.in_use else PlainBlock.from_bytes(data)

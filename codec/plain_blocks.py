@@ -1,9 +1,9 @@
-"""Blocks in Python, for installations without the native module: the same rules, and the same bytes on disk."""
+"""Blocks in Python, for installations without the native module: the same rules, the same bytes on disk."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import pairwise
 from struct import Struct
 from typing import Any, Final
@@ -40,8 +40,6 @@ class PlainBlock:
         return len(self._places)
 
     def __getitem__(self, index: int) -> KvChange:
-        if index < 0:
-            raise IndexError("a block has no such change")
         commit_ts, start_ts, op, key, _ = self._places[index]
         value, old_value, origin = self._contents[index]
         return KvChange(commit_ts, start_ts, op, key, value, old_value, origin)
@@ -85,7 +83,9 @@ class PlainBlock:
         return [0, *[n for n, (a, b) in pairs if a[:2] != b[:2]]] if self._places else []
 
     def to_bytes(self) -> bytes:
-        entries, contents, at = [], [], 0
+        entries: list[bytes] = []
+        contents: list[bytes] = []
+        at = 0
         for (commit_ts, start_ts, op, key, keyspace), (value, old_value, origin) in zip(
             self._places, self._contents, strict=True
         ):
@@ -113,7 +113,7 @@ class PlainBlock:
         if start + size != len(data):
             raise _damaged("its sizes don't fit")
         places: list[Place] = []
-        contents = []
+        contents: list[tuple[bytes, bytes, int]] = []
         for entry in _ENTRY.iter_unpack(data[_HEAD.size : start]):
             commit_ts, start_ts, origin, chunk, at, key, value, old_value, owner = entry
             if chunk or at + key + value + old_value > size:
@@ -132,7 +132,7 @@ class PlainBlock:
         if keyspaces is not None and len(keyspaces) != len(blocks):
             raise ValueError("each block has one keyspace")
         places: list[Place] = []
-        contents: list[Any] = []
+        contents: list[tuple[bytes, bytes, int]] = []
         for n, block in enumerate(blocks):
             if not isinstance(block, PlainBlock):
                 raise TypeError("only blocks can be merged")
@@ -181,6 +181,10 @@ class PlainBuilder:
         self._places.append((commit_ts, start_ts, op, key, 0))
         self._contents.append((value, old_value, origin))
         self.bytes += _ENTRY.size + len(key) + len(value) + len(old_value)
+
+    def extend(self, changes: Iterable[KvChange], /) -> None:
+        for c in changes:
+            self.add(c.commit_ts, c.start_ts, c.op, c.key, c.value, c.old_value, c.region_id)
 
     def take(self) -> PlainBlock:
         block = _in_order(self._places, self._contents)

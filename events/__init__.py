@@ -5,7 +5,8 @@ them into rows. Stages pass on lists of them, never single ones.
 """
 
 from .alter import altered
-from .change import Block as Block, DELETE, PUT, Changes, KvChange, Sorted
+from .change import DELETE, PUT, Changes, KvChange, Sorted
+from .change import Block as Block
 from .checkpoint import (
     CREATED,
     PENDING,

@@ -110,9 +110,7 @@ class Intake(SorterActor[Wake]):
         if spilled and self._spill is not None:
             self._spill(spilled, self)
 
-    def _collect(
-        self, asks: list[Ask]
-    ) -> tuple[dict[Any, tuple[list[Table], list[Block]]], dict[Table, Ts]]:
+    def _collect(self, asks: list[Ask]) -> tuple[dict[Any, tuple[list[Table], list[Block]]], dict[Table, Ts]]:
         """Take the messages of about one turn. Returns tables and their blocks by spill group, and the
         resolved ts by table."""
         writers = self._gate.writers

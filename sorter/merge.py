@@ -10,8 +10,8 @@ from typing import Final, NoReturn
 from msgspec import Struct
 
 from ..actors import PooledRef, Target
-from ..errors import InvariantViolated
 from ..codec.blocks import NOTHING, merge
+from ..errors import InvariantViolated
 from ..events import Block, Sorted, Ts
 from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, Wake

@@ -46,7 +46,7 @@ class Run:
     def __init__(self, tables: Sequence[Table], block: Block) -> None:
         """`block` has changes; their keyspaces are the uids of `tables`."""
         self.tables = tables
-        """Tables of one group; may include tables without changes here, since parts of a cut block share it."""
+        """Tables of one group; may include some without changes here, since parts of a cut block share it."""
         self.first = first_of(block)
         self.newest = block.last_ts
         self.count = len(block)

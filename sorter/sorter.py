@@ -38,10 +38,10 @@ class EventSorter(Protocol):
     """Takes changes in any order, table by table, and sends them on in commit order.
 
     A table's changes and resolved timestamps are told to its Writer as `Changes`. What comes in order isn't
-    sorted again: a source whose transactions are in commit order is a queue. What every table has resolved goes downstream as `Sorted`: whole
-    transactions, ordered by commit ts and start ts; within one, a table's changes by op (DELETE
-    first) and key. Nothing above the least resolved ts leaves. A change that came twice leaves once.
-    Methods may be called from any thread.
+    sorted again: a source whose transactions are in commit order is a queue. What every table has resolved
+    goes downstream as `Sorted`: whole transactions, ordered by commit ts and start ts; within one, changes by
+    op (DELETE first) and key. Nothing above the least resolved ts leaves. A change that came twice leaves
+    once. Methods may be called from any thread.
     """
 
     def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Changes]:

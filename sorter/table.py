@@ -24,8 +24,8 @@ class Table:
     ) -> None:
         self.id = table_id
         self.uid = uid
-        """The keyspace of its changes. Unique in the process: a table removed and added again never meets its old
-        changes."""
+        """The keyspace of its changes. Unique in the process: a table that is removed and added again never
+        meets its old changes."""
         self.store = store
         """The number of the store that its changes go to."""
         self.group: Hashable = store if shares_runs else ("table", uid)

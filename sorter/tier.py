@@ -206,8 +206,8 @@ class Tier:
         """True if few earlier runs overlap with this one, as when a source follows the present.
 
         The Merger then has them in memory together anyway, so the run may be written as it is. Otherwise, as
-        in an incremental scan, it is merged with others and cut, so that merging many runs needs only a little
-        of each in memory.
+        in an incremental scan, it is merged with others and cut, so that merging many runs needs only a
+        little of each in memory.
         """
         recent = self._recent
         follows = len(recent) < OVERLAPPING or run.first[0] > recent[0]

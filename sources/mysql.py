@@ -127,9 +127,8 @@ class MysqlSource(Source):
             path = context.state_dir / file_name(self._feed, self._name, LAYOUTS)
             self._layout_file = LayoutFile(path, self._lane.index, self._lane.count)
             self._layouts.record(self._layout_file.add)
-        writer = context.sorter.add_table(
-            BINLOG_KEYSPACE + self._lane.index, start.ts if start is not None else 0, is_ordered=True
-        )
+        resolved = start.ts if start is not None else 0
+        writer = context.sorter.add_table(BINLOG_KEYSPACE + self._lane.index, resolved)
         self._stop = StopSignal()
         self._puller = context.blocking.spawn(
             MysqlPuller,

@@ -18,7 +18,6 @@ from ..errors import ConfigError, Retryable
 from ..events import (
     Checkpoint,
     Item,
-    KvChange,
     SnapshotProgress,
     Sorted,
     TablePosition,
@@ -215,11 +214,12 @@ class Several(Source):
         count = len(self._members)
         changes = released.changes
         items: list[Item] = []
+        stop = 0
         for lane, group in groupby(changes, key=lambda change: change.commit_ts % count):
-            part: list[KvChange] = list(group)
-            continues = released.continues and part[-1] is changes[-1]
+            start, stop = stop, stop + sum(1 for _ in group)
+            continues = released.continues and stop == len(changes)
             member = self._members[lane]
-            mounted = member.source.mount(Sorted(part, released.resolved, continues))
+            mounted = member.source.mount(Sorted(changes.slice(start, stop), released.resolved, continues))
             items += [self._placed(item, member.name) for item in mounted]
         return items
 

@@ -11,12 +11,14 @@ from msgspec import Struct
 
 from ..actors import PooledActor, Target
 from ..chain.selection.tables import TablePatterns
+from ..codec.blocks import NOTHING, block_of
 from ..codec.tidb.load_entry import GoneTable, LoadedRows, NewTable, load_change
 from ..events import (
     CREATED,
     PUT,
     REST,
     WHOLE,
+    Block,
     Changes,
     Checkpoint,
     Chunk,
@@ -105,7 +107,7 @@ class TikvLoads:
         yield self._report("", len(self._names))
         ts = self._next_ts()
         self._ended(ts)
-        yield Changes([load_change(LoadedRows(Chunk("")), ts)], ts)
+        yield Changes(block_of([load_change(LoadedRows(Chunk("")), ts)]), ts)
 
     def _report(self, name: str, done: int) -> SnapshotReport:
         return SnapshotReport(name, self._rows, 0, done, len(self._names))
@@ -116,16 +118,16 @@ class TikvLoads:
             ts = yield from self._known_next_ts()
             table = self._table_at(name, ts)
             if table is None:
-                yield Changes([load_change(GoneTable(*name.split(".", 1)), ts)], ts)
+                yield Changes(block_of([load_change(GoneTable(*name.split(".", 1)), ts)]), ts)
                 return
             if not is_created:
                 is_created = True  # sinks that have a part of it already drop this
-                yield Changes([load_change(NewTable(table.info.id), ts)], ts)
+                yield Changes(block_of([load_change(NewTable(table.info.id), ts)]), ts)
             elif not has_integer_order(table.info):
                 yield from self._whole(table, ts, after)
                 return
             else:
-                yield Changes([], ts)
+                yield Changes(NOTHING, ts)
                 after, is_loaded = yield from self._chunks(table, after)
                 if is_loaded:
                     return
@@ -140,18 +142,18 @@ class TikvLoads:
     def _known_next_ts(self) -> Generator[Step, None, Ts]:
         """Return a new ts at which the schema is known; nothing above it leaves the sorter."""
         ts = self._next_ts()
-        yield Changes([], ts - 1)
+        yield Changes(NOTHING, ts - 1)
         while self.known_ts < ts:
             yield None
         return ts
 
     def _whole(self, table: TableAt, ts: Ts, after: OrderedKey) -> Iterator[Step]:
         """Yield the table in one transaction of any size: a restart can't resume inside it."""
-        yield Changes([load_change(LoadedRows(Chunk(table.name, WHOLE, after)), ts)])
+        yield Changes(block_of([load_change(LoadedRows(Chunk(table.name, WHOLE, after)), ts)]))
         for pairs in all_rows(self._client, row_ranges(table.info), ts, CHUNK_ROWS, CHUNK_BYTES):
             reach("snapshot.chunk_read")
             yield Changes(self._changes(pairs, ts))
-        yield Changes([], ts)
+        yield Changes(NOTHING, ts)
 
     def _chunks(self, table: TableAt, after: OrderedKey) -> Generator[Step, None, tuple[OrderedKey, bool]]:
         """Yield chunks by integer key; each is a transaction, after which a restart continues.
@@ -167,18 +169,18 @@ class TikvLoads:
                 if now is None or (now.info.id, now.since) != (table.info.id, table.since):
                     return after, False
                 loaded = load_change(LoadedRows(read.chunk), read.ts)
-                yield Changes([loaded, *self._changes(read.pairs, read.ts)], read.ts)
+                yield Changes(self._changes(read.pairs, read.ts, loaded), read.ts)
                 if read.chunk.loaded.last is None:
                     return after, True
                 after = read.chunk.loaded.last
                 if waiting:
-                    yield Changes([], waiting[0].ts - 1)
+                    yield Changes(NOTHING, waiting[0].ts - 1)
             if last is None or len(waiting) >= MAX_READ:
                 yield None
                 continue
             ts = self._next_ts()
             if not waiting:
-                yield Changes([], ts - 1)
+                yield Changes(NOTHING, ts - 1)
             waiting.append(read := self._chunk(table, last, ts))
             last = read.chunk.loaded.last
 
@@ -190,9 +192,9 @@ class TikvLoads:
         loaded = TableProgress(key_in(keys[-1])) if is_full else WHOLE
         return _Read(ts, Chunk(table.name, loaded, after), pairs)
 
-    def _changes(self, pairs: Pairs, ts: Ts) -> list[KvChange]:
+    def _changes(self, pairs: Pairs, ts: Ts, *before: KvChange) -> Block:
         self._rows += len(pairs[0])
-        return [KvChange(ts, ts, PUT, *pair) for pair in zip(*pairs, strict=True)]
+        return block_of([*before, *[KvChange(ts, ts, PUT, *pair) for pair in zip(*pairs, strict=True)]])
 
 
 class SchemaKnown(Struct, frozen=True):

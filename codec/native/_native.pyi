@@ -1,8 +1,8 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import EllipsisType
 from typing import Any, Final
 
-from ...events import KvChange, Op, Row, RowChange, Table
+from ...events import Block, KvChange, Op, Row, RowChange, Table
 from ..mysql.row_code import RowsReader
 from .arrow import Buffers
 from .column import Description
@@ -60,6 +60,27 @@ def pack_changes(changes: Sequence[KvChange], /) -> tuple[bytes, bytes]: ...
 def tidb_packed_columns(
     layout: TidbLayout, packed: Any, ends: Any, first: int, has: bytes, after: bool, /
 ) -> list[Buffers]: ...
+def use_change(change: type[KvChange], /) -> None: ...
+def merge_blocks(blocks: Sequence[Block], keyspaces: Sequence[int] = ..., /) -> Block: ...
+def block_from_bytes(data: bytes, /) -> Block: ...
+
+class BlockBuilder:
+    def add(
+        self,
+        commit_ts: int,
+        start_ts: int,
+        op: int,
+        key: bytes,
+        value: bytes,
+        old_value: bytes = b"",
+        origin: int = 0,
+        /,
+    ) -> None: ...
+    def extend(self, changes: Iterable[KvChange], /) -> None: ...
+    def take(self) -> Block: ...
+    def __len__(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
 
 class Layout:
     def __init__(self, columns: tuple[Description, ...], /) -> None: ...

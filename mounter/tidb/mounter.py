@@ -60,7 +60,7 @@ class TidbMounter:
 
         Raises SourceError for a row or a job that can't be decoded.
         """
-        parts = self._parts(released.changes) if released.changes else Parts()
+        parts = self._parts([*released.changes]) if released.changes else Parts()
         return self._items.of(parts, released.continues)
 
     def _parts(self, changes: list[KvChange]) -> Parts:

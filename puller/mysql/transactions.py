@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...codec.blocks import block_of
 from ...codec.mysql.entry import COMMIT, DDL, ROLLBACK_MARKER, ROWS, Commit, encode_commit, entry_key
 from ...errors import SourceError
 from ...events import PUT, Changes, Chunk, KvChange, Ts
@@ -185,4 +186,4 @@ class Transactions:
         self._changes = changes[whole:]
         self._whole = 0
         del changes[whole:]
-        return Changes(changes, self.clock.last) if changes else None
+        return Changes(block_of(changes), self.clock.last) if changes else None

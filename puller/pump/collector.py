@@ -11,6 +11,7 @@ from typing import Final, Protocol, assert_never
 from msgspec import Struct
 
 from ...actors import PooledActor, PooledRef
+from ...codec.blocks import NOTHING, block_of
 from ...codec.tidb.action import Action
 from ...codec.tidb.job import DELETE_ONLY, Job
 from ...codec.tidb.record import JobRecord, job_change
@@ -203,7 +204,7 @@ class Collector(PooledActor[ToCollector]):
             later = self._later(pump, message)
             changes, jobs = later.changes, later.jobs
         if changes:
-            self.send(pump.writer, Changes(changes))
+            self.send(pump.writer, Changes(block_of(changes)))
         for step in jobs:
             if not step.query.lstrip().lower().startswith(_SETVAL) and step.commit_ts not in pump.steps:
                 pump.steps[step.commit_ts] = step.job_id
@@ -255,11 +256,11 @@ class Collector(PooledActor[ToCollector]):
         found = [(step.commit_ts, pump, step, job, data) for pump in pumps for step, job, data in pump.found]
         for ts, pump, step, job, data in sorted(found, key=lambda one: one[0]):
             if ts <= merged and self._apply(step, job):
-                self.send(pump.writer, Changes([job_change(step, data, pump.number)]))
+                self.send(pump.writer, Changes(block_of([job_change(step, data, pump.number)])))
         for pump in pumps:
             if pump.found:
                 pump.found = [one for one in pump.found if one[0].commit_ts > merged]
-            self.send(pump.writer, Changes([], merged))
+            self.send(pump.writer, Changes(NOTHING, merged))
         self._merge.merged = merged
         if self._leaving:
             self._let_go()

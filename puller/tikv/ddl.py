@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...actors import PooledActor, Target
+from ...codec.blocks import block_of
 from ...codec.tidb.job import Job
 from ...codec.tidb.job_entry import read_job
 from ...errors import SourceError
@@ -136,7 +137,7 @@ class DdlPuller(PooledActor[Changes]):
             self._held = [effect for effect in self._held if effect.change.commit_ts > resolved]
             self._bytes = sum(len(effect.change.value) for effect in self._held)
         self._told(resolved)
-        self.send(self._output, Changes(changes, resolved))
+        self.send(self._output, Changes(block_of(changes), resolved))
 
     def _placed(self, effect: _Effect) -> _Effect:
         """Return the effect at the step from which rows are by the table after the job."""

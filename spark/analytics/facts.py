@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ...codec.tidb.key import decode_record_key
 from ...errors import StoreError
-from ...events import DELETE, KvChange, Ts, physical_ms
+from ...events import DELETE, Block, KvChange, Ts, physical_ms
 from ...sorter.db.key import is_mixed, table_id_of
 from ...sorter.db.layout import read_value
 from .binlog_tables import UNKNOWN, BinlogTables, TableRows
@@ -77,7 +77,7 @@ def window_facts(
         rows = [head | row for row in _file_rows(files.files)]
         keys = BusyKeys()
         for part, (key, value) in enumerate(files.pairs()):
-            changes = _read(key, value, store, window)
+            changes = _read(value, store, window)
             level = files.level_of(key)
             rows += [
                 head | row for row in _block_rows(part, key, value, level, changes, acknowledged, binlog)
@@ -92,9 +92,9 @@ def window_facts(
         files.close()
 
 
-def _read(key: bytes, value: bytes, store: Path, window: str) -> list[KvChange]:
+def _read(value: bytes, store: Path, window: str) -> Block:
     try:
-        return read_value(key, value)
+        return read_value(value)
     except StoreError as error:
         raise StoreError(f"{store} ({window}) can't be read: {error}") from error
 
@@ -124,7 +124,7 @@ def _block_rows(
     key: bytes,
     value: bytes,
     level: int,
-    changes: list[KvChange],
+    changes: Block,
     acknowledged: Ts,
     binlog: BinlogTables | None,
 ) -> Iterator[dict[str, Any]]:
@@ -185,7 +185,7 @@ class BusyKeys:
         self._most = most
         self._counts: Counter[tuple[int, bytes]] = Counter()
 
-    def add(self, key: bytes, changes: list[KvChange]) -> None:
+    def add(self, key: bytes, changes: Block) -> None:
         found = ((table_of(key, change), change.key) for change in changes)
         self._counts.update(one for one in found if one[0] != UNKNOWN)
         while len(self._counts) > self._most:

@@ -12,9 +12,10 @@ from typing import Any, Final, Self
 
 from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
 
+from ...codec.blocks import block_of
 from ...codec.mysql.entry import RESULT_ROWS, entry_key
 from ...errors import StoreError
-from ...events import PUT, KvChange
+from ...events import PUT, Block, KvChange
 from ...sorter.db.layout import LAYOUTS, read_block
 from ...sorter.run import Run
 from ...sorter.table import Table
@@ -96,12 +97,8 @@ class ChunkWriter:
             self._file = SstFileWriter(Options(raw_mode=True))
             _guarded(self._path, self._file.open, str(self._path))
         batch = Batch()
-        _LAYOUT.put(
-            batch,
-            Run([self._table], None, changes, 0, changes[0], changes[-1].commit_ts, True),
-            changes,
-            None,
-        )
+        block = block_of(changes)
+        _LAYOUT.put(batch, Run([self._table], block), block)
         for key, value in batch.pairs:
             _guarded(self._path, self._file.__setitem__, key, value)
         self._blocks += 1
@@ -130,15 +127,15 @@ class ChunkFiles:
             self.close()
             raise StoreError(f"the files of {directory.path} can't be ingested: {error}") from error
 
-    def pieces(self, plan: BackfillPlan, table: TablePlan, chunk: ChunkPlan) -> Iterator[list[KvChange]]:
+    def pieces(self, plan: BackfillPlan, table: TablePlan, chunk: ChunkPlan) -> Iterator[Block]:
         """Yield the changes of each piece of a chunk, in order."""
         lower, upper = (
             _BOUND.pack(plan.uid, table.number, plan.first_ts(number))
             for number in (chunk.number, chunk.number + 1)
         )
         found = 0
-        for key, value in self._store.iterate(self._window, lower, upper):
-            yield read_block(key, value)[0]
+        for _, value in self._store.iterate(self._window, lower, upper):
+            yield read_block(value)
             found += 1
         if found != self._records[chunk.number].blocks:
             wanted = self._records[chunk.number].blocks

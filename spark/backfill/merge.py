@@ -23,7 +23,7 @@ from .plan import TablePlan
 MOST_CHANGED: Final = 1_000_000
 """Maximum changed rows of a table whose keys have no order, which are kept in memory."""
 
-Pieces: TypeAlias = Iterable[list[KvChange]]
+Pieces: TypeAlias = Iterable[Iterable[KvChange]]
 
 
 class MergedChange(Struct, frozen=True, gc=False):

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from ...codec.mysql.result_rows import ResultRowsDecoder
 from ...codec.mysql.run import ResultRun
 from ...events import (
+    Block,
     Checkpoint,
     Chunk,
     CreateTable,
     Ddl,
     Item,
-    KvChange,
     OrderedKey,
     RowChange,
     Rows,
@@ -29,7 +29,7 @@ from .chunk_file import ChunkFiles
 from .plan import BackfillPlan, ChunkPlan, TablePlan
 from .records import Manifest
 
-_Read = Callable[[list[KvChange], Ts], tuple[Run, Callable[[], RowChange]]]
+_Read = Callable[[Block, Ts], tuple[Run, Callable[[], RowChange]]]
 """Maps a piece to its rows, as yet undecoded, and to a function that decodes the last one."""
 
 
@@ -117,7 +117,7 @@ def _reader(table: TablePlan) -> _Read:
         return _tikv_reader(table)
     decoder = ResultRowsDecoder(table.table)
 
-    def read(piece: list[KvChange], ts: Ts) -> tuple[Run, Callable[[], RowChange]]:
+    def read(piece: Block, ts: Ts) -> tuple[Run, Callable[[], RowChange]]:
         packets = b"".join([raw.value for raw in piece])
         run = ResultRun(ts, ts, decoder.table, "insert", None, decoder, packets)
         return run, lambda: decoder.decode(packets[run.starts()[-2] :], ts, ts)[0]
@@ -133,7 +133,7 @@ def _tikv_reader(table: TablePlan) -> _Read:
 
     decoder = ChangesDecoder(table.table.schema, decode_table_info(table.info))
 
-    def read(piece: list[KvChange], ts: Ts) -> tuple[Run, Callable[[], RowChange]]:
+    def read(piece: Block, ts: Ts) -> tuple[Run, Callable[[], RowChange]]:
         packed = inserts_of(piece)
         run = PackedRun(ts, ts, decoder.table, "insert", None, decoder, packed)
         last = PackedRun(ts, ts, decoder.table, "insert", None, decoder, packed[-1:])

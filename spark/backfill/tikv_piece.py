@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...codec.tidb.packed import packed_inserts
 from ...errors import StoreError
-from ...events import PUT, KvChange, Ts
+from ...events import PUT, Block, KvChange, Ts
 
 _SCHEMA: Final = pa.schema([pa.field("change", pa.binary(), nullable=False)])
 _PACKED: Final = b""
@@ -22,7 +22,7 @@ def packed_piece(keys: Sequence[bytes], values: Sequence[bytes], ts: Ts) -> KvCh
     return KvChange(ts, ts, PUT, _PACKED, batch.serialize().to_pybytes())
 
 
-def inserts_of(piece: Sequence[KvChange]) -> pa.Array:
+def inserts_of(piece: Block) -> pa.Array:
     """Return the packed inserts of a piece. Raises StoreError if it can't be read."""
     if len(piece) != 1 or piece[0].key != _PACKED:
         raise StoreError(f"a piece of rows has {len(piece)} changes, not one of packed rows")

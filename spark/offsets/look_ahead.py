@@ -11,7 +11,7 @@ from ...codec.mysql.entry import COMMIT, ROLLBACK_MARKER, ROWS, position_of
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.position import Position, Rank
 from ...codec.mysql.schema import is_user_schema
-from ...events import KvChange, Ts, compose_ts
+from ...events import Block, Ts, compose_ts
 from ...puller.mysql.binlog import BinlogDecoder
 from ...puller.mysql.commit_clock import CommitClock
 from ...puller.mysql.event import FORMAT_DESCRIPTION
@@ -75,7 +75,7 @@ class LookAheadReader:
         """Remove the first ones of the marks that `marks` has returned."""
         del self._marks[:count]
 
-    def _note(self, changes: list[KvChange]) -> None:
+    def _note(self, changes: Block) -> None:
         for change in changes:
             kind = change.key[-1]
             if kind == ROLLBACK_MARKER:

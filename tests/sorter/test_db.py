@@ -10,7 +10,7 @@ import pytest
 from tidemill.actors import ActorSystem
 from tidemill.config import checked
 from tidemill.errors import ConfigError, StoreError
-from tidemill.events import DELETE, PUT, KvChange, Sorted
+from tidemill.events import DELETE, PUT, KvChange
 from tidemill.sorter import SorterOptions
 from tidemill.sorter.db.key import event_key, fnv1, store_of
 from tidemill.sorter.table import Table

@@ -168,7 +168,8 @@ def holder(directory: Any, options: dict[str, Any]) -> subprocess.Popen[bytes]:
     """A process that has a sorter with something on disk, and waits."""
     script = (
         "import sys; from pathlib import Path; from tidemill.actors import ActorSystem, PooledActor\n"
-        "from tidemill.codec.blocks import block_of; from tidemill.events import Changes, KvChange; from tidemill.sorter import *\n"
+        "from tidemill.codec.blocks import block_of; from tidemill.sorter import *\n"
+        "from tidemill.events import Changes, KvChange\n"
         "system = ActorSystem('test'); sink = system.spawn(PooledActor)\n"
         f"sorter = open_sorter(SorterOptions(directory=Path(sys.argv[1]), **{options!r}), system, sink)\n"
         "writer = sorter.add_table(1)\n"

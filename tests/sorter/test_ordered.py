@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tidemill.actors import SeededSystem
 from tidemill.events import PUT, KvChange
 
-from .rig import ENGINES, Rig, put
+from .rig import Rig, put
 from .test_model import engines
 
 

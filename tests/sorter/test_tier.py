@@ -8,8 +8,8 @@ import pytest
 
 from tidemill.actors import ManualClock, SeededSystem
 from tidemill.actors.mailbox import Mailbox
-from tidemill.errors import Fatal
 from tidemill.codec.blocks import NOTHING, block_of, merge
+from tidemill.errors import Fatal
 from tidemill.events import Changes
 from tidemill.sorter import admission as gate
 from tidemill.sorter.admission import AdmissionControl
@@ -143,10 +143,8 @@ def test_runs_that_follow_each_other_go_to_disk_as_they_are_and_those_of_a_scan_
 
 def test_a_transaction_goes_to_disk_in_blocks_since_it_may_be_large():
     tier = Tier(0, block_changes=2)
-    assert [one.count for one in tier.add([run(9), Run((TABLE,), block_of(put(9, key) for key in "cab"))])] == [
-        2,
-        2,
-    ]
+    large = Run((TABLE,), block_of(put(9, key) for key in "cab"))
+    assert [one.count for one in tier.add([run(9), large])] == [2, 2]
 
 
 # --- arrivals ----------------------------------------------------------------------------------------

@@ -372,6 +372,35 @@ static PyObject *add(PyObject *object, PyObject *const *arguments, Py_ssize_t gi
     Py_RETURN_NONE;
 }
 
+static PyObject *extend(PyObject *object, PyObject *given)
+{
+    static const char *const TEXTS[] = {"commit_ts", "start_ts", "op", "key", "value", "old_value", "region_id"};
+    enum { PARTS = sizeof TEXTS / sizeof *TEXTS };
+    static PyObject *names[PARTS];
+    for (int part = 0; part < PARTS; part++)
+        if (names[part] == NULL && (names[part] = PyUnicode_InternFromString(TEXTS[part])) == NULL)
+            return NULL;
+    PyObject *changes = PyObject_GetIter(given), *change;
+    if (changes == NULL)
+        return NULL;
+    while ((change = PyIter_Next(changes)) != NULL) {
+        PyObject *parts[PARTS] = {0}, *added = NULL;
+        int got = 0;
+        while (got < PARTS && (parts[got] = PyObject_GetAttr(change, names[got])) != NULL)
+            got++;
+        if (got == PARTS)
+            added = add(object, parts, PARTS);
+        while (got)
+            Py_DECREF(parts[--got]);
+        Py_DECREF(change);
+        if (added == NULL)
+            break;
+        Py_DECREF(added);
+    }
+    Py_DECREF(changes);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
 static PyObject *take(PyObject *object, PyObject *Py_UNUSED(nothing))
 {
     BlockBuilder *self = (BlockBuilder *)object;
@@ -410,6 +439,7 @@ static PyObject *get_builder_bytes(PyObject *self, void *Py_UNUSED(nothing))
 
 static PyMethodDef builder_methods[] = {
     {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, "Add a change."},
+    {"extend", extend, METH_O, "Add changes (KvChange)."},
     {"take", take, METH_NOARGS, "Return what was added as a block; the builder is empty then."},
     {NULL},
 };

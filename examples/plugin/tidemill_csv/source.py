@@ -13,6 +13,7 @@ import msgspec
 
 from tidemill.actors import PooledActor, Target
 from tidemill.chain.selection.tables import TablePatterns
+from tidemill.codec.blocks import block_of
 from tidemill.config import Finding
 from tidemill.errors import CheckpointError, Retryable, SourceError
 from tidemill.events import (
@@ -68,7 +69,7 @@ class CsvReader(PooledActor):
             if found.what == "commit":
                 resolved, self._number = found.ts, 0
         if changes:
-            self.send(self._writer, Changes(changes, resolved))
+            self.send(self._writer, Changes(block_of(changes), resolved))
             self.post("read")
         else:
             self.after(self._poll_seconds, "read")

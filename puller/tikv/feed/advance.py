@@ -10,6 +10,7 @@ from typing import Final, TypeAlias, assert_never, cast
 from msgspec import Struct
 
 from ....actors import PooledActor, PooledRef
+from ....codec.blocks import NOTHING
 from ....events import Ts
 from ..span import Span
 from .options import FeedOptions
@@ -181,7 +182,7 @@ class Advancer(PooledActor[Message]):
             if self._passes(subscription, resolved):
                 continue
             # Not send(): one delayed table must not delay the others. It is advanced in the next round.
-            if not subscription.ref.offer(Pulled([], resolved)):
+            if not subscription.ref.offer(Pulled(NOTHING, resolved)):
                 self._full[subscription] = None
         if told == STEP_SUBSCRIPTIONS:
             self.post(_Step())

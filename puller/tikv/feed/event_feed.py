@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from ....actors import ActorSystem, Clock, Failed, PooledRef
+from ....codec.blocks import NOTHING
 from ....errors import Retryable
 from ....events import Ts
 from ...grpc.channel import Channels
@@ -158,7 +159,7 @@ class EventFeed:
     async def _dispatch(self, request: Request, region: RegionInfo) -> None:
         # The frontier is told of the region first. Sent beyond the mailbox's bound, but it is one message per
         # region.
-        layout = Pulled([], [(request.id, request.span, request.checkpoint_ts)])
+        layout = Pulled(NOTHING, [(request.id, request.span, request.checkpoint_ts)])
         request.subscription.ref.post(layout)
         try:
             context = await self.cache.rpc_context(region)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from ....actors import PooledActor
+from ....codec.blocks import block_of
 from ....codec.proto import cdcpb
 from ....codec.proto.columns import Rows
 from ....events import KvChange, Ts
@@ -16,22 +17,12 @@ from .error_table import Action, classify
 from .reports import Broken, Initialised, Reports
 from .request import Request, Subscription
 from .request_group import RequestGroup
-from .span_puller import MAX_CHANGES, NOTHING, Pulled
+from .span_puller import MAX_CHANGES, Pulled
 
 _INITIALIZED: Final = bytes([cdcpb.Event.INITIALIZED])
 
 Payload: TypeAlias = Rows | Any
 """Payload for one region: rows or a cdcpb.Error."""
-
-
-class _Output:
-    """Changes for one subscription."""
-
-    __slots__ = ("changes", "least")
-
-    def __init__(self) -> None:
-        self.changes: list[KvChange] = []
-        self.least = NOTHING
 
 
 class RegionEvents:
@@ -41,7 +32,7 @@ class RegionEvents:
         self._actor = actor
         self._dirty = dirty
         self._reports = reports
-        self._outputs: dict[Subscription, _Output] = {}
+        self._outputs: dict[Subscription, list[KvChange]] = {}
 
     def take(self, group: RequestGroup, request: Request, payload: Payload, quota: Quota) -> None:
         """Process one event of a region."""
@@ -82,10 +73,9 @@ class RegionEvents:
     def flush(self) -> None:
         outputs, self._outputs = self._outputs, {}
         send = self._actor.send
-        for subscription, output in outputs.items():
-            changes = output.changes
+        for subscription, changes in outputs.items():
             for at in range(0, len(changes), MAX_CHANGES):  # a mailbox is bounded in messages
-                send(subscription.ref, Pulled(changes[at : at + MAX_CHANGES], [], output.least))
+                send(subscription.ref, Pulled(block_of(changes[at : at + MAX_CHANGES]), []))
 
     def _take_rows(self, group: RequestGroup, request: Request, rows: Rows, quota: Quota) -> None:
         initialised = request.initialised
@@ -108,17 +98,7 @@ class RegionEvents:
             self.end(group, request, Broken(request, action, by_store=False))
         else:
             if changes:
-                self._put(request, changes)
-
-    def _put(self, request: Request, changes: list[KvChange]) -> None:
-        output = self._outputs.get(request.subscription)
-        if output is None:
-            output = self._outputs[request.subscription] = _Output()
-        if output.changes:
-            output.changes += changes
-        else:
-            output.changes = changes
-        output.least = min(output.least, request.resolved_ts + 1)  # the matcher ensures it
+                self._outputs.setdefault(request.subscription, []).extend(changes)
 
 
 def forget(group: RequestGroup, request: Request) -> None:

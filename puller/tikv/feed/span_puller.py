@@ -9,7 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from ....actors import PooledActor, PooledRef, Target
-from ....events import Changes, KvChange, Ts
+from ....codec.blocks import NOTHING, merge
+from ....events import Block, Changes, Ts
 from ...frontier import Frontier
 from ..span import Span
 
@@ -21,19 +22,14 @@ MAILBOX: Final = 128
 MAX_CHANGES: Final = 1024
 """Maximum number of changes per message: a mailbox is bounded in messages."""
 
-NOTHING: Final = (1 << 64) - 1
-"""The least commit ts of no changes."""
-
 
 class Pulled(Struct, frozen=True, gc=False):
     """To a SpanPuller: changes of some regions, then resolved ts of regions."""
 
-    changes: list[KvChange]
-    """At most MAX_CHANGES changes; the list belongs to the SpanPuller from now on."""
+    changes: Block
+    """At most MAX_CHANGES changes."""
     resolved: list[tuple[int, Span, Ts]]
     """Region id, its part of the subscription's span, and the ts up to which all of it was sent."""
-    least: Ts = NOTHING
-    """The least commit ts of the changes."""
 
 
 class SpanProgress:
@@ -90,24 +86,24 @@ class SpanPuller(PooledActor[Pulled]):
 
     def on_receive_batch(self, messages: Sequence[Pulled]) -> None:
         progress, frontier = self.progress, self._frontier
-        lists = [m.changes for m in messages if m.changes]
-        if lists:
-            progress.ingress_commit_ts = lists[-1][-1].commit_ts
-            if min([m.least for m in messages]) <= progress.egress_resolved_ts:
-                lists = [above for changes in lists if (above := self._above_resolved(changes))]
+        blocks = [m.changes for m in messages if m.changes]
+        if blocks:
+            progress.ingress_commit_ts = blocks[-1].last_ts
+            if min([block.first_ts for block in blocks]) <= progress.egress_resolved_ts:
+                blocks = [above for block in blocks if (above := self._above_resolved(block))]
         ts = 0
         for message in messages:
             for _, span, ts in message.resolved:
                 frontier.forward(span, ts)
         resolved = self._resolved(ts) if ts else 0
-        if lists or resolved:
-            progress.changes += sum(map(len, lists))  # before they are joined
-            *pieces, last = _pieces(lists)
+        if blocks or resolved:
+            progress.changes += sum(map(len, blocks))
+            *pieces, last = _pieces(blocks)
             for piece in pieces:
                 self.send(self._output, Changes(piece))
             self.send(self._output, Changes(last, resolved))
             if last:
-                progress.egress_commit_ts = last[-1].commit_ts
+                progress.egress_commit_ts = last.last_ts
 
     def advance(self, resolved: Sequence[tuple[int, Span, Ts]]) -> Ts:
         """Do the same as a Pulled without changes, but return the table's new resolved ts for the caller to
@@ -130,23 +126,23 @@ class SpanPuller(PooledActor[Pulled]):
         progress.since = self.clock.now()
         return ts
 
-    def _above_resolved(self, changes: list[KvChange]) -> list[KvChange]:
+    def _above_resolved(self, changes: Block) -> Block:
         resolved = self.progress.egress_resolved_ts
-        kept = [change for change in changes if change.commit_ts > resolved]
-        dropped = len(changes) - len(kept)
+        dropped = changes.find(resolved + 1)
         if dropped and not self.progress.fallen_back:
             log.warning("%s: dropped %d changes at or below the resolved ts %d", self.name, dropped, resolved)
         self.progress.fallen_back += dropped
-        return kept
+        return changes.slice(dropped, len(changes))
 
 
-def _pieces(lists: Sequence[list[KvChange]]) -> list[list[KvChange]]:
-    """Join neighbouring lists up to MAX_CHANGES each; return at least one list, maybe an empty one. Reuses
-    the lists."""
-    found: list[list[KvChange]] = []
-    for changes in lists:
-        if found and len(found[-1]) + len(changes) <= MAX_CHANGES:
-            found[-1] += changes
-        else:
-            found.append(changes)
-    return found or [[]]
+def _pieces(blocks: Sequence[Block]) -> list[Block]:
+    """Merge neighbouring blocks up to MAX_CHANGES each; return at least one block, maybe an empty one."""
+    groups: list[list[Block]] = []
+    room = 0
+    for block in blocks:
+        if len(block) > room:
+            groups.append([])
+            room = MAX_CHANGES
+        groups[-1].append(block)
+        room -= len(block)
+    return [merge(group) for group in groups] or [NOTHING]
