@@ -193,7 +193,7 @@ static PyObject *without(PyObject *object, PyObject *removed)
             drop_storage(storage);
             return PyErr_NoMemory();
         }
-        self->storage->chunks[i]->references++;
+        share_chunk(self->storage->chunks[i]);
     }
     BlockPart kept = {storage, storage->entries, storage->count, -1};
     Storage *made;
@@ -407,20 +407,21 @@ static PyObject *take(PyObject *object, PyObject *Py_UNUSED(nothing))
     Storage *storage = storage_of_builder(self);
     if (storage == NULL)
         return NULL;
+    size_t bytes = storage->count * sizeof(Entry) + self->content;
     self->storage = NULL;
     self->content = 0;
-    int in_order;
+    int is_made;
     Storage *made = NULL;
     Py_BEGIN_ALLOW_THREADS
-    in_order = is_in_order(storage);
-    if (in_order)
+    is_made = is_in_order(storage) && held_bytes(storage) <= 2 * bytes + SPARE; /* chunks may be shared */
+    if (is_made)
         trim_storage(storage);
     else {
         BlockPart all = {storage, storage->entries, storage->count, -1};
         made = merge_sources(&all, 1);
     }
     Py_END_ALLOW_THREADS
-    if (in_order)
+    if (is_made)
         return new_block(storage);
     drop_storage(storage);
     return made == NULL ? PyErr_NoMemory() : new_block(made);

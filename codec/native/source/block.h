@@ -2,6 +2,7 @@
 #ifndef TIDEMILL_BLOCK_H
 #define TIDEMILL_BLOCK_H
 
+#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include <stdint.h>
@@ -25,10 +26,11 @@ enum {
 
 /* Keys and values, of any number of changes. Whoever has a reference may read, without the GIL too. */
 typedef struct {
-    Py_ssize_t references; /* changed with the GIL held */
+    Py_ssize_t references; /* changed atomically */
     PyObject *object;      /* has the data, if it isn't `own` */
     const uint8_t *data;
     size_t size, room;
+    size_t waiting; /* prewrites in it that wait: for the table that made it */
     uint8_t own[];
 } Chunk;
 
@@ -73,7 +75,15 @@ static inline const uint8_t *key_of(const Storage *storage, const Entry *entry)
 Storage *new_storage(size_t room);
 void drop_storage(Storage *storage);
 Chunk *new_chunk(size_t room);
+
+/* Drop a reference, or nothing for NULL. Without the GIL too, unless the chunk has an object. */
 void drop_chunk(Chunk *chunk);
+
+static inline Chunk *share_chunk(Chunk *chunk)
+{
+    __atomic_add_fetch(&chunk->references, 1, __ATOMIC_RELAXED);
+    return chunk;
+}
 
 /* Return the number of a chunk, which is added with its reference; -1 without memory: then it stays the caller's. */
 int64_t add_chunk(Storage *storage, Chunk *chunk);
@@ -99,7 +109,7 @@ int is_in_order(const Storage *storage);
 size_t find_bound(const Storage *storage, const Entry *first, size_t count, const Bound *bound);
 
 /* Return the changes of all sources in order, each once; of equal ones that of the first source. NULL without
-   memory. Takes the GIL to share chunks. */
+   memory. */
 Storage *merge_sources(const BlockPart *sources, size_t count);
 
 /* --- form on disk -------------------------------------------------------------------------------------- */

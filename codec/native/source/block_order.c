@@ -256,7 +256,7 @@ static Storage *shared(const Item *items, size_t count, const BlockPart *sources
     Storage *storage = new_storage(count);
     if (storage == NULL)
         return NULL;
-    storage->chunks = malloc((used->count + 1) * sizeof *storage->chunks);
+    storage->chunks = PyMem_RawMalloc((used->count + 1) * sizeof *storage->chunks);
     if (storage->chunks == NULL) {
         drop_storage(storage);
         return NULL;
@@ -270,13 +270,9 @@ static Storage *shared(const Item *items, size_t count, const BlockPart *sources
         entry->chunk = used->numbers[item->source - sources][entry->chunk] - 1;
     }
     storage->count = count;
-    PyGILState_STATE state = PyGILState_Ensure();
-    for (uint32_t i = 0; i < used->count; i++) {
-        storage->chunks[i] = (Chunk *)used->chunks[i];
-        storage->chunks[i]->references++;
-    }
+    for (uint32_t i = 0; i < used->count; i++)
+        storage->chunks[i] = share_chunk((Chunk *)used->chunks[i]);
     storage->chunk_count = used->count;
-    PyGILState_Release(state);
     return storage;
 }
 

@@ -1,14 +1,13 @@
 /* Chunks and storages of blocks. */
 #include "block.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_CHUNK = 1 << 12, LARGEST_CHUNK = 1 << 18, FIRST_ENTRIES = 16 };
 
 Chunk *new_chunk(size_t room)
 {
-    Chunk *chunk = malloc(sizeof *chunk + room);
+    Chunk *chunk = PyMem_RawMalloc(sizeof *chunk + room);
     if (chunk != NULL) {
         *chunk = (Chunk){.references = 1, .room = room};
         chunk->data = chunk->own;
@@ -18,22 +17,22 @@ Chunk *new_chunk(size_t room)
 
 void drop_chunk(Chunk *chunk)
 {
-    if (--chunk->references == 0) {
+    if (chunk != NULL && __atomic_sub_fetch(&chunk->references, 1, __ATOMIC_ACQ_REL) == 0) {
         Py_XDECREF(chunk->object);
-        free(chunk);
+        PyMem_RawFree(chunk);
     }
 }
 
 Storage *new_storage(size_t room)
 {
-    Storage *storage = calloc(1, sizeof *storage);
+    Storage *storage = PyMem_RawCalloc(1, sizeof *storage);
     if (storage == NULL)
         return NULL;
     storage->references = 1;
     if (room) {
-        storage->entries = malloc(room * sizeof *storage->entries);
+        storage->entries = PyMem_RawMalloc(room * sizeof *storage->entries);
         if (storage->entries == NULL) {
-            free(storage);
+            PyMem_RawFree(storage);
             return NULL;
         }
         storage->room = room;
@@ -47,18 +46,18 @@ void drop_storage(Storage *storage)
         return;
     for (uint32_t i = 0; i < storage->chunk_count; i++)
         drop_chunk(storage->chunks[i]);
-    free(storage->chunks);
+    PyMem_RawFree(storage->chunks);
     if (storage->object == NULL)
-        free(storage->entries);
+        PyMem_RawFree(storage->entries);
     Py_XDECREF(storage->object);
-    free(storage);
+    PyMem_RawFree(storage);
 }
 
 int64_t add_chunk(Storage *storage, Chunk *chunk)
 {
     if (storage->chunk_count == storage->chunk_room) {
         uint32_t room = storage->chunk_room ? 2 * storage->chunk_room : 4;
-        Chunk **larger = room > storage->chunk_room ? realloc(storage->chunks, room * sizeof *larger) : NULL;
+        Chunk **larger = room > storage->chunk_room ? PyMem_RawRealloc(storage->chunks, room * sizeof *larger) : NULL;
         if (larger == NULL)
             return -1;
         storage->chunks = larger;
@@ -72,7 +71,7 @@ int add_entry(Storage *storage, const Entry *entry)
 {
     if (storage->count == storage->room) {
         size_t room = storage->room ? 2 * storage->room : FIRST_ENTRIES;
-        Entry *larger = realloc(storage->entries, room * sizeof *larger);
+        Entry *larger = PyMem_RawRealloc(storage->entries, room * sizeof *larger);
         if (larger == NULL)
             return -1;
         storage->entries = larger;
@@ -93,7 +92,7 @@ static Chunk *chunk_with_room(Storage *storage, size_t size)
     room = room > LARGEST_CHUNK ? LARGEST_CHUNK : room;
     Chunk *chunk = new_chunk(room > size ? room : size);
     if (chunk != NULL && add_chunk(storage, chunk) < 0) {
-        free(chunk);
+        PyMem_RawFree(chunk);
         return NULL;
     }
     return chunk;
@@ -120,7 +119,7 @@ void trim_storage(Storage *storage)
 {
     Chunk *last = storage->chunk_count ? storage->chunks[storage->chunk_count - 1] : NULL;
     if (last != NULL && last->data == last->own && last->references == 1 && last->room > last->size) {
-        Chunk *smaller = realloc(last, sizeof *last + last->size);
+        Chunk *smaller = PyMem_RawRealloc(last, sizeof *last + last->size);
         if (smaller != NULL) {
             smaller->data = smaller->own;
             smaller->room = smaller->size;
@@ -128,7 +127,7 @@ void trim_storage(Storage *storage)
         }
     }
     if (storage->object == NULL && storage->room > storage->count && storage->count) {
-        Entry *smaller = realloc(storage->entries, storage->count * sizeof *smaller);
+        Entry *smaller = PyMem_RawRealloc(storage->entries, storage->count * sizeof *smaller);
         if (smaller != NULL) {
             storage->entries = smaller;
             storage->room = storage->count;

@@ -1,28 +1,31 @@
-/* Messages of TiKV's change feed as columns. Only regular messages are read here, whose fields are known, occur
-   once and in rows aren't empty, and whose rows have a type: any other one is left to the decoder in Python. */
+/* Messages of TiKV's change feed. Only regular messages are read here, whose fields are known, occur once and in
+   rows aren't empty, and whose rows have a type: any other one is left to the decoder in Python. */
 #include "change_data.h"
 
-#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { VARINT, LENGTH = 2 }; /* wire types */
-enum { UNKNOWN, PREWRITE, INITIALIZED = 5, TYPES = 128 };
-enum { FAILED = -1, IRREGULAR = 0, REGULAR = 1 }; /* the first with an exception */
+enum { UNKNOWN, TYPES = 128 };
+enum { NO_MEMORY = -1, IRREGULAR = 0, REGULAR = 1 };
+enum { LARGE = 1 << 15 }; /* a message of that many bytes is read without the GIL */
 
 typedef struct {
     const uint8_t *at, *end;
 } Span;
 
 typedef struct {
-    uint64_t start_ts, commit_ts, generation;
-    uint8_t type, op;
-    Span key, value, old_value;
-} Row;
+    uint64_t region_id, request_id, resolved_ts;
+    size_t first, count; /* of its rows */
+    int has_rows, has_resolved_ts;
+} Event;
 
 typedef struct {
-    Row *rows;
-    Py_ssize_t count, room;
-} Rows;
+    FeedRow *rows;
+    size_t row_count, row_room;
+    Event *events;
+    size_t event_count, event_room;
+} Message;
 
 /* --- the wire format ----------------------------------------------------------------------------------- */
 
@@ -43,7 +46,7 @@ static int read_varint(Span *from, uint64_t *number)
 static int read_bytes(Span *from, Span *into)
 {
     uint64_t size;
-    if (!read_varint(from, &size) || size > (uint64_t)(from->end - from->at))
+    if (!read_varint(from, &size) || size > (uint64_t)(from->end - from->at) || size > UINT32_MAX)
         return 0;
     *into = (Span){from->at, from->at + size};
     from->at += size;
@@ -62,18 +65,29 @@ static int read_tag(Span *from, unsigned *seen, int *field, int *wire)
     return 1;
 }
 
-static int read_row(Span from, Row *row)
+static int read_content(Span *from, const uint8_t **content, uint32_t *size)
+{
+    Span found;
+    if (!read_bytes(from, &found) || found.at == found.end)
+        return 0;
+    *content = found.at;
+    *size = (uint32_t)(found.end - found.at);
+    return 1;
+}
+
+static int read_row(Span from, FeedRow *row)
 {
     unsigned seen = 0;
     int field, wire;
     uint64_t number;
-    *row = (Row){0};
+    *row = (FeedRow){.key = from.at, .value = from.at, .old_value = from.at};
     while (from.at < from.end) {
         if (!read_tag(&from, &seen, &field, &wire))
             return 0;
         if (field >= 5 && field <= 7) {
-            Span *into = field == 5 ? &row->key : field == 6 ? &row->value : &row->old_value;
-            if (wire != LENGTH || !read_bytes(&from, into) || into->at == into->end)
+            if (wire != LENGTH || !(field == 5   ? read_content(&from, &row->key, &row->key_bytes)
+                                    : field == 6 ? read_content(&from, &row->value, &row->value_bytes)
+                                                 : read_content(&from, &row->old_value, &row->old_bytes)))
                 return 0;
             continue;
         }
@@ -105,141 +119,48 @@ static int read_row(Span from, Row *row)
     return row->type != UNKNOWN;
 }
 
-static Row *new_row(Rows *rows)
+/* Return an array of elements of `each` bytes with room for one more. */
+static void *with_room(void *array, size_t count, size_t *room, size_t each)
 {
-    if (rows->count == rows->room) {
-        Py_ssize_t room = rows->room ? 2 * rows->room : 256;
-        Row *larger = realloc(rows->rows, (size_t)room * sizeof *larger);
-        if (larger == NULL) {
-            PyErr_NoMemory();
-            return NULL;
-        }
-        rows->rows = larger;
-        rows->room = room;
-    }
-    return &rows->rows[rows->count++];
+    if (count < *room)
+        return array;
+    size_t more = *room ? 2 * *room : 64;
+    void *larger = realloc(array, more * each);
+    if (larger != NULL)
+        *room = more;
+    return larger;
 }
 
-static int read_rows(Span from, Rows *rows)
+static int read_rows(Span from, Message *message)
 {
-    rows->count = 0;
     while (from.at < from.end) {
         Span inner;
         if (*from.at++ != (1 << 3 | LENGTH) || !read_bytes(&from, &inner))
             return IRREGULAR;
-        Row *row = new_row(rows);
-        if (row == NULL)
-            return FAILED;
-        if (!read_row(inner, row))
+        FeedRow *rows = with_room(message->rows, message->row_count, &message->row_room, sizeof *rows);
+        if (rows == NULL)
+            return NO_MEMORY;
+        message->rows = rows;
+        if (!read_row(inner, &rows[message->row_count++]))
             return IRREGULAR;
     }
     return REGULAR;
 }
 
-/* --- columns ------------------------------------------------------------------------------------------- */
-
-enum { OPS, START_TS, COMMIT_TS, KEYS, VALUES, OLD_VALUES, GENERATIONS, LISTS };
-
-static PyObject *bytes_of(Span bytes)
-{
-    return PyBytes_FromStringAndSize((const char *)bytes.at, bytes.end - bytes.at);
-}
-
-/* Return the number; it is the same object as the last one if that is equal. */
-static PyObject *number_of(uint64_t number, uint64_t last, PyObject *last_object)
-{
-    return last_object != NULL && number == last ? Py_NewRef(last_object) : PyLong_FromUnsignedLongLong(number);
-}
-
-static int put_row(PyObject *const *lists, Py_ssize_t i, const Row *row, const Row *last)
-{
-#define LAST(list) (last == NULL ? NULL : PyList_GET_ITEM(lists[list], i - 1))
-    PyObject *made[LISTS] = {
-        [OPS] = PyLong_FromLong(row->op),
-        [START_TS] = number_of(row->start_ts, last == NULL ? 0 : last->start_ts, LAST(START_TS)),
-        [COMMIT_TS] = number_of(row->commit_ts, last == NULL ? 0 : last->commit_ts, LAST(COMMIT_TS)),
-        [KEYS] = bytes_of(row->key),
-        [VALUES] = bytes_of(row->value),
-        [OLD_VALUES] = bytes_of(row->old_value),
-        [GENERATIONS] = PyLong_FromUnsignedLongLong(row->generation),
-    };
-    int failed = 0;
-    for (int list = 0; list < LISTS; list++) {
-        PyList_SET_ITEM(lists[list], i, made[list]);
-        failed |= made[list] == NULL;
-    }
-    return failed ? -1 : 0;
-}
-
-/* Append the columns of the rows of a type, or of all rows for UNKNOWN, to `groups`. */
-static int append_group(PyObject *groups, const Rows *rows, int type, Py_ssize_t count)
-{
-    PyObject *lists[LISTS] = {0}, *types = PyBytes_FromStringAndSize(NULL, count), *group = NULL;
-    int failed = types == NULL, has_generations = 0;
-    for (int list = 0; list < LISTS; list++)
-        failed |= (lists[list] = PyList_New(count)) == NULL;
-    const Row *last = NULL;
-    for (Py_ssize_t i = 0, n = 0; !failed && i < count; n++) {
-        const Row *row = &rows->rows[n];
-        if (type != UNKNOWN && row->type != type)
-            continue;
-        PyBytes_AS_STRING(types)[i] = (char)row->type;
-        has_generations |= row->generation != 0;
-        failed = put_row(lists, i++, row, last) < 0;
-        last = row;
-    }
-    if (!failed)
-        group = PyTuple_Pack(8, types, lists[OPS], lists[START_TS], lists[COMMIT_TS], lists[KEYS],
-                             lists[VALUES], lists[OLD_VALUES], has_generations ? lists[GENERATIONS] : Py_None);
-    failed = group == NULL || PyList_Append(groups, group) < 0;
-    Py_XDECREF(group);
-    Py_XDECREF(types);
-    for (int list = 0; list < LISTS; list++)
-        Py_XDECREF(lists[list]);
-    return failed ? -1 : 0;
-}
-
-/* Return the columns of the rows, by type: prewrites before commits and rollbacks. In an event that ends a scan
-   all rows stay in order. */
-static PyObject *groups_of(const Rows *rows)
-{
-    Py_ssize_t counts[TYPES] = {0};
-    for (Py_ssize_t n = 0; n < rows->count; n++)
-        counts[rows->rows[n].type]++;
-    PyObject *groups = PyList_New(0);
-    int failed = groups == NULL;
-    if (counts[INITIALIZED])
-        failed = failed || append_group(groups, rows, UNKNOWN, rows->count) < 0;
-    else
-        for (int type = PREWRITE; !failed && type < TYPES; type++)
-            if (counts[type])
-                failed = append_group(groups, rows, type, counts[type]) < 0;
-    if (failed)
-        Py_CLEAR(groups);
-    return groups;
-}
-
-/* --- messages ------------------------------------------------------------------------------------------ */
-
-typedef struct {
-    uint64_t region_id, request_id, resolved_ts;
-    int has_rows, has_resolved_ts;
-} Event;
-
-static int read_event(Span from, Event *event, Rows *rows)
+static int read_event(Span from, Event *event, Message *message)
 {
     unsigned seen = 0;
     int field, wire, found;
     uint64_t number;
     Span inner;
-    *event = (Event){0};
+    *event = (Event){.first = message->row_count};
     while (from.at < from.end) {
         if (!read_tag(&from, &seen, &field, &wire))
             return IRREGULAR;
         if (field == 3) { /* entries */
             if (event->has_resolved_ts || wire != LENGTH || !read_bytes(&from, &inner))
                 return IRREGULAR;
-            if ((found = read_rows(inner, rows)) != REGULAR)
+            if ((found = read_rows(inner, message)) != REGULAR)
                 return found;
             event->has_rows = 1;
             continue;
@@ -256,56 +177,142 @@ static int read_event(Span from, Event *event, Rows *rows)
         } else if (field != 2) /* the index */
             return IRREGULAR;
     }
+    event->count = message->row_count - event->first;
     return REGULAR;
 }
 
-static int append_event(PyObject *events, const Event *event, const Rows *rows)
-{
-    if (!event->has_rows && !event->has_resolved_ts)
-        return 0;
-    PyObject *payload = event->has_rows ? groups_of(rows) : PyLong_FromUnsignedLongLong(event->resolved_ts);
-    if (payload == NULL)
-        return -1;
-    PyObject *made = Py_BuildValue("KKN", (unsigned long long)event->region_id,
-                                   (unsigned long long)event->request_id, payload);
-    int failed = made == NULL || PyList_Append(events, made) < 0;
-    Py_XDECREF(made);
-    return failed ? -1 : 0;
-}
-
-static int read_message(Span from, PyObject *events, Rows *rows)
+static int read_message(Span from, Message *message)
 {
     while (from.at < from.end) {
         Span inner;
-        Event event;
         if (*from.at++ != (1 << 3 | LENGTH) || !read_bytes(&from, &inner))
             return IRREGULAR;
-        int found = read_event(inner, &event, rows);
+        Event *events = with_room(message->events, message->event_count, &message->event_room, sizeof *events);
+        if (events == NULL)
+            return NO_MEMORY;
+        message->events = events;
+        int found = read_event(inner, &events[message->event_count++], message);
         if (found != REGULAR)
             return found;
-        if (append_event(events, &event, rows) < 0)
-            return FAILED;
     }
     return REGULAR;
 }
 
-PyObject *change_data(PyObject *module, PyObject *data)
+/* --- rows ---------------------------------------------------------------------------------------------- */
+
+/* Copy rows by type: prewrites before commits and rollbacks. Those of an event that ends a scan stay in order. */
+static void copy_rows(FeedRow *into, const FeedRow *rows, size_t count)
+{
+    size_t starts[TYPES] = {0}, next = 0;
+    for (size_t i = 0; i < count; i++)
+        starts[rows[i].type]++;
+    if (starts[INITIALIZED] || starts[rows[0].type] == count) {
+        memcpy(into, rows, count * sizeof *rows);
+        return;
+    }
+    for (int type = 0; type < TYPES; type++) {
+        size_t its = starts[type];
+        starts[type] = next;
+        next += its;
+    }
+    for (size_t i = 0; i < count; i++)
+        into[starts[rows[i].type]++] = rows[i];
+}
+
+static PyObject *new_rows(PyObject *data, const FeedRow *rows, size_t count)
+{
+    RegionRows *made = PyObject_NewVar(RegionRows, &RegionRowsType, (Py_ssize_t)count);
+    if (made != NULL) {
+        made->message = Py_NewRef(data);
+        copy_rows(made->rows, rows, count);
+    }
+    return (PyObject *)made;
+}
+
+static void free_rows(PyObject *self)
+{
+    Py_DECREF(((RegionRows *)self)->message);
+    PyObject_Free(self);
+}
+
+static Py_ssize_t length(PyObject *self)
+{
+    return Py_SIZE(self);
+}
+
+static PyObject *item(PyObject *self, Py_ssize_t index)
+{
+    if (index < 0 || index >= Py_SIZE(self)) {
+        PyErr_SetString(PyExc_IndexError, "the event has no such row");
+        return NULL;
+    }
+    const FeedRow *row = &((RegionRows *)self)->rows[index];
+    return Py_BuildValue("iiKKy#y#y#K", row->type, row->op, (unsigned long long)row->start_ts,
+                         (unsigned long long)row->commit_ts, row->key, (Py_ssize_t)row->key_bytes, row->value,
+                         (Py_ssize_t)row->value_bytes, row->old_value, (Py_ssize_t)row->old_bytes,
+                         (unsigned long long)row->generation);
+}
+
+static PySequenceMethods rows_sequence = {.sq_length = length, .sq_item = item};
+
+PyTypeObject RegionRowsType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tidemill.codec.native._native.RegionRows",
+    .tp_basicsize = sizeof(RegionRows),
+    .tp_itemsize = sizeof(FeedRow),
+    .tp_dealloc = free_rows,
+    .tp_as_sequence = &rows_sequence,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_SEQUENCE,
+    .tp_doc = "The rows of one event of a region, in a message's bytes.",
+};
+
+/* --- messages ------------------------------------------------------------------------------------------ */
+
+static PyObject *payload_of(const Event *event, const Message *message, PyObject *data)
+{
+    return event->has_resolved_ts ? PyLong_FromUnsignedLongLong(event->resolved_ts)
+                                  : new_rows(data, message->rows + event->first, event->count);
+}
+
+static PyObject *events_of(const Message *message, PyObject *data)
+{
+    PyObject *events = PyList_New(0);
+    for (size_t i = 0; events != NULL && i < message->event_count; i++) {
+        const Event *event = &message->events[i];
+        if (!event->count && !event->has_resolved_ts)
+            continue;
+        PyObject *payload = payload_of(event, message, data);
+        PyObject *made = payload == NULL ? NULL
+                                         : Py_BuildValue("KKN", (unsigned long long)event->region_id,
+                                                         (unsigned long long)event->request_id, payload);
+        if (made == NULL || PyList_Append(events, made) < 0)
+            Py_CLEAR(events);
+        Py_XDECREF(made);
+    }
+    return events;
+}
+
+PyObject *change_data(PyObject *Py_UNUSED(module), PyObject *data)
 {
     if (!PyBytes_CheckExact(data)) {
         PyErr_SetString(PyExc_TypeError, "a message is bytes");
         return NULL;
     }
     const uint8_t *at = (const uint8_t *)PyBytes_AS_STRING(data);
-    PyObject *events = PyList_New(0);
-    if (events == NULL)
-        return NULL;
-    Rows rows = {0};
-    int found = read_message((Span){at, at + PyBytes_GET_SIZE(data)}, events, &rows);
-    free(rows.rows);
-    if (found == REGULAR)
-        return events;
-    Py_DECREF(events);
-    if (found == FAILED)
-        return NULL;
-    Py_RETURN_NONE;
+    Span all = {at, at + PyBytes_GET_SIZE(data)};
+    Message message = {0};
+    int found;
+    if (all.end - all.at < LARGE)
+        found = read_message(all, &message);
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        found = read_message(all, &message);
+        Py_END_ALLOW_THREADS
+    }
+    PyObject *events = found == REGULAR ? events_of(&message, data) : NULL;
+    free(message.rows);
+    free(message.events);
+    if (found == NO_MEMORY)
+        return PyErr_NoMemory();
+    return found == IRREGULAR ? Py_NewRef(Py_None) : events;
 }

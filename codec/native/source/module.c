@@ -6,6 +6,7 @@
 #include "crc32.h"
 #include "json_texts.h"
 #include "packets.h"
+#include "prewrites.h"
 #include "reader.h"
 #include "tidb.h"
 #include "time_texts.h"
@@ -30,7 +31,7 @@ static int add_names(PyObject *module)
 static int load(PyObject *module)
 {
     PyTypeObject *types[] = {&LayoutType, &ImageReaderType, &ResultReaderType, &TidbLayoutType,
-                             &BlockType, &BlockBuilderType};
+                             &BlockType, &BlockBuilderType, &RegionRowsType, &PrewriteTableType};
     load_crc32();
     if (load_datetime() < 0 || PyType_Ready(&BufferType) < 0 || add_names(module) < 0)
         return -1;
@@ -44,7 +45,7 @@ static PyMethodDef functions[] = {
     {"merge_blocks", (PyCFunction)(void (*)(void))merge_blocks, METH_FASTCALL, "Merge blocks."},
     {"block_from_bytes", block_from_bytes, METH_O, "Read a block as it is kept on disk."},
     {"use_change", use_change, METH_O, "Set the type of a single change."},
-    {"change_data", change_data, METH_O, "Read a message of TiKV's change feed as columns."},
+    {"change_data", change_data, METH_O, "Read a message of TiKV's change feed."},
     {"image_columns", image_columns, METH_VARARGS, "Read row images as the buffers of Arrow columns."},
     {"image_starts", image_starts, METH_VARARGS, "Find where each row image begins."},
     {"event_changes", event_changes, METH_VARARGS, "Read the changes of rows events."},

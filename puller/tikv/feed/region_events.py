@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from ....actors import PooledActor
-from ....codec.blocks import block_of
+from ....codec.blocks import BlockBuilder, new_builder
 from ....codec.proto import cdcpb
-from ....codec.proto.columns import Rows
-from ....events import KvChange, Ts
+from ....codec.proto.change_data import Rows
+from ....events import Ts
 from ..match.matcher import Matcher, PrewriteNotMatch
 from ..match.spill import Quota
 from .advance import DirtySet
@@ -17,9 +17,9 @@ from .error_table import Action, classify
 from .reports import Broken, Initialised, Reports
 from .request import Request, Subscription
 from .request_group import RequestGroup
-from .span_puller import MAX_CHANGES, Pulled
+from .span_puller import Pulled, pieces
 
-_INITIALIZED: Final = bytes([cdcpb.Event.INITIALIZED])
+_INITIALIZED: Final[int] = cdcpb.Event.INITIALIZED
 
 Payload: TypeAlias = Rows | Any
 """Payload for one region: rows or a cdcpb.Error."""
@@ -32,17 +32,17 @@ class RegionEvents:
         self._actor = actor
         self._dirty = dirty
         self._reports = reports
-        self._outputs: dict[Subscription, list[KvChange]] = {}
+        self._outputs: dict[Subscription, BlockBuilder] = {}
 
     def take(self, group: RequestGroup, request: Request, payload: Payload, quota: Quota) -> None:
         """Process one event of a region."""
         if request.stopped:
             return
         request.heard_at = self._actor.clock.now()
-        if isinstance(payload, Rows):
-            self._take_rows(group, request, payload, quota)
-        else:
+        if isinstance(payload, cdcpb.Error):
             self.end(group, request, Broken(request, classify(payload)))
+        else:
+            self._take_rows(group, request, payload, quota)
 
     def advance(self, resolved: Iterable[tuple[Request, Ts]], messages: int) -> None:
         """Process resolved ts of regions; `messages` were received since the last call.
@@ -73,13 +73,13 @@ class RegionEvents:
     def flush(self) -> None:
         outputs, self._outputs = self._outputs, {}
         send = self._actor.send
-        for subscription, changes in outputs.items():
-            for at in range(0, len(changes), MAX_CHANGES):  # a mailbox is bounded in messages
-                send(subscription.ref, Pulled(block_of(changes[at : at + MAX_CHANGES]), []))
+        for subscription, builder in outputs.items():
+            for piece in pieces(builder.take()):
+                send(subscription.ref, Pulled(piece, []))
 
     def _take_rows(self, group: RequestGroup, request: Request, rows: Rows, quota: Quota) -> None:
         initialised = request.initialised
-        if rows.types == _INITIALIZED and request.matcher is None:
+        if request.matcher is None and len(rows) == 1 and rows[0][0] == _INITIALIZED:
             request.initialised = True  # most regions have nothing to match, and this costs nothing for them
         else:
             self._match(group, request, rows, quota)
@@ -91,14 +91,14 @@ class RegionEvents:
         matcher = request.matcher
         if matcher is None:
             matcher = request.matcher = Matcher(request, quota)
+        builder = self._outputs.get(request.subscription)
+        if builder is None:
+            builder = self._outputs[request.subscription] = new_builder()
         try:
-            changes = matcher.feed(rows)
+            matcher.feed(rows, builder)
         except PrewriteNotMatch as error:
             action = Action("same_region", "PrewriteNotMatch", wait=error.wait or 0.0)
             self.end(group, request, Broken(request, action, by_store=False))
-        else:
-            if changes:
-                self._outputs.setdefault(request.subscription, []).extend(changes)
 
 
 def forget(group: RequestGroup, request: Request) -> None:

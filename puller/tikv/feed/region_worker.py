@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, assert_never
 from msgspec import Struct
 
 from ....actors import PooledActor, PooledRef
-from ....codec.proto.columns import ChangeData, DecodeError
+from ....codec.proto.change_data import ChangeData, DecodeError, read
 from ....errors import SourceError
 from ....events import Ts
 from ....failpoint import reach
@@ -144,7 +144,7 @@ class RegionWorker(PooledActor[WorkerMessage | None]):
         stream, data = received.stream, received.data
         reach("tikv.batch_read")
         try:
-            message = ChangeData(data)
+            message = read(data)
         except DecodeError as error:
             raise SourceError(f"store {self._store_id} sent bytes that aren't a ChangeDataEvent") from error
         if self.sharing:
@@ -170,7 +170,7 @@ class RegionWorker(PooledActor[WorkerMessage | None]):
     ) -> Iterator[tuple[RequestGroup, Request, Payload]]:
         """Yield rows and errors of current requests; resolved ts are noted, the rest is counted and
         dropped."""
-        for region_id, request_id, payload in message.events():
+        for region_id, request_id, payload in message.events:
             group = self._group(stream, request_id)
             request = group.regions.get(region_id)
             if request is None or request.request_id != request_id:

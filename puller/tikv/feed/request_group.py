@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ....codec.proto.columns import Resolved, unpack
+from ....codec.proto.change_data import Resolved, unpack
 from ....events import Ts
 from .request import Request
 

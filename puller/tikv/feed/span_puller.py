@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -21,6 +21,9 @@ MAILBOX: Final = 128
 
 MAX_CHANGES: Final = 1024
 """Maximum number of changes per message: a mailbox is bounded in messages."""
+
+MAX_BYTES: Final = 1 << 20
+"""Bytes of a message's changes, about: changes of values larger than 1 KiB come in smaller messages."""
 
 
 class Pulled(Struct, frozen=True, gc=False):
@@ -98,9 +101,9 @@ class SpanPuller(PooledActor[Pulled]):
         resolved = self._resolved(ts) if ts else 0
         if blocks or resolved:
             progress.changes += sum(map(len, blocks))
-            *pieces, last = _pieces(blocks)
-            for piece in pieces:
-                self.send(self._output, Changes(piece))
+            *others, last = _merged(blocks)
+            for block in others:
+                self.send(self._output, Changes(block))
             self.send(self._output, Changes(last, resolved))
             if last:
                 progress.egress_commit_ts = last.last_ts
@@ -135,7 +138,15 @@ class SpanPuller(PooledActor[Pulled]):
         return changes.slice(dropped, len(changes))
 
 
-def _pieces(blocks: Sequence[Block]) -> list[Block]:
+def pieces(block: Block) -> Iterator[Block]:
+    """Yield the changes in parts of the size of a message."""
+    count = len(block)
+    most = max(1, min(MAX_CHANGES, MAX_BYTES * count // max(1, block.bytes)))
+    for start in range(0, count, most):
+        yield block.slice(start, min(start + most, count))
+
+
+def _merged(blocks: Sequence[Block]) -> list[Block]:
     """Merge neighbouring blocks up to MAX_CHANGES each; return at least one block, maybe an empty one."""
     groups: list[list[Block]] = []
     room = 0

@@ -3,54 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, TypeAlias
 
-from msgspec import msgpack
-
-from .spill import BLOCK_BYTES, ROW_BYTES, Quota, SpilledBlock
-
-Row: TypeAlias = tuple[int, int, int, bytes]
-"""Commit ts (0: a rollback), start ts, op, raw key."""
-
-_encode: Final = msgpack.Encoder().encode
-_decode: Final = msgpack.Decoder(list[Row]).decode
+from ....codec.blocks import NOTHING, new_builder
+from ....events import Block, Ts
+from .spill import Quota, SpilledBlock, cut
 
 
 class Early:
-    """Early rows in order of arrival; on disk beyond the feed's bound. Used in its region worker's turns
-    only."""
+    """Early rows as changes without values; a rollback's commit ts is 0. On disk beyond the feed's bound.
+    Used in its region worker's turns only."""
 
-    __slots__ = ("__weakref__", "_places", "_quota", "_rows", "bytes")
+    __slots__ = ("_last", "_places", "_quota", "_rows", "bytes")
 
     def __init__(self, quota: Quota) -> None:
         self._quota = quota
-        self._rows: list[Row] = []
+        self._rows = new_builder()
+        self._last: Block = NOTHING
+        """The rows in memory, once no more come."""
         self._places: list[SpilledBlock] = []
         self.bytes = 0
         """Bytes accounted for the rows in memory."""
 
-    def add(self, row: Row) -> None:
-        self._rows.append(row)
-        self._quota.grew(self, ROW_BYTES + len(row[3]))
+    def add(self, commit_ts: Ts, start_ts: Ts, op: int, key: bytes) -> None:
+        self._rows.add(commit_ts, start_ts, op, key, b"")
+        self._quota.account(self, self._rows.bytes)
 
-    def read(self) -> Iterator[list[Row]]:
-        """Yield all rows, in chunks."""
+    def read(self) -> Iterator[Block]:
+        """Yield all rows; none is added or spilled then. Raises StoreError."""
+        if len(self._rows):
+            self._last = self._rows.take()
+        yield self._last
         for place in self._places:
-            yield _decode(self._quota.shared.read(place))
-        yield self._rows
+            yield self._quota.shared.read(place)
 
     def spill(self, least: int) -> None:  # noqa: ARG002
-        """Write all rows to disk. Raises StoreError; then nothing is lost."""
-        rows = max(1, BLOCK_BYTES // (self.bytes // len(self._rows)))
-        blocks = [_encode(self._rows[at : at + rows]) for at in range(0, len(self._rows), rows)]
-        for at in range(0, len(blocks), 16):
-            self._places += self._quota.shared.write(blocks[at : at + 16])
-        self._rows = []
-        self._quota.grew(self, -self.bytes)
+        """Write all rows to disk. Raises StoreError."""
+        for blocks in cut(self._rows.take()):
+            self._places += self._quota.shared.write(blocks)
+        self._quota.account(self, 0)
 
     def clear(self) -> None:
         """Drop all rows."""
-        places, self._places, self._rows = self._places, [], []
-        if self.bytes:
-            self._quota.grew(self, -self.bytes)
+        places, self._places = self._places, []
+        self._rows, self._last = new_builder(), NOTHING
+        self._quota.account(self, 0)
         self._quota.shared.free(places)

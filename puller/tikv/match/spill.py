@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from threading import Lock
 from typing import Final, Protocol
 
 from msgspec import Struct
 
+from ....codec.blocks import block_from_bytes
 from ....errors import StoreError
+from ....events import Block
 from ....store.batch import Batch
 from ....store.generation import Generation
 from ....store.store import Store
@@ -20,17 +22,11 @@ MAX_BYTES: Final = 128 << 20
 BLOCK_BYTES: Final = 64 << 10
 """Size of the blocks in which prewrites are written and read; the index in memory takes about 1 % of that."""
 
-ROW_BYTES: Final = 320
-"""Bytes accounted for a prewrite besides its key and values: tuples, ints and the slot in a dict."""
-
-QUEUED_BYTES: Final = 190
-"""The same for one that is kept in the columns of its message: ints, headers of its bytes, slots in lists."""
-
 LEAST_BYTES: Final = 4 << 10
 """Minimum size of a region's part to be written to disk: less would save nothing."""
 
-_WRITE_BYTES: Final = 1 << 20
-"""Maximum size of a batch: RocksDB holds the interpreter's lock while it writes one."""
+_WRITTEN_BLOCKS: Final = 16
+"""Number of blocks written at once: RocksDB holds the interpreter's lock meanwhile."""
 
 
 class SpilledBlock(Struct, frozen=True, gc=False):
@@ -94,23 +90,26 @@ class Shared:
         with self._lock:
             return sum(self._alive.values())
 
-    def write(self, blocks: Sequence[bytes]) -> list[SpilledBlock]:
+    def write(self, blocks: Sequence[Block]) -> list[SpilledBlock]:
         """Write blocks to disk. Raises StoreError: disk full, I/O error."""
         with self._lock:
             batch = Batch()
             keys = [next(self._names).to_bytes(8, "big") for _ in blocks]
             for key, block in zip(keys, blocks, strict=True):
-                batch.put(key, block, 0)
+                batch.put(key, block.to_bytes(), 0)
             generation = self._store.write(batch)
             self._alive[generation] = self._alive.get(generation, 0) + len(blocks)
         return [SpilledBlock(generation, key) for key in keys]
 
-    def read(self, place: SpilledBlock) -> bytes:
+    def read(self, place: SpilledBlock) -> Block:
         """Read a block. Raises StoreError if it can't be read."""
         block = self._store.get(place.generation, place.key)
         if block is None:
             raise StoreError(f"store {self._store.path} has lost block {place.key.hex()}")
-        return block
+        try:
+            return block_from_bytes(block)
+        except ValueError as error:
+            raise StoreError(f"store {self._store.path}, block {place.key.hex()}: {error}") from None
 
     def free(self, places: Sequence[SpilledBlock]) -> None:
         """Free blocks. A generation whose blocks are all free is dropped from the disk."""
@@ -142,13 +141,15 @@ class Quota:
         """Bytes in memory, over its holders."""
         self._holders: dict[Holder, None] = {}
 
-    def grew(self, holder: Holder, by: int) -> None:
-        """Account for a holder's growth in memory by `by` bytes (negative: shrinkage)."""
-        if not holder.bytes:
+    def account(self, holder: Holder, held: int) -> None:
+        """Note that a holder has that many bytes in memory."""
+        if held == holder.bytes:
+            return
+        self.bytes += held - holder.bytes
+        holder.bytes = held
+        if held:
             self._holders[holder] = None
-        holder.bytes += by
-        self.bytes += by
-        if not holder.bytes:
+        else:
             del self._holders[holder]
 
     def fit(self) -> None:
@@ -170,6 +171,14 @@ class Quota:
     def close(self) -> None:
         """Close the quota of a worker that ended; its holders must have been cleared."""
         self.shared.leave(self)
+
+
+def cut(block: Block) -> Iterator[list[Block]]:
+    """Yield a block in blocks of about BLOCK_BYTES: as many at once as are to be written at once."""
+    rows = max(1, BLOCK_BYTES * len(block) // max(1, block.bytes))
+    pieces = [block.slice(at, min(at + rows, len(block))) for at in range(0, len(block), rows)]
+    for at in range(0, len(pieces), _WRITTEN_BLOCKS):
+        yield pieces[at : at + _WRITTEN_BLOCKS]
 
 
 def _bytes_of(holder: Holder) -> int:

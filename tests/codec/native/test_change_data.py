@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 
 from tidemill.codec.native import library
 from tidemill.codec.proto import cdcpb
-from tidemill.codec.proto.columns import ChangeData, Rows
+from tidemill.codec.proto.change_data import read
 
 pytestmark = pytest.mark.skipif(library.native is None, reason="the native decoder isn't built")
 
@@ -20,21 +20,18 @@ NUMBERS = (0, 1, 127, 128, 2**32, 2**58 + 5, 2**63 - 1, 2**64 - 1)
 
 
 def outcome(data: bytes, monkeypatch: pytest.MonkeyPatch, *, native: bool):
-    """Return the events with plain columns, or the error's name."""
+    """Return the events with plain rows, or the error's name."""
     monkeypatch.setattr(library, "in_use", native)
     try:
-        return [(*ids, plain(payload)) for *ids, payload in ChangeData(data).events()]
+        return [(*ids, plain(payload)) for *ids, payload in read(data).events]
     except DecodeError:
         return "DecodeError"
 
 
 def plain(payload):
-    if isinstance(payload, Rows):
-        return [list(column) if column is not None else None for column in (
-            payload.types, payload.ops, payload.start_ts, payload.commit_ts, payload.keys, payload.values,
-            payload.old_values, payload.generations,
-        )]  # fmt: skip
-    return payload if isinstance(payload, int) else payload.SerializeToString()
+    if isinstance(payload, int):
+        return payload
+    return payload.SerializeToString() if isinstance(payload, cdcpb.Error) else [*payload]
 
 
 def random_row(rng: random.Random) -> cdcpb.Event.Row:
@@ -112,19 +109,6 @@ def test_both_readers_return_the_same_for_whole_and_damaged_messages() -> None:
 def test_both_readers_return_the_same_for_many_messages() -> None:
     for seed in range(100, 5_000):
         compare(seed)
-
-
-def test_neighbours_of_one_transaction_share_its_ts() -> None:
-    assert library.native is not None
-    message = cdcpb.ChangeDataEvent()
-    event = message.events.add(region_id=1, request_id=2)
-    event.entries.entries.extend(
-        [cdcpb.Event.Row(type=1, start_ts=2**58 + at // 3, key=b"k") for at in range(6)]
-    )
-    found = library.native.change_data(message.SerializeToString())
-    assert found is not None
-    ((_, _, ((_, _, start_ts, *_),)),) = found
-    assert len({id(ts) for ts in start_ts}) == 2
 
 
 def test_what_is_no_message_is_refused() -> None:

@@ -6,8 +6,9 @@ import resource
 import sys
 from pathlib import Path
 
+from tidemill.codec.blocks import new_builder
 from tidemill.codec.proto import cdcpb
-from tidemill.codec.proto.columns import ChangeData
+from tidemill.codec.proto.change_data import read
 from tidemill.codec.tidb.key import record_key
 from tidemill.puller.tikv.match.matcher import Matcher
 from tidemill.puller.tikv.match.spill import Shared
@@ -39,10 +40,12 @@ def run(directory: Path, rows: int) -> int:
     for kind in (cdcpb.Event.PREWRITE, cdcpb.Event.COMMIT):
         for at in range(0, rows, MESSAGE_ROWS):
             numbers = range(at, min(at + MESSAGE_ROWS, rows))
-            for _, _, payload in ChangeData(message(kind, numbers)).events():
-                for change in matcher.feed(payload):
-                    assert int.from_bytes(change.value, "big") == found
-                    found += 1
+            builder = new_builder()
+            for _, _, payload in read(message(kind, numbers)).events:
+                matcher.feed(payload, builder)
+            for change in builder.take():
+                assert int.from_bytes(change.value, "big") == found
+                found += 1
     store.close()
     return found
 

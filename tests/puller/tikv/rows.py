@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tidemill.codec.blocks import new_builder
 from tidemill.codec.proto import cdcpb
+from tidemill.codec.proto.change_data import read
 
 TYPES = {
     "prewrite": cdcpb.Event.PREWRITE,
@@ -49,3 +51,11 @@ def change_data(*events, resolved=None) -> bytes:
     if resolved is not None:
         message.resolved_ts.CopyFrom(resolved)
     return message.SerializeToString()
+
+
+def fed(matcher, rows):
+    """The changes that a matcher gives for rows that come in one event."""
+    builder = new_builder()
+    for _, _, payload in read(change_data((matcher.region.id, 1, rows))).events:
+        matcher.feed(payload, builder)
+    return [*builder.take()]

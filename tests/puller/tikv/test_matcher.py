@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tidemill.codec.proto import cdcpb
-from tidemill.codec.proto.columns import ChangeData, rows_of
 from tidemill.codec.tidb.key import encode_bytes
 from tidemill.errors import TidemillError
 from tidemill.events import PUT
@@ -25,7 +24,9 @@ from tidemill.store.scratch import Scratch
 from tidemill.store.store import Store
 from tidemill.testing import cases
 
-from .rows import change_data, parsed, row
+from .rows import fed, parsed, row
+
+pytestmark = pytest.mark.usefixtures("decoder")
 
 CASES = Path(__file__).with_name("matcher.txt")
 
@@ -100,13 +101,10 @@ def play(quota, block: str, at_once: bool) -> str:
 
 
 def feed(matcher, rows) -> list[str]:
-    changes = []
-    for _, _, payload in ChangeData(change_data((7, 1, rows))).events():
-        changes += matcher.feed(payload)
     return [
         f"{c.start_ts}-{c.commit_ts} {'put' if c.op == PUT else 'delete'} {c.key.decode()}"
         f" {c.value.decode() or '-'} {c.old_value.decode() or '-'}"
-        for c in changes
+        for c in fed(matcher, rows)
     ]
 
 
@@ -124,7 +122,7 @@ def test_the_error_names_region_key_and_start_ts(quota):
     matcher = Matcher(RegionState(7, span(), 1, 1, 1), quota)
     matcher.region.initialised = True
     with pytest.raises(PrewriteNotMatch) as caught:
-        matcher.feed(rows_of([row("commit", "k", "put", start_ts=5, commit_ts=9)]))
+        fed(matcher, [row("commit", "k", "put", start_ts=5, commit_ts=9)])
     assert (caught.value.region_id, caught.value.key, caught.value.start_ts) == (7, b"k", 5)
     assert caught.value.wait == 1.0
 
@@ -132,18 +130,17 @@ def test_the_error_names_region_key_and_start_ts(quota):
 def test_a_change_names_its_region_and_has_the_raw_key(quota):
     matcher = Matcher(RegionState(7, span(), 1, 1, 1), quota)
     rows = [row("committed", "k", "put", start_ts=5, commit_ts=9, value="v")]
-    (change,) = matcher.feed(rows_of(rows))
+    (change,) = fed(matcher, rows)
     assert (change.region_id, change.key) == (7, b"k")
 
 
 def test_a_commit_of_each_type_of_batch_is_checked_against_the_resolved_ts(quota):
-    """The paths in columns are other code than the one row by row."""
     for kind in ("commit", "committed"):
         matcher = Matcher(RegionState(7, span(), 1, 1, 1), quota)
         matcher.region.initialised = True
-        matcher.feed(rows_of([row("prewrite", key, "put", start_ts=5, value="v") for key in "abc"]))
+        fed(matcher, [row("prewrite", key, "put", start_ts=5, value="v") for key in "abc"])
         matcher.region.resolved_ts = 8
         rows = [row(kind, key, "put", start_ts=5, commit_ts=8 if key == "b" else 9) for key in "abc"]
         with pytest.raises(TidemillError, match=r"region 7 .* committed at 8, not above its resolved ts 8"):
-            matcher.feed(rows_of(rows))
+            fed(matcher, rows)
         matcher.close()

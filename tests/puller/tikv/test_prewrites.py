@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidemill.codec.proto.columns import ChangeData
+from tidemill.codec.blocks import new_builder
+from tidemill.codec.proto.change_data import read
 from tidemill.errors import StoreError
 from tidemill.events import DELETE, PUT
 from tidemill.puller.tikv.match.matcher import Matcher, PrewriteNotMatch
@@ -24,7 +25,9 @@ from tidemill.puller.tikv.span import UPPER_BOUND, Span
 from tidemill.store.scratch import Scratch
 from tidemill.store.store import Store
 
-from .rows import change_data, row
+from .rows import change_data, fed, row
+
+pytestmark = pytest.mark.usefixtures("decoder")
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +53,6 @@ def open_store(scratch):
 
 def region(region_id: int) -> RegionState:
     return RegionState(region_id, Span(b"", UPPER_BOUND), 1, 1, 1)
-
-
-def feed(matcher, rows):
-    changes = []
-    for _, _, payload in ChangeData(change_data((matcher.region.id, 1, rows))).events():
-        changes += matcher.feed(payload)
-    return changes
 
 
 # --- against a model -----------------------------------------------------------------------------
@@ -202,7 +198,7 @@ def test_the_matcher_does_as_two_dicts_do_whatever_is_spilled(
     open_store, seed, max_bytes, regions, kind, monkeypatch
 ):
     monkeypatch.setattr("tidemill.puller.tikv.match.spill.LEAST_BYTES", 0)
-    monkeypatch.setattr("tidemill.puller.tikv.match.prewrites.BLOCK_BYTES", 2_000)
+    monkeypatch.setattr("tidemill.puller.tikv.match.spill.BLOCK_BYTES", 2_000)
     rng = random.Random(seed)
     shared = Shared(open_store(window_bytes=4_000), max_bytes)
     quota = shared.quota()
@@ -218,7 +214,7 @@ def test_the_matcher_does_as_two_dicts_do_whatever_is_spilled(
         number = rng.choice([number for number, rows in enumerate(histories) if rows])
         size = rng.choice([1, 2, 5, 30])
         batch, histories[number] = histories[number][:size], histories[number][size:]
-        found[number] += feed(matchers[number], batch)
+        found[number] += fed(matchers[number], batch)
         wanted[number] += models[number].feed(batch)
         if models[number].initialised:  # before, a prewrite of the same batch may be taken before its commit
             assert sorted(map(fields, found[number])) == sorted(wanted[number])
@@ -255,13 +251,13 @@ def test_a_transaction_larger_than_the_bound_passes_with_an_index_entry_per_bloc
     matcher.region.initialised = True
     numbers = range(20_000)
     for part in batches(numbers):
-        feed(matcher, rows_of_transaction(5, part))
+        fed(matcher, rows_of_transaction(5, part))
         assert quota.bytes <= 1 << 20
-    assert matcher.waiting < 2_300
-    assert 100 < shared.blocks < 300
+    assert matcher.waiting < 5_300
+    assert 50 < shared.blocks < 150
     found = []
     for part in batches(numbers):
-        found += feed(matcher, rows_of_transaction(5, part, "commit"))
+        found += fed(matcher, rows_of_transaction(5, part, "commit"))
         assert quota.bytes <= 1 << 20
     assert [change.key for change in found] == [f"key{number:08}".encode() for number in numbers]
     assert all(change.value == b"v" * 150 for change in found)
@@ -276,9 +272,9 @@ def test_the_disk_comes_back_when_transactions_end(open_store):
     matcher.region.initialised = True
     for start_ts in range(10, 20):
         for part in batches(range(5_000)):
-            feed(matcher, rows_of_transaction(start_ts, part))
+            fed(matcher, rows_of_transaction(start_ts, part))
         for part in batches(range(5_000)):
-            feed(matcher, rows_of_transaction(start_ts, part, "rollback"))
+            fed(matcher, rows_of_transaction(start_ts, part, "rollback"))
         assert not shared.blocks
         assert store.bytes == 0
 
@@ -290,7 +286,7 @@ def test_the_disk_comes_back_when_a_region_is_dropped(open_store):
     matcher = Matcher(region(1), quota)
     matcher.region.initialised = True
     for part in batches(range(5_000)):
-        feed(matcher, rows_of_transaction(5, part))
+        fed(matcher, rows_of_transaction(5, part))
     assert shared.blocks
     matcher.close()
     matcher.close()
@@ -298,16 +294,17 @@ def test_the_disk_comes_back_when_a_region_is_dropped(open_store):
 
 
 def test_of_a_region_the_oldest_transactions_are_spilled_and_the_others_stay(open_store):
-    shared = Shared(open_store(), max_bytes=1 << 20)
+    shared = Shared(open_store())
     quota = shared.quota()
     prewrites = Prewrites(quota)
     for start_ts in (7, 5, 6):
         for number in range(600):
-            prewrites.put((start_ts, b"%04d" % number), b"v" * 150, b"")
+            prewrites.put((start_ts, b"%04d" % number), b"v" * 600, b"")
+    shared.max_bytes = quota.bytes
     quota.fit()
     assert shared.blocks == 0
     for number in range(600):
-        prewrites.put((8, b"%04d" % number), b"v" * 150, b"")
+        prewrites.put((8, b"%04d" % number), b"v" * 600, b"")
     quota.fit()
     blocks = shared.blocks
     assert blocks
@@ -340,11 +337,11 @@ def test_commits_that_come_early_are_spilled_too(open_store):
     matcher = Matcher(region(1), quota)
     numbers = range(5_000)
     for part in batches(numbers):
-        feed(matcher, rows_of_transaction(5, part, "commit"))
+        fed(matcher, rows_of_transaction(5, part, "commit"))
         assert quota.bytes <= 1 << 18
     for part in batches(numbers):
-        feed(matcher, rows_of_transaction(5, part))
-    found = feed(matcher, [row("initialized")])
+        fed(matcher, rows_of_transaction(5, part))
+    found = fed(matcher, [row("initialized")])
     assert [change.key for change in found] == [f"key{number:08}".encode() for number in numbers]
     assert (quota.bytes, shared.blocks) == (0, 0)
 
@@ -354,11 +351,11 @@ def test_an_idle_worker_leaves_its_memory_to_others_at_its_next_turn(open_store)
     first, second = shared.quota(), shared.quota()
     held = [Prewrites(first), Prewrites(second)]
     for number in range(1_500):
-        held[0].put((5, b"%04d" % number), b"v" * 150, b"")
+        held[0].put((5, b"%04d" % number), b"v" * 350, b"")
     first.fit()
     assert first.bytes > shared.limit(), "all the room, while nobody else wants it"
     for number in range(1_500):
-        held[1].put((5, b"%04d" % number), b"v" * 150, b"")
+        held[1].put((5, b"%04d" % number), b"v" * 350, b"")
         second.fit()
     assert second.bytes <= shared.limit()
     assert shared.memory_bytes < 2 << 20
@@ -375,9 +372,9 @@ def test_a_worker_with_little_is_left_alone_when_another_has_much(open_store):
     much, little = shared.quota(), shared.quota()
     held = [Prewrites(much), Prewrites(little)]
     for number in range(3_000):
-        held[0].put((5, b"%04d" % number), b"v" * 150, b"")
+        held[0].put((5, b"%04d" % number), b"v" * 250, b"")
     for number in range(900):
-        held[1].put((5, b"%04d" % number), b"v" * 150, b"")
+        held[1].put((5, b"%04d" % number), b"v" * 250, b"")
     assert shared.limit() // 2 < little.bytes < shared.limit()
     little.fit()
     assert shared.blocks == 0
@@ -396,7 +393,7 @@ def test_a_heartbeat_never_replaces_what_is_on_disk(open_store):
     quota.fit()
     assert len(prewrites) == 0
     prewrites.put((5, b"0007"), b"", b"", 2, fake=True)
-    assert prewrites.take((5, b"0007")).value == b"v" * 150
+    assert prewrites.take((5, b"0007"))[0] == b"v" * 150
     prewrites.clear()
 
 
@@ -430,9 +427,9 @@ def test_a_missing_prewrite_among_many_is_named(open_store):
     quota = Shared(open_store()).quota()
     matcher = Matcher(region(9), quota)
     matcher.region.initialised = True
-    feed(matcher, rows_of_transaction(5, range(10)))
+    fed(matcher, rows_of_transaction(5, range(10)))
     with pytest.raises(PrewriteNotMatch) as caught:
-        feed(matcher, rows_of_transaction(5, range(11), "commit"))
+        fed(matcher, rows_of_transaction(5, range(11), "commit"))
     assert (caught.value.region_id, caught.value.key) == (9, b"key00000010")
     matcher.close()
     assert not quota.bytes
@@ -442,13 +439,13 @@ def test_prewrites_that_come_again_are_counted_once(open_store):
     quota = Shared(open_store()).quota()
     matcher = Matcher(region(1), quota)
     matcher.region.initialised = True
-    feed(matcher, rows_of_transaction(5, range(10)))
-    feed(matcher, rows_of_transaction(5, range(5)))
+    fed(matcher, rows_of_transaction(5, range(10)))
+    fed(matcher, rows_of_transaction(5, range(5)))
     counted = quota.bytes
-    feed(matcher, rows_of_transaction(5, range(5, 10)))
+    fed(matcher, rows_of_transaction(5, range(5, 10)))
     assert quota.bytes == counted
     assert matcher.waiting == 10
-    feed(matcher, rows_of_transaction(5, range(10), "commit"))
+    fed(matcher, rows_of_transaction(5, range(10), "commit"))
     assert not quota.bytes
 
 
@@ -478,13 +475,14 @@ def test_what_is_counted_covers_what_is_taken(open_store, backwards):
         )
         for part in batches(range(30_000))
     ]
-    if backwards:  # so they aren't kept in columns
+    if backwards:
         data.reverse()
+    builder = new_builder()
     gc.collect()
     tracemalloc.start()
     for message in data:
-        for _, _, rows in ChangeData(message).events():
-            matcher.feed(rows)
+        for _, _, rows in read(message).events:
+            matcher.feed(rows, builder)
     gc.collect()
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""Rows read by columns are the rows that are read one by one, whatever they lack."""
+"""Messages of the change feed, read by either decoder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.codec.proto import cdcpb
-from tidemill.codec.proto.columns import ChangeData, Rows, rows_of, unpack
+from tidemill.codec.proto.change_data import read, rows_of, unpack
 
 from .rows import change_data, row
 
@@ -33,45 +33,29 @@ some_rows = st.lists(
 )
 
 
-def tuples(rows: Rows):
-    columns = rows.types, rows.ops, rows.start_ts, rows.commit_ts, rows.keys, rows.values, rows.old_values
-    return list(zip(*columns, rows.generations or [0] * len(rows), strict=True))
-
-
 def plain(rows):
     return [
-        (min(r.type, 255), r.op_type, r.start_ts, r.commit_ts, r.key, r.value, r.old_value, r.generation)
-        for r in rows
+        (r.type, r.op_type, r.start_ts, r.commit_ts, r.key, r.value, r.old_value, r.generation) for r in rows
     ]
 
 
 @settings(max_examples=300, deadline=None)
 @given(events=st.lists(some_rows, max_size=4))
-def test_all_columns_are_as_read_row_by_row(events):
+def test_rows_are_as_sent_and_ordered_by_type_unless_the_scan_ends(events):
     found = {}
     data = change_data(*((number, number + 100, rows) for number, rows in enumerate(events)))
-    for region_id, request_id, rows in ChangeData(data).events():
+    for region_id, request_id, rows in read(data).events:
         assert request_id == region_id + 100
-        assert (
-            len({len(column) for column in (rows.types, rows.ops, rows.start_ts, rows.commit_ts, rows.keys)})
-            == 1
-        )
-        found.setdefault(region_id, []).extend(tuples(rows))
+        assert region_id not in found
+        found[region_id] = [*rows]
+        assert [rows[at] for at in range(len(rows))] == found[region_id]
+        with pytest.raises(IndexError):
+            rows[len(rows)]
     for number, rows in enumerate(events):
         wanted = plain(rows)
-        if any(r.type == 5 for r in rows):
-            assert found[number] == wanted, "in order"
-        else:
-            assert sorted(found.get(number, [])) == sorted(wanted)
-            for kind in {r.type for r in rows}:
-                kind = min(kind, 255)
-                assert [r for r in found[number] if r[0] == kind] == [r for r in wanted if r[0] == kind]
-
-
-@settings(deadline=None)
-@given(rows=some_rows)
-def test_rows_at_hand_have_the_same_columns(rows):
-    assert tuples(rows_of(rows)) == plain(rows)
+        if not any(r.type == 5 for r in rows):
+            wanted.sort(key=lambda row: row[0])
+        assert found.get(number, []) == wanted
 
 
 def test_prewrites_come_first_of_an_event_with_rows_of_several_types():
@@ -79,24 +63,16 @@ def test_prewrites_come_first_of_an_event_with_rows_of_several_types():
         row("commit", "a", "put", start_ts=1, commit_ts=2),
         row("prewrite", "b", "put", start_ts=1, value="v"),
     ]
-    assert [payload.types for _, _, payload in ChangeData(change_data((1, 2, rows))).events()] == [
-        b"\1",
-        b"\2",
-    ]
-
-
-def test_of_chosen_rows_the_columns_fit():
-    rows = rows_of([row("prewrite", key, "put", start_ts=1, value=f"v{key}", generation=1) for key in "abc"])
-    picked = rows.pick([True, False, True])
-    assert tuples(picked) == [tuples(rows)[0], tuples(rows)[2]]
+    ((_, _, payload),) = read(change_data((1, 2, rows))).events
+    assert [kind for kind, *_ in payload] == [1, 2]
 
 
 def test_rows_without_a_type_are_rows_alone_as_well_as_beside_others():
     untyped = cdcpb.Event.Row(start_ts=5, key=b"a")
     other = row("prewrite", "b", "put", start_ts=5, value="v")
     for rows in ([untyped], [untyped, untyped], [cdcpb.Event.Row()], [other, untyped], [untyped, other]):
-        (payload,) = (payload for _, _, payload in ChangeData(change_data((1, 2, rows))).events())
-        assert tuples(payload) == tuples(rows_of(rows))
+        ((_, _, payload),) = read(change_data((1, 2, rows))).events
+        assert [*payload] == rows_of(rows) == sorted(plain(rows))
 
 
 def test_what_else_is_in_a_message():
@@ -106,8 +82,8 @@ def test_what_else_is_in_a_message():
     message.events.add(region_id=5, request_id=6).admin.SetInParent()
     message.events.add(region_id=7, request_id=8).error.SetInParent()
     message.events.add(region_id=9, request_id=8, entries=cdcpb.Event.Entries())
-    data = ChangeData(message.SerializeToString())
-    assert [(*ids, payload) for *ids, payload in data.events()] == [
+    data = read(message.SerializeToString())
+    assert [(*ids, payload) for *ids, payload in data.events] == [
         (1, 2, 9),
         (3, 4, cdcpb.Error(not_leader={"region_id": 3})),
         (7, 8, cdcpb.Error()),
@@ -117,7 +93,7 @@ def test_what_else_is_in_a_message():
 
 def test_resolved_regions_come_as_a_batch():
     batch = cdcpb.ResolvedTs(regions=[5, 3, 4], ts=77, request_id=2)
-    resolved = ChangeData(change_data(resolved=batch)).resolved
+    resolved = read(change_data(resolved=batch)).resolved
     assert (list(unpack(resolved.packed)), resolved.ts, resolved.request_id) == ([5, 3, 4], 77, 2)
 
 
@@ -127,13 +103,13 @@ def test_resolved_regions_may_come_unpacked(count):
     data = b"".join(b"\x08" + cdcpb.ResolvedTs(ts=id_).SerializeToString()[1:] for id_ in ids if id_)
     batch = data + cdcpb.ResolvedTs(ts=77, request_id=2).SerializeToString()
     length = cdcpb.ResolvedTs(ts=len(batch)).SerializeToString()[1:]
-    resolved = ChangeData(b"\x12" + length + batch).resolved
+    resolved = read(b"\x12" + length + batch).resolved
     assert (list(unpack(resolved.packed)), resolved.ts, resolved.request_id) == (ids[1:], 77, 2)
 
 
 def test_what_is_no_message_is_refused():
     with pytest.raises(DecodeError):
-        ChangeData(b"\x0a\xff")
+        read(b"\x0a\xff")
 
 
 def test_a_message_of_many_regions_is_read_region_by_region():
@@ -141,7 +117,7 @@ def test_a_message_of_many_regions_is_read_region_by_region():
         (number, 1, [row("committed", f"k{number}", "put", start_ts=5, commit_ts=9, value="v")])
         for number in range(500)
     ]
-    data = ChangeData(change_data(*events))
-    assert [(region, rows.keys) for region, _, rows in data.events()] == [
+    data = read(change_data(*events))
+    assert [(region, [row[4] for row in rows]) for region, _, rows in data.events] == [
         (number, [f"k{number}".encode()]) for number in range(500)
     ]

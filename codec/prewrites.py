@@ -1,0 +1,141 @@
+"""Prewrites of a region that wait for their commits: native, or in Python where that isn't in use."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol, TypeAlias
+
+from ..events import Block
+from .blocks import BlockBuilder, new_builder
+from .native import library
+from .proto.change_data import Rows
+
+Prewrite: TypeAlias = tuple[bytes, bytes, int]
+"""The part of a prewrite that its commit needs: value, old value, generation."""
+
+Bounds: TypeAlias = tuple[bytes, bytes] | None
+"""The lowest raw key, and the lowest one above; None for all keys."""
+
+ENTRY_BYTES: Final = 320
+"""Bytes that a prewrite in Python takes besides its key and values: tuples, ints and the slot in a dict."""
+
+
+class PrewriteTable(Protocol):
+    """Prewrites by start ts and raw key. Used by one thread at a time.
+
+    A transaction writes a key once (with pipelined DML once per generation, and the highest one counts). A
+    repeated prewrite is identical, or lacks the value: then it is a heartbeat of the lock, and the first one
+    is kept.
+    """
+
+    def match(
+        self,
+        rows: Rows,
+        first: int,
+        builder: BlockBuilder,
+        region_id: int,
+        start_ts: int,
+        resolved_ts: int,
+        is_initialised: bool,
+        is_complete: bool,
+        bounds: Bounds,
+        /,
+    ) -> int:
+        """Process rows from the index `first` on, and return the index of the first one that isn't regular;
+        their number if there is none.
+
+        Prewrites are stored and committed changes above `start_ts` are put into the builder, which shares the
+        prewrites' memory; rollbacks remove a prewrite. Not regular are commits and rollbacks in a region that
+        isn't initialised, commits without their prewrite, those at or below `resolved_ts` but above
+        `start_ts`, unknown types and ops; and, unless all prewrites of the region are in this table, also
+        what may need another one. Without the interpreter's lock if there are many rows.
+        """
+
+    def put(
+        self,
+        start_ts: int,
+        key: bytes,
+        value: bytes,
+        old_value: bytes,
+        generation: int,
+        is_fake: bool,
+        /,
+    ) -> None:
+        """Store a prewrite, unless one that takes precedence is there. A fake one, a PUT without a value,
+        never replaces another."""
+
+    def get(self, start_ts: int, key: bytes, /) -> Prewrite | None: ...
+
+    def take(self, start_ts: int, key: bytes, /) -> Prewrite | None:
+        """Remove and return a prewrite."""
+
+    def sorted(self) -> Block:
+        """Return all prewrites as changes of commit ts 0, with the generation as their region."""
+
+    def load(self, block: Block, /) -> None:
+        """Store the prewrites of such a block."""
+
+    def remove(self, block: Block, /) -> None:
+        """Remove the prewrites of such a block."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of memory that the prewrites take; 0 without any."""
+
+
+def new_table() -> PrewriteTable:
+    return library.native.PrewriteTable() if library.in_use else PlainTable()
+
+
+class PlainTable:
+    """See `PrewriteTable`."""
+
+    __slots__ = ("_entries", "bytes")
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[int, bytes], Prewrite] = {}
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def match(self, rows: Rows, first: int, *_rules: object) -> int:  # noqa: ARG002
+        """Return `first`: the matcher does the same row by row."""
+        return first
+
+    def put(
+        self, start_ts: int, key: bytes, value: bytes, old_value: bytes, generation: int, is_fake: bool, /
+    ) -> None:
+        former = self._entries.get((start_ts, key))
+        if former is not None:
+            if is_fake or (generation, bool(value)) < (former[2], True):
+                return
+            self.take(start_ts, key)
+        self._entries[start_ts, key] = value, old_value, generation
+        self.bytes += ENTRY_BYTES + len(key) + len(value) + len(old_value)
+
+    def get(self, start_ts: int, key: bytes, /) -> Prewrite | None:
+        return self._entries.get((start_ts, key))
+
+    def take(self, start_ts: int, key: bytes, /) -> Prewrite | None:
+        found = self._entries.pop((start_ts, key), None)
+        if found is not None:
+            self.bytes -= ENTRY_BYTES + len(key) + len(found[0]) + len(found[1])
+            if not self._entries:
+                self._entries = {}  # a dict doesn't shrink by itself
+        return found
+
+    def sorted(self) -> Block:
+        builder = new_builder()
+        for (start_ts, key), (value, old_value, generation) in self._entries.items():
+            builder.add(0, start_ts, 0, key, value, old_value, generation)
+        return builder.take()
+
+    def load(self, block: Block, /) -> None:
+        for c in block:
+            self.put(c.start_ts, c.key, c.value, c.old_value, c.region_id, False)
+
+    def remove(self, block: Block, /) -> None:
+        for c in block:
+            self.take(c.start_ts, c.key)
