@@ -36,7 +36,6 @@ class PrewriteTable(Protocol):
         start_ts: int,
         resolved_ts: int,
         is_initialised: bool,
-        is_complete: bool,
         bounds: Bounds,
         /,
     ) -> int:
@@ -46,8 +45,7 @@ class PrewriteTable(Protocol):
         Prewrites are stored and committed changes above `start_ts` are put into the builder, which shares the
         prewrites' memory; rollbacks remove a prewrite. Not regular are commits and rollbacks in a region that
         isn't initialised, commits without their prewrite, those at or below `resolved_ts` but above
-        `start_ts`, unknown types and ops; and, unless all prewrites of the region are in this table, also
-        what may need another one. Without the interpreter's lock if there are many rows.
+        `start_ts`, unknown types and ops. Without the interpreter's lock if there are many rows.
         """
 
     def put(

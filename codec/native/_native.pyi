@@ -95,7 +95,6 @@ class PrewriteTable:
         start_ts: int,
         resolved_ts: int,
         is_initialised: bool,
-        is_complete: bool,
         bounds: tuple[bytes, bytes] | None,
         /,
     ) -> int: ...

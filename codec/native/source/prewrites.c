@@ -8,7 +8,7 @@ enum {
     LEAST_ENTRIES = 8,
     LEAST_CHUNK = 1 << 12, /* for prewrites that come one by one */
     MOST_CHUNK = 1 << 16,
-    MANY = 128 /* rows from which on the GIL is released */
+    MANY = 128 /* rows after which the GIL is released */
 };
 enum { NO_MEMORY = -1, STOP, DONE };
 
@@ -337,12 +337,12 @@ typedef struct {
     PrewriteTable *table;
     BlockBuilder *builder;
     uint64_t region_id, start_ts, resolved_ts;
-    int is_initialised, is_complete;
+    int is_initialised;
     const uint8_t *lower, *upper; /* NULL if all keys are inside */
     size_t lower_bytes, upper_bytes;
     const FeedRow *row, *end;
-    uint32_t chunk; /* the table's, with the builder's number for it; valid if `has_chunk` */
-    uint32_t number;
+    size_t room;            /* for entries of prewrites */
+    uint32_t chunk, number; /* the table's number of a chunk, and the builder's; valid if `has_chunk` */
     int has_chunk;
 } Matching;
 
@@ -372,13 +372,18 @@ static size_t bytes_that_follow(const Matching *m)
 
 static int match_prewrite(Matching *m, const FeedRow *row)
 {
-    int is_fake = row->op == ROW_PUT && !row->value_bytes;
-    if (is_fake && !m->is_complete)
-        return STOP;
+    if (m->room == 0) {
+        while (row + m->room < m->end && row[m->room].type == PREWRITE)
+            m->room++;
+        if (make_room(m->table, m->room) < 0)
+            return NO_MEMORY;
+        m->has_chunk = 0; /* their numbers changed */
+    }
+    m->room--;
     const Storage *storage = m->table->storage;
     const Chunk *last = storage->chunk_count ? storage->chunks[storage->chunk_count - 1] : NULL;
     size_t room = last != NULL && last->room - last->size >= row_bytes(row) ? 0 : bytes_that_follow(m);
-    return put_row(m->table, row, is_fake, room) < 0 ? NO_MEMORY : DONE;
+    return put_row(m->table, row, row->op == ROW_PUT && !row->value_bytes, room) < 0 ? NO_MEMORY : DONE;
 }
 
 static Entry change_of(const Matching *m, const FeedRow *row)
@@ -446,9 +451,8 @@ static int match_rollback(Matching *m, const FeedRow *row)
         return STOP;
     Wanted its = wanted(row->start_ts, row->key, row->key_bytes);
     uint32_t *slot = find(m->table, &its);
-    if (slot == NULL)
-        return m->is_complete ? DONE : STOP;
-    drop(m->table, slot);
+    if (slot != NULL)
+        drop(m->table, slot);
     return DONE;
 }
 
@@ -486,19 +490,14 @@ static int match_row(Matching *m, const FeedRow *row)
     }
 }
 
-/* Match rows until one that isn't regular. */
-static int match_rows(Matching *m)
+/* Match rows until `end`, or until one that isn't regular. */
+static int match_rows(Matching *m, const FeedRow *end)
 {
-    size_t prewrites = 0;
-    for (const FeedRow *row = m->row; row < m->end; row++)
-        prewrites += row->type == PREWRITE;
-    if (prewrites && make_room(m->table, prewrites) < 0)
-        return NO_MEMORY;
     int done = DONE;
-    for (; m->row < m->end; m->row++)
+    for (; m->row < end; m->row++)
         if ((done = match_row(m, m->row)) != DONE)
             break;
-    return settle(m->table) < 0 ? NO_MEMORY : done;
+    return done;
 }
 
 static int number_from(PyObject *number, uint64_t *into)
@@ -526,10 +525,10 @@ static int bounds_from(PyObject *bounds, Matching *m)
 
 static PyObject *match(PyObject *object, PyObject *const *arguments, Py_ssize_t given)
 {
-    enum { ROWS, FIRST, BUILDER, REGION_ID, START_TS, RESOLVED_TS, IS_INITIALISED, IS_COMPLETE, BOUNDS, ALL };
+    enum { ROWS, FIRST, BUILDER, REGION_ID, START_TS, RESOLVED_TS, IS_INITIALISED, BOUNDS, ALL };
     if (given != ALL || !Py_IS_TYPE(arguments[BUILDER], &BlockBuilderType)) {
         PyErr_SetString(PyExc_TypeError, "match takes rows, the first one's index, a builder, the region's id, start "
-                                         "ts and resolved ts, if it is initialised, if all prewrites are here, bounds");
+                                         "ts and resolved ts, if it is initialised, and bounds");
         return NULL;
     }
     if (!Py_IS_TYPE(arguments[ROWS], &RegionRowsType))
@@ -538,7 +537,6 @@ static PyObject *match(PyObject *object, PyObject *const *arguments, Py_ssize_t 
     Matching m = {.table = (PrewriteTable *)object, .builder = (BlockBuilder *)arguments[BUILDER]};
     Py_ssize_t first = PyNumber_AsSsize_t(arguments[FIRST], PyExc_IndexError);
     m.is_initialised = PyObject_IsTrue(arguments[IS_INITIALISED]);
-    m.is_complete = PyObject_IsTrue(arguments[IS_COMPLETE]);
     if (PyErr_Occurred() || number_from(arguments[REGION_ID], &m.region_id) < 0 ||
         number_from(arguments[START_TS], &m.start_ts) < 0 || number_from(arguments[RESOLVED_TS], &m.resolved_ts) < 0 ||
         bounds_from(arguments[BOUNDS], &m) < 0 || storage_of_builder(m.builder) == NULL)
@@ -549,14 +547,14 @@ static PyObject *match(PyObject *object, PyObject *const *arguments, Py_ssize_t 
     }
     m.row = rows->rows + first;
     m.end = rows->rows + Py_SIZE(rows);
-    int done;
-    if (m.end - m.row < MANY)
-        done = match_rows(&m);
-    else {
+    int done = match_rows(&m, m.end - m.row < MANY ? m.end : m.row + MANY);
+    if (done == DONE && m.row < m.end) {
         Py_BEGIN_ALLOW_THREADS
-        done = match_rows(&m);
+        done = match_rows(&m, m.end);
         Py_END_ALLOW_THREADS
     }
+    if (settle(m.table) < 0)
+        done = NO_MEMORY;
     return done == NO_MEMORY ? PyErr_NoMemory() : PyLong_FromSsize_t(m.row - rows->rows);
 }
 

@@ -71,6 +71,8 @@ class Matcher:
         for a commit at or below the region's resolved ts (but not at or below the subscription's start),
         SourceError for a row of an unknown kind, StoreError; the changes of earlier rows stay in the builder.
         """
+        if self._prewrites is not None:
+            self._prewrites.recall(rows)
         done = 0
         while True:
             if self.region.whole or self._bounds is not None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ....codec.blocks import BlockBuilder
 from ....codec.prewrites import Bounds, Prewrite, new_table
+from ....codec.proto import cdcpb
 from ....codec.proto.change_data import Rows
 from ....events import Block
 from ..region import RegionState
 from .spill import Quota, SpilledBlock, cut
+
+_PREWRITE: Final[int] = cdcpb.Event.PREWRITE
+_ROW_PUT: Final[int] = cdcpb.Event.Row.PUT
 
 Key: TypeAlias = tuple[int, bytes]
 """start ts and raw key."""
@@ -61,13 +65,18 @@ class Prewrites:
     def match(
         self, rows: Rows, first: int, builder: BlockBuilder, region: RegionState, bounds: Bounds
     ) -> int:
-        """Process the rows from `first` on that need no other rule: see `PrewriteTable.match`."""
+        """Process rows from `first` on, as `PrewriteTable.match` does; `recall` must have got them."""
         done = self._table.match(
-            rows, first, builder, region.id, region.start_ts, region.resolved_ts,
-            region.initialised, not self._runs, bounds,
+            rows, first, builder, region.id, region.start_ts, region.resolved_ts, region.initialised, bounds
         )  # fmt: skip
         self._account()
         return done
+
+    def recall(self, rows: Rows) -> None:
+        """Read back every prewrite that one of these rows may need."""
+        for kind, op, start_ts, _, key, value, *_ in rows if self._runs else ():
+            if kind != _PREWRITE or (op == _ROW_PUT and not value):
+                self._load((start_ts, key))
 
     def put(self, key: Key, value: bytes, old_value: bytes, generation: int = 0, fake: bool = False) -> None:
         """Store a prewrite. A fake one, a PUT without a value, never replaces another."""

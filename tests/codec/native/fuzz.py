@@ -29,6 +29,7 @@ def main(path: str, first: int, count: int) -> None:
         test_change_data,
         test_images,
         test_json_texts,
+        test_prewrites,
         test_results,
         test_tidb,
         test_time_texts,
@@ -44,6 +45,7 @@ def main(path: str, first: int, count: int) -> None:
         test_json_texts.compare(seed)
         test_json_texts.compare_images(seed)
         test_json_texts.compare_doubles(Random(seed), 1_000)
+        test_prewrites.compare(seed)
         test_results.compare(seed)
         test_results.compare_columns(seed)
         test_tidb.compare(seed)
