@@ -21,7 +21,8 @@ STOP_SECONDS: Final = 10.0
 """Time for cancelled tasks to end; then they are abandoned, and `stop` raises an error that names them."""
 
 
-def _log_error(error: BaseException) -> None:
+def log_error(error: BaseException) -> None:
+    """Log an error that ended a task nobody waits for."""
     log.error("a task of the TiKV puller failed", exc_info=error)
 
 
@@ -33,7 +34,7 @@ class LoopThread:
     """
 
     def __init__(
-        self, name: str = "tidemill-tikv", on_error: Callable[[BaseException], None] = _log_error
+        self, name: str = "tidemill-tikv", on_error: Callable[[BaseException], None] = log_error
     ) -> None:
         self._on_error = on_error
         self._thread = Thread(target=self._run, name=name)
