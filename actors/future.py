@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-_thread = local()
+class _Turns(local):
+    in_turn = False
+
+
+_thread = _Turns()
 
 
 def enter_turns(yes: bool) -> None:
@@ -28,7 +32,7 @@ def enter_turns(yes: bool) -> None:
 
 def in_turn() -> bool:
     """Return True if this thread runs an actor now: then it must not block."""
-    return getattr(_thread, "in_turn", False)
+    return _thread.in_turn
 
 
 class LockWaiter(Protocol):

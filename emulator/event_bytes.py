@@ -36,12 +36,12 @@ def rows_event(region_id: int, rows: Iterable[Row], *, old_values: bool) -> byte
             made.old_value = row.old_value
         if row.generation:
             made.generation = row.generation
-    return event.SerializeToString()  # type: ignore[no-any-return]
+    return event.SerializeToString()
 
 
 def error_event(region_id: int, error: Any) -> bytes:
     """Serialize an Event without its request id; `error` is a cdcpb.Error."""
-    return cdcpb.Event(region_id=region_id, error=error).SerializeToString()  # type: ignore[no-any-return]
+    return cdcpb.Event(region_id=region_id, error=error).SerializeToString()
 
 
 def framed(event: bytes, request_id: int) -> bytes:
@@ -53,4 +53,4 @@ def framed(event: bytes, request_id: int) -> bytes:
 def resolved_message(regions: Sequence[int], ts: int, request_id: int = 0) -> bytes:
     """Serialize a ChangeDataEvent of one resolved ts."""
     message = cdcpb.ChangeDataEvent(resolved_ts={"regions": regions, "ts": ts, "request_id": request_id})
-    return message.SerializeToString()  # type: ignore[no-any-return]
+    return message.SerializeToString()

@@ -86,6 +86,11 @@ class Source(ABC):
     def traits(self) -> SourceTraits:
         return SourceTraits()
 
+    @property
+    def begins_at(self) -> str:
+        """Start position without a checkpoint; empty for the source's end."""
+        return ""
+
     @abstractmethod
     def look(self) -> SourceInfo:
         """Connect. Raises Retryable and Fatal."""
