@@ -6,7 +6,6 @@ Protobuf messages may be concatenated: a later field is added to what came befor
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ..codec.proto import cdcpb
 from ..codec.tidb.number import encode_uvarint
@@ -39,7 +38,7 @@ def rows_event(region_id: int, rows: Iterable[Row], *, old_values: bool) -> byte
     return event.SerializeToString()
 
 
-def error_event(region_id: int, error: Any) -> bytes:
+def error_event(region_id: int, error: cdcpb.Error | None) -> bytes:
     """Serialize an Event without its request id; `error` is a cdcpb.Error."""
     return cdcpb.Event(region_id=region_id, error=error).SerializeToString()
 

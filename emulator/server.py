@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
+from google.protobuf.message import Message
 from grpc import aio
 
 from ..codec.proto import Method
@@ -20,6 +21,11 @@ OPTIONS = (
 )
 
 
+RpcMethodHandler: TypeAlias = "grpc.RpcMethodHandler[Message, Message]"
+Context: TypeAlias = "aio.ServicerContext[Message, Message]"
+Behaviour: TypeAlias = Callable[[Any, Context], Awaitable[Message]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
     """PEM files. Clients must have a certificate that the CA signed, as in a real cluster."""
@@ -28,7 +34,7 @@ class Tls:
     cert_path: Path
     key_path: Path
 
-    def credentials(self) -> Any:
+    def credentials(self) -> grpc.ServerCredentials:
         pair = (self.key_path.read_bytes(), self.cert_path.read_bytes())
         return grpc.ssl_server_credentials([pair], self.ca_path.read_bytes(), require_client_auth=True)
 
@@ -37,13 +43,13 @@ class Server:
     """A server with handlers by call path; the port is chosen at the first start and then kept."""
 
     def __init__(
-        self, handlers: Mapping[str, Any], *, host: str, port: int = 0, tls: Tls | None = None
+        self, handlers: Mapping[str, RpcMethodHandler], *, host: str, port: int = 0, tls: Tls | None = None
     ) -> None:
         self._handlers = handlers
         self._host = host
         self._port = port
         self._tls = tls
-        self._server: Any = None
+        self._server: aio.Server | None = None
 
     @property
     def address(self) -> str:
@@ -72,27 +78,31 @@ class Server:
 
 
 class _Handlers(grpc.GenericRpcHandler):  # type: ignore[type-arg]
-    def __init__(self, handlers: Mapping[str, Any]) -> None:
+    def __init__(self, handlers: Mapping[str, RpcMethodHandler]) -> None:
         self._handlers = handlers
 
-    def service(self, handler_call_details: Any) -> Any:
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> RpcMethodHandler | None:
         return self._handlers.get(handler_call_details.method)
 
 
-def unary(method: Method, behaviour: Any) -> Any:
+def unary(method: Method, behaviour: Behaviour) -> RpcMethodHandler:
     """Return a handler of `async behaviour(request, context) -> response`."""
     return grpc.unary_unary_rpc_method_handler(
         behaviour, method.request.FromString, method.response.SerializeToString
     )
 
 
-def stream(method: Method, behaviour: Any, *, raw: bool = False) -> Any:
+def stream(
+    method: Method, behaviour: Callable[[AsyncIterator[Any], Any], Awaitable[None]], *, raw: bool = False
+) -> RpcMethodHandler:
     """Return a handler of `async behaviour(requests, context)`, which writes; messages are bytes if `raw`."""
     serialize = None if raw else method.response.SerializeToString
     return grpc.stream_stream_rpc_method_handler(behaviour, method.request.FromString, serialize)
 
 
-def unary_stream(method: Method, behaviour: Any, *, raw: bool = False) -> Any:
+def unary_stream(
+    method: Method, behaviour: Callable[[Any, Any], Awaitable[None]], *, raw: bool = False
+) -> RpcMethodHandler:
     """Return a handler of `async behaviour(request, context)`, which writes; messages are bytes if `raw`."""
     serialize = None if raw else method.response.SerializeToString
     return grpc.unary_stream_rpc_method_handler(behaviour, method.request.FromString, serialize)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, contextmanager
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ...actors import Clock, SystemClock
 from ...events import Ts
@@ -61,11 +61,11 @@ class TikvClient:
             self.stop()
             raise
 
-    def run(self, work: Coroutine[Any, Any, T], timeout_seconds: float | None = None) -> T:
+    def run(self, work: Coroutine[object, None, T], timeout_seconds: float | None = None) -> T:
         """Run a coroutine in the loop's thread and return its result."""
         return self.loop.run(work, timeout_seconds)
 
-    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def begin(self, work: Coroutine[object, None, T]) -> Future[T]:
         """Start a coroutine in the loop's thread; return its result to come."""
         return self.loop.begin(work)
 

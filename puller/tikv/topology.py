@@ -82,7 +82,7 @@ class StoreInfo(Struct, frozen=True, gc=False):
         return ("engine", "tiflash") in self.labels or ("engine", "tiflash_compute") in self.labels
 
 
-def region_info(region: Any, leader: Any = None) -> RegionInfo | None:
+def region_info(region: metapb.Region, leader: metapb.Peer | None = None) -> RegionInfo | None:
     """Convert a metapb.Region and its leader's metapb.Peer, if known; None without metadata."""
     if not region.id:
         return None
@@ -118,7 +118,7 @@ def side_by_side(regions: Sequence[RegionInfo | None]) -> list[RegionInfo | None
     return found
 
 
-def store_info(store: Any) -> StoreInfo:
+def store_info(store: metapb.Store) -> StoreInfo:
     """Convert a metapb.Store; one that is removed by its `node_state` alone is a tombstone too."""
     labels = tuple((label.key, label.value) for label in store.labels)
     removed = store.node_state == metapb.NodeState.Removed

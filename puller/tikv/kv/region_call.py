@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from ....actors import Backoff, Clock
-from ....codec.proto import TIKV, kvrpcpb, metapb
+from ....codec.proto import TIKV, errorpb, kvrpcpb, metapb
 from ....errors import Retryable
 from ...grpc.channel import CallFailed, Channels
 from ..options import TikvOptions
@@ -92,7 +92,7 @@ class RegionCalls:
         return answer, "", 0.0
 
 
-def address_to(header: Any, context: RpcContext, cluster_id: int) -> None:
+def address_to(header: kvrpcpb.Context, context: RpcContext, cluster_id: int) -> None:
     """Fill in the cluster, region and peer of a request's kvrpcpb.Context."""
     region, peer = context.region, context.peer
     header.cluster_id = cluster_id
@@ -102,7 +102,7 @@ def address_to(header: Any, context: RpcContext, cluster_id: int) -> None:
     header.peer.CopyFrom(metapb.Peer(id=peer.id, store_id=peer.store_id, role=peer.role))
 
 
-def follow(cache: RegionCache, context: RpcContext, error: Any) -> float:
+def follow(cache: RegionCache, context: RpcContext, error: errorpb.Error) -> float:
     """Update the cache by a store's errorpb.Error; return the minimum seconds until the next attempt."""
     region_id = context.region.id
     match _kind(error):
@@ -120,10 +120,10 @@ def follow(cache: RegionCache, context: RpcContext, error: Any) -> float:
     return 0.0
 
 
-def _kind(error: Any) -> str:
+def _kind(error: errorpb.Error) -> str:
     """Return the name of the field with the error's kind; "" for one that isn't declared."""
     return next((field.name for field, _ in error.ListFields() if field.name != "message"), "")
 
 
-def _summary(error: Any) -> str:
+def _summary(error: errorpb.Error) -> str:
     return f"{_kind(error) or 'region error'}: {error.message}"
