@@ -72,7 +72,7 @@ def reading_of_kind(kind: SourceKind) -> SparkReading:
 # --- a binlog
 
 
-def _rank_mysql(position: str) -> Any:
+def _rank_mysql(position: str) -> object:
     from ..codec.mysql.position import Position
 
     return Position.parse(position).rank

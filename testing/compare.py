@@ -138,7 +138,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def printed(column: PrintedColumn, value: Any) -> str | None:
+def printed(column: PrintedColumn, value: object) -> str | None:
     """Return a Python value as MariaDB prints it."""
     match value:
         case None:

@@ -39,7 +39,7 @@ class SchemaCopies:
         directory: Path,
         *,
         postgres: PostgreSql | None = None,
-        **source: Any,
+        **source: object,
     ) -> None:
         self.server = server
         self.schema = schema
@@ -64,7 +64,7 @@ class SchemaCopies:
             postgres_sink = {"name": "postgres", "url": postgres.url(), "schema": schema, "dates": "text"}
             self._config["sink"].append(postgres_sink)
 
-    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
+    def execute(self, *statements: str) -> list[tuple[object, ...]]:
         """Run statements in one session in the schema; return the rows of the last one."""
         with self.server.connect(database=self.schema) as connection, connection.cursor() as cursor:
             for statement in statements:

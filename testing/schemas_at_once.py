@@ -25,8 +25,8 @@ class SchemasAtOnce:
         prefix: str,
         directory: Path,
         servers: dict[str, PrivateServer],
-        options: dict[str, dict[str, Any]] | None = None,
-        **source_options: Any,
+        options: dict[str, dict[str, object]] | None = None,
+        **source_options: object,
     ) -> None:
         """`servers` are the targets by the names of their sinks, besides `sqlite`; `options` are those of
         sinks."""
@@ -44,7 +44,7 @@ class SchemasAtOnce:
         sinks = [
             {"name": name, "url": server.url(), **of_sinks.get(name, {})} for name, server in servers.items()
         ]
-        self._config: dict[str, Any] = {
+        self._config: dict[str, object] = {
             "name": prefix,
             "data_dir": str(directory / "state"),
             "source": {

@@ -82,11 +82,11 @@ class Inserter:
         self._connection = connection
         self._schema = schema
 
-    def __call__(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def __call__(self, table: str, rows: Sequence[tuple[object, ...]]) -> None:
         self.within(table, rows)
         self._connection.commit()
 
-    def within(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def within(self, table: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Insert within the open transaction."""
         if rows:
             marks = ",".join(["%s"] * len(rows[0]))

@@ -42,7 +42,7 @@ class StatementCorpus:
         with source.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
 
-    def config(self, name: str, **sink: Any) -> dict[str, Any]:
+    def config(self, name: str, **sink: object) -> dict[str, object]:
         """Return the configuration of a feed with this name."""
         return {
             "name": name,

@@ -197,7 +197,7 @@ def _places(values: Any, valid: Any) -> pa.Array:
     return pa.array(values, mask=None if valid is None else ~valid)
 
 
-def _decimal(data: _Data, at: Ints, digits: int, scale: int, valid: Any) -> pa.Array:
+def _decimal(data: _Data, at: Ints, digits: int, scale: int, valid: object) -> pa.Array:
     """See column_code: words of nine digits; of a negative number all bits are inverted."""
     if digits > _DIGITS:
         raise NotColumnar
@@ -232,7 +232,7 @@ def _days(years: Any, months: Any, days: Any, valid: Any) -> Any:
     return first + days - 1
 
 
-def _datetime(data: _Data, at: Ints, size: int, valid: Any) -> Any:
+def _datetime(data: _Data, at: Ints, size: int, valid: object) -> object:
     packed = data.uint(at, 5, ">") - (1 << 39)
     months, clock = packed >> 22, packed & 0x1FFFF
     hours, minutes, seconds = clock >> 12, clock >> 6 & 63, clock & 63
@@ -242,7 +242,7 @@ def _datetime(data: _Data, at: Ints, size: int, valid: Any) -> Any:
     return days * _DAY + ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros
 
 
-def _time(data: _Data, at: Ints, size: int, valid: Any) -> pa.Array:
+def _time(data: _Data, at: Ints, size: int, valid: object) -> pa.Array:
     packed = data.uint(at, size, ">") - (1 << 8 * size - 1)
     bits = 8 * (size - 3)
     unsigned = np.abs(packed)

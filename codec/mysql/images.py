@@ -139,7 +139,7 @@ def _cut(ends: npt.NDArray[np.int64], pieces: Sequence[bytes]) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), max(0, len(ends) - 1), buffers)
 
 
-def _indexes(runs: Sequence[Run], places: Sequence[array[int]]) -> tuple[Any, Any]:
+def _indexes(runs: Sequence[Run], places: Sequence[array[int]]) -> tuple[object, object]:
     """The number of each change's image before and after it; -1 where there is none."""
     counts = _counts(places)
     ops = np.repeat([run.op for run in runs], counts)

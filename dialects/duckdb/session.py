@@ -54,7 +54,7 @@ class DuckDbSession:
         """Return the rows of a statement that changes nothing."""
         return self._run(statement, values, data)
 
-    def change(self, statement: str, *values: Any, data: pa.Table | None = None) -> int:
+    def change(self, statement: str, *values: object, data: pa.Table | None = None) -> int:
         """Run a statement; return the number of rows that it changed."""
         found = self._run(statement, values, data)
         count = int(found[0][0]) if found else 0

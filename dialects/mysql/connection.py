@@ -141,8 +141,8 @@ def connector(address: Address, **options: Any) -> Callable[[], Connection]:
     return lambda: Connection(**given, ssl=tls.context())
 
 
-def _driver_options(address: Address) -> dict[str, Any]:
-    options: dict[str, Any] = {}
+def _driver_options(address: Address) -> dict[str, object]:
+    options: dict[str, object] = {}
     for name, value in address.query.items():
         if name in _SECONDS:
             if not value.isdecimal():

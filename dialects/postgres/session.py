@@ -96,7 +96,7 @@ class PostgresSession:
             **address.query,
             "client_encoding": "UTF8",
         }
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: psycopg.Connection[object] | None = None
         self._socket: socket.socket | None = None  # a duplicate of the connection's, for `interrupt`
         self._deferred: list[str] = []
 
@@ -142,7 +142,7 @@ class PostgresSession:
         """Send a statement without a result together with the next one."""
         self._deferred.append(statement)
 
-    def execute(self, statement: str, *values: Any) -> int:
+    def execute(self, statement: str, *values: object) -> int:
         """Run a statement; return the number of its rows."""
         return self._run(statement, *values).rowcount
 
@@ -188,7 +188,7 @@ class PostgresSession:
                 copy.write(block)
         return cursor.rowcount
 
-    def _run(self, statement: str, *values: Any) -> psycopg.Cursor[Any]:
+    def _run(self, statement: str, *values: object) -> psycopg.Cursor[object]:
         self._send_deferred()
         cursor = self._cursor()
         cursor.execute(statement, values or None)
@@ -200,7 +200,7 @@ class PostgresSession:
             self._deferred.clear()
             self._cursor().execute(text)
 
-    def _cursor(self) -> psycopg.Cursor[Any]:
+    def _cursor(self) -> psycopg.Cursor[object]:
         assert self._connection is not None
         return self._connection.cursor()
 

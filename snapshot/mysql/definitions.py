@@ -131,7 +131,7 @@ def describe(session: Session, schema: str, only: str | None = None) -> dict[str
 
 
 def _by_table(rows: Iterable[Sequence[Any]]) -> defaultdict[str, list[Sequence[Any]]]:
-    found: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
+    found: defaultdict[str, list[Sequence[object]]] = defaultdict(list)
     for row in rows:
         found[row[0]].append(row[1:])
     return found
