@@ -28,7 +28,7 @@ from ..embedded import follow
 from ..engine.feed import Feed
 from ..engine.opening import checkpoint_file, open_sinks
 from ..engine.options import feed_options
-from ..events import Item, Transaction, row_count
+from ..events import Item, Row, Transaction, row_count
 from ..sink.python import python_sink
 from ..testing.mariadb import PASSWORD, MariaDb
 
@@ -97,7 +97,7 @@ def _create(server: MariaDb) -> None:
             cursor.execute(f"CREATE TABLE bench.{name} ({COLUMNS})")
 
 
-def _row(key: int) -> tuple[object, ...]:
+def _row(key: int) -> Row:
     moment = f"2026-03-0{key % 9 + 1} 04:05:06"
     return (key, 2**63 + key, f"{key % 10_000}.25", key / 7, f"name of {key}", moment, key % 100, "n" * 40)
 

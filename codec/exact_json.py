@@ -13,6 +13,8 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+from ..events import Row
+
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
@@ -21,7 +23,7 @@ def encode_values(values: Sequence[object]) -> str:
     return json.dumps([_plain(value) for value in values], allow_nan=False, separators=(",", ":"))
 
 
-def decode_values(text: str) -> tuple[object, ...]:
+def decode_values(text: str) -> Row:
     """Return the values of an array that `encode_values` made. Raises ValueError if it is damaged."""
     try:
         return tuple([_value(each) for each in json.loads(text)])

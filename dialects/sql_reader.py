@@ -39,7 +39,7 @@ class FeedReader(ABC):
         return []
 
     @abstractmethod
-    def _rows(self, sql: str, *values: object) -> list[object]:
+    def _rows(self, sql: str, *values: object) -> list[Row]:
         """Return the rows of a query. Raises TidemillError."""
 
     @abstractmethod
@@ -153,7 +153,7 @@ class SqlReader(FeedReader):
         """Return the function from a stored value to the source's."""
 
     @abstractmethod
-    def _pages(self, query: str) -> Iterator[list[object]]:
+    def _pages(self, query: str) -> Iterator[list[Row]]:
         """Yield the rows of a query of any size."""
 
     def _value(self, column: Column) -> str:
@@ -275,10 +275,10 @@ class SqlReader(FeedReader):
 
 
 class Cursor(Protocol):
-    def fetchmany(self, size: int, /) -> list[Any]: ...
+    def fetchmany(self, size: int, /) -> list[Row]: ...
 
 
-def fetched(rows: Cursor) -> Iterator[list[object]]:
+def fetched(rows: Cursor) -> Iterator[list[Row]]:
     """Yield the rest of a query's rows in pages."""
     while page := rows.fetchmany(PAGE_ROWS):
         yield page

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 import grpc
-from google.protobuf.message import Message
 
-from ..codec.proto import PD, metapb, pdpb
+from ..codec.proto import PD, Message, metapb, pdpb
 from ..events import LOGICAL_BITS, MAX_LOGICAL
 from .keyspace import Keyspace
 from .options import Options

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import grpc
-from google.protobuf.message import Message
 from grpc import aio
 
-from ..codec.proto import Method
+from ..codec.proto import Message, Method
 
 OPTIONS = (
     ("grpc.so_reuseport", 0),  # a port in use must fail, not be shared

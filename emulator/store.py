@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import grpc
-from google.protobuf.message import Message
 
-from ..codec.proto import TIKV, errorpb, kvrpcpb
+from ..codec.proto import TIKV, Message, errorpb, kvrpcpb
 from . import percolator, snapshot_read, txn_status
 from .change_data import ChangeData
 from .faults import region_errors

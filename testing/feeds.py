@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..engine.status import FeedStatus, StatusFile
 from ..errors import CheckpointError
+from ..events import Row
 from .child import CLI, Child
 from .mariadb import MariaDb
 from .progress import completed, moved
@@ -98,7 +99,7 @@ class CopiedTable:
 
     # --- the source
 
-    def execute(self, *statements: str) -> list[tuple[object, ...]]:
+    def execute(self, *statements: str) -> list[Row]:
         """The rows of the last one."""
         with self.server.connect() as connection, connection.cursor() as cursor:
             for statement in statements:
@@ -187,10 +188,10 @@ class CopiedTable:
 
     # --- the copy
 
-    def present(self) -> list[tuple[object, ...]]:
+    def present(self) -> list[Row]:
         return self.execute(f"SELECT * FROM {self.schema}.item ORDER BY id")
 
-    def copied(self) -> list[tuple[Any, ...]]:
+    def copied(self) -> list[Row]:
         if self.copy_server is not None:
             with self.copy_server.connect(database=self.copy_schema) as server, server.cursor() as cursor:
                 cursor.execute("SELECT * FROM item ORDER BY id")

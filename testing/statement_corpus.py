@@ -7,9 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pymysql
+from pymysql.cursors import Cursor
 
 from .cases import Case
 from .compare import compare, mariadb_rows, source_columns
@@ -128,7 +129,7 @@ class StatementCorpus:
 
     def _compare_rows(
         self,
-        source: pymysql.Connection[Any],
+        source: pymysql.Connection[Cursor],
         places: dict[str, str],
         there: dict[str, str],
         found: dict[str, list[str]],

@@ -64,7 +64,7 @@ class DuckDbReader(SqlReader):
         except duckdb.Error as error:
             raise SinkError(f"{self.identity}: {error}") from error
 
-    def _rows(self, sql: str, *values: Any) -> list[Any]:
+    def _rows(self, sql: str, *values: Any) -> list[Row]:
         with self._explained():
             return self._connection.execute(sql, values).fetchall()
 
@@ -72,7 +72,7 @@ class DuckDbReader(SqlReader):
         counts = self._rows(statement)
         return counts[0][0] if counts else 0
 
-    def _pages(self, query: str) -> Iterator[list[object]]:
+    def _pages(self, query: str) -> Iterator[list[Row]]:
         with self._explained():
             yield from fetched(self._connection.execute(query))
 

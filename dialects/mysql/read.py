@@ -53,7 +53,7 @@ class MySqlReader(FeedReader):
         self._session = MySqlSession(address, self.identity)
         with explained(self._session):
             self._session.connect()
-            connection = self._session.cursor().connection
+            connection = self._session.connection
         self._fit = Fit(self._session, options.collations)
         self._tables = Tables(self._session, schema, self._fit)
         self._home = Home(self._session, schema or OWN_SCHEMA, feed)
@@ -71,7 +71,7 @@ class MySqlReader(FeedReader):
     def meet(self, source: Summing | None) -> None:
         self._prints_documents = source is None and not self._reader.is_mariadb
 
-    def _rows(self, sql: str, *values: Any) -> list[Any]:
+    def _rows(self, sql: str, *values: Any) -> list[Row]:
         return self._reader.rows(sql, *values)
 
     def _run(self, statement: str) -> int:

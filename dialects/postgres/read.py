@@ -52,7 +52,7 @@ class PostgresReader(SqlReader):
     def begin_script(self) -> list[str]:
         return ["SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET standard_conforming_strings = on"]
 
-    def _rows(self, sql: str, *values: Any) -> list[Any]:
+    def _rows(self, sql: str, *values: Any) -> list[Row]:
         with explained(self._session):
             return self._session.rows(sql, *values)
 
@@ -60,7 +60,7 @@ class PostgresReader(SqlReader):
         with explained(self._session):
             return self._session.execute(statement)
 
-    def _pages(self, query: str) -> Iterator[list[object]]:
+    def _pages(self, query: str) -> Iterator[list[Row]]:
         self._run(f"DECLARE every NO SCROLL CURSOR WITH HOLD FOR {query}")
         try:
             while rows := self._rows(f"FETCH {PAGE_ROWS} FROM every"):

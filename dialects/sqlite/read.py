@@ -74,7 +74,7 @@ class SqliteReader(SqlReader):
             self._connection.close()
             self._connection = None
 
-    def _rows(self, sql: str, *values: Any) -> list[Any]:
+    def _rows(self, sql: str, *values: Any) -> list[Row]:
         with self._explained():
             return self._opened.execute(sql, values).fetchall()
 
@@ -82,7 +82,7 @@ class SqliteReader(SqlReader):
         with self._explained():
             return self._opened.execute(statement).rowcount
 
-    def _pages(self, query: str) -> Iterator[list[object]]:
+    def _pages(self, query: str) -> Iterator[list[Row]]:
         with self._explained():
             yield from fetched(self._opened.execute(query))
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from google.protobuf.message import Message
-
-from ....codec.proto import kvrpcpb
+from ....codec.proto import Message, kvrpcpb
 
 _WORDS: Final = ("retryable", "abort")
 """Fields that carry text of the store; the others are messages."""
