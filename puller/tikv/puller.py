@@ -158,11 +158,6 @@ class TikvPuller:
         slowest = min(tables, key=lambda table_id: tables[table_id].egress_resolved_ts, default=0)
         return self._client.run(self._count(tables, slowest), EXPLAIN_SECONDS)
 
-    def table_statistics(self, table_id: int) -> TableStatistics:
-        """Return the statistics of a table. Raises KeyError if it isn't pulled."""
-        with self._lock:
-            return _sum([self._tables[table_id]])
-
     def explain(self) -> list[Wait]:
         """Return what waits, on what, and since when; empty if nothing waits."""
         self.ask_time()

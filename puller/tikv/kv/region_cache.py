@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Final
 
@@ -116,11 +116,6 @@ class RegionCache:
             if store is not None:
                 self._stores[store_id] = store
         return store
-
-    @property
-    def known_stores(self) -> Set[int]:
-        """Return the ids of stores whose addresses are cached."""
-        return self._stores.keys()
 
     def forget_store(self, store_id: int) -> None:
         """Drop a store from the cache: its address or state may have changed."""
