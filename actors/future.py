@@ -64,7 +64,7 @@ class PooledFuture(pykka.Future[T]):
         self._wait = wait
         self._lock = Lock()
         self._done = False
-        self._value: Any = None
+        self._value: object = None
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[], None]] = []
 
@@ -138,7 +138,7 @@ class Ask:
         self.message = message
         self.future = future
 
-    def answer(self, value: Any) -> None:
+    def answer(self, value: object) -> None:
         with suppress(queue.Full):  # its owner may have set it himself
             self.future.set(value)
 

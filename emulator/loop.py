@@ -25,7 +25,7 @@ class _Loop(asyncio.SelectorEventLoop):
             return asyncio.Handle(callback, args, self)
         return super().call_soon_threadsafe(callback, *args, context=context)
 
-    def call_exception_handler(self, context: dict[str, Any]) -> None:
+    def call_exception_handler(self, context: dict[str, object]) -> None:
         late = "PollerCompletionQueue" in str(context.get("handle"))
         if not (late and isinstance(context.get("exception"), RuntimeError | BlockingIOError)):
             super().call_exception_handler(context)

@@ -78,7 +78,7 @@ def collect_garbage(shard: Shard, safe_point: Ts) -> None:
     """Drop the versions that no snapshot at or above `safe_point` can see."""
     empty = []
     for key in shard.sorted_keys():
-        kept: list[Any] = []
+        kept: list[object] = []
         for write in shard.versions(key):
             kept.append(write)
             if write.commit_ts <= safe_point and write.op != LOCK:

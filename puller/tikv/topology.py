@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct as Layout
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -56,7 +56,7 @@ class RegionInfo(Struct, frozen=True, gc=False):
         """Return the peers that may lead."""
         return [peer for peer in self.peers if peer.role != metapb.PeerRole.Learner]
 
-    def led_by(self, leader: Peer | None, **changes: Any) -> RegionInfo:
+    def led_by(self, leader: Peer | None, **changes: object) -> RegionInfo:
         """Return the region with another leader, which is one of its peers."""
         return replace(self, leading=-1 if leader is None else self.peers.index(leader), **changes)
 

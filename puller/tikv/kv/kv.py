@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from ....actors import Clock
-from ....codec.proto import kvrpcpb
+from ....codec.proto import Message, kvrpcpb
 from ....codec.tidb.key import decode_bytes, encode_bytes
 from ....errors import Retryable, SourceError
 from ....events import Ts, physical_ms
@@ -220,7 +220,7 @@ class Kv:
             return pairs, _behind(region, end)
         return pairs, pairs[-1].key + b"\0"
 
-    async def _at_region(self, key: bytes, name: str, request: Any) -> Any:
+    async def _at_region(self, key: bytes, name: str, request: Message) -> Any:
         """Send a request to the region that holds the raw `key`; return its answer."""
         return (await self._calls.send(encode_bytes(key), name, lambda _: request))[1]
 

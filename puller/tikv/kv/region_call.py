@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from ....actors import Backoff, Clock
-from ....codec.proto import TIKV, errorpb, kvrpcpb, metapb
+from ....codec.proto import TIKV, Message, errorpb, kvrpcpb, metapb
 from ....errors import Retryable
 from ...grpc.channel import CallFailed, Channels
 from ..options import TikvOptions
@@ -52,7 +52,9 @@ class RegionCalls:
         self._clock = clock
         self._random = random
 
-    async def send(self, key: bytes, name: str, make: Callable[[RegionInfo], Any]) -> tuple[RegionInfo, Any]:
+    async def send(
+        self, key: bytes, name: str, make: Callable[[RegionInfo], Message]
+    ) -> tuple[RegionInfo, Any]:
         """Send a request made by `make`; return the region of the encoded `key` and its leader's answer.
 
         `make` is called once per attempt; the request's context is filled in here. Raises Retryable with the

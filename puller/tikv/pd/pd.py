@@ -111,7 +111,7 @@ class PdClient:
         return int((await self._ask("UpdateServiceGCSafePoint", request)).min_safe_point)
 
     async def _ask(self, name: str, request: Any) -> Any:
-        async def ask(address: str) -> Any:
+        async def ask(address: str) -> object:
             request.header.CopyFrom(self.members.header())
             try:
                 answer = await self._channels.call(address, PD[name], request, self._timeout_seconds)
