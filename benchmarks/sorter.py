@@ -196,11 +196,13 @@ class Ours:
 
     def both(self, _windows: list[Window]) -> None:
         total = 0
+        tables = range(len(self._writers))
         for built, resolved in self._windows:
             total += sum(map(len, built.values()))
-            for table, writer in enumerate(self._writers):
-                builder = built.get(table)
-                writer.tell(Changes(NOTHING if builder is None else builder.take(), resolved))
+            for table, builder in built.items():
+                self._writers[table].tell(Changes(builder.take(), resolved))
+            if len(built) < len(tables):  # the others are resolved at once, as a puller does
+                self._sorter.advance(dict.fromkeys(set(tables).difference(built), resolved))
             self._sorter.acknowledge(self._counter.resolved)
         self._counter.expect(total)
         self._counter.reached.wait()
