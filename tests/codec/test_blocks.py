@@ -204,6 +204,15 @@ def test_both_kinds_write_the_same_bytes(monkeypatch):
     assert written[0] == written[1]
 
 
+def test_both_kinds_have_the_same_checksum_for_every_size(monkeypatch):
+    for size in range(150):
+        written = []
+        for in_use in (True, False):
+            monkeypatch.setattr(library, "in_use", in_use)
+            written.append(blocks.block_of([change(5, value=Random(size).randbytes(size))]).to_bytes())
+        assert written[0] == written[1]
+
+
 def test_damaged_bytes_are_refused_with_the_reason():
     data = blocks.merge([blocks.block_of([change(5, "a"), change(6, "b")])], [1]).to_bytes()
     reasons = set()
