@@ -39,6 +39,7 @@ def run(
     mode: str = "both",
     memory_tier: int = 64 << 20,
     layout: str = "block",
+    stores: int = 1,
     workers: int = 1,
     yardsticks: Sequence[str] = ("one_put", "blocks"),
     rounds: int = 3,
@@ -60,6 +61,7 @@ def run(
         "mode": mode,
         "memory_tier": memory_tier,
         "layout": layout,
+        "stores": stores,
         "workers": workers,
     }
     found: dict[str, list[dict[str, object]]] = {}
@@ -144,6 +146,7 @@ class Ours:
             directory=directory,
             memory_bytes=settings["memory_tier"],
             layout=settings["layout"],
+            stores=settings["stores"],
         )
         received = self._system.spawn(Received, self._counter, capacity=16)
         self._sorter: EventSorter = open_sorter(options, self._system, received)
