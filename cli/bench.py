@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -28,11 +28,14 @@ def bench_sorter(
         str, typer.Option(help="Part to measure: write, fetch, both, latency or tables")
     ] = "both",
     memory_tier: Annotated[str, typer.Option(help='Maximum size in memory, such as 0 or "64MiB"')] = "64MiB",
+    layout: Annotated[str, typer.Option(help="Form on disk: block, or event as in the original")] = "block",
+    stores: Annotated[int, typer.Option(min=1, help="Number of RocksDB instances")] = 1,
     as_json: Json = False,
 ) -> None:
     """Measure a sorter, against bare loops over RocksDB."""
     size = config.parse_bytes(int(memory_tier) if memory_tier.isdigit() else memory_tier, "--memory-tier")
-    _bench("sorter", as_json, engine=engine, tables=tables, events=events, mode=mode, memory_tier=size)
+    disk = {"memory_tier": size, "layout": layout, "stores": stores}
+    _bench("sorter", as_json, engine=engine, tables=tables, events=events, mode=mode, **disk)
 
 
 @bench.command("snapshot")
@@ -214,7 +217,7 @@ def bench_tikv(as_json: Json = False) -> None:
     _bench("tikv", as_json)
 
 
-def _bench(name: str, as_json: bool, **settings: Any) -> None:
+def _bench(name: str, as_json: bool, **settings: object) -> None:
     from ..benchmarks.report import measured, report
 
     result = measured(name, **settings)

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import pairwise
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 from ..events import Block, KvChange
