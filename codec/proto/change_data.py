@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
@@ -21,8 +21,8 @@ Rows: TypeAlias = Sequence[Row]
 """Rows of one event of a region, at least one; native ones are in the message's bytes until they are asked
 for."""
 
-Payload: TypeAlias = Any
-"""Payload of an event: Rows, an int (the region's resolved ts) or a cdcpb.Error."""
+Payload: TypeAlias = Rows | int | cdcpb.Error
+"""Payload of an event: rows, the region's resolved ts or an error."""
 
 
 class Resolved(Struct, frozen=True, gc=False):
@@ -72,7 +72,7 @@ def unpack(packed: bytes) -> Sequence[int]:
     return ids
 
 
-def rows_of(entries: Sequence[Any]) -> list[Row]:
+def rows_of(entries: Iterable[cdcpb.Event.Row]) -> list[Row]:
     """Return some cdcpb.Event.Row in the order of an event's payload."""
     rows = [
         (r.type, r.op_type, r.start_ts, r.commit_ts, r.key, r.value, r.old_value, r.generation)
@@ -83,7 +83,7 @@ def rows_of(entries: Sequence[Any]) -> list[Row]:
     return rows
 
 
-def _events(events: Iterator[Any]) -> Iterator[tuple[int, int, Payload]]:
+def _events(events: Iterator[cdcpb.Event]) -> Iterator[tuple[int, int, Payload]]:
     for event in events:
         match event.WhichOneof("event"):
             case "entries" if event.entries.entries:

@@ -21,7 +21,7 @@ from .span_puller import Pulled, pieces
 
 _INITIALIZED: Final[int] = cdcpb.Event.INITIALIZED
 
-Payload: TypeAlias = Rows | Any
+Payload: TypeAlias = Rows | cdcpb.Error
 """Payload for one region: rows or a cdcpb.Error."""
 
 
