@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidemill.codec.blocks import new_builder
+from tidemill.codec.native import library
 from tidemill.codec.proto.change_data import read
 from tidemill.errors import StoreError
 from tidemill.events import DELETE, PUT
@@ -492,7 +494,7 @@ def test_what_is_counted_covers_what_is_taken(open_store, backwards):
 
 
 @pytest.mark.soak
-def test_four_million_rows_in_one_transaction_pass_in_little_memory(scratch):
+def test_four_million_rows_in_one_transaction_pass_in_little_memory(scratch, decoder):
     """In a process of its own, to know its memory."""
     done = subprocess.run(
         [sys.executable, Path(__file__).with_name("large_transaction.py"), scratch.directory, "4000000"],
@@ -500,6 +502,7 @@ def test_four_million_rows_in_one_transaction_pass_in_little_memory(scratch):
         text=True,
         timeout=600,
         check=True,
+        env={**os.environ, library.SWITCH: str(int(decoder == "native"))},
     )
     changes, peak_mib = map(int, done.stdout.split())
     assert changes == 4_000_000
