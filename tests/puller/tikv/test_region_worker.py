@@ -253,6 +253,18 @@ def test_a_commit_without_prewrite_breaks_only_its_region(make):
     assert worker.changes == [(6, b"\x02")]
 
 
+def test_messages_are_cut_by_number_and_by_bytes(make):
+    worker = make()
+    worker.register(1)
+    worker.tell(rows(1, *[row(COMMITTED, 1, at, at + 1) for at in range(1, 2501)]))
+    worker.run()
+    assert [len(message.changes) for message in worker.arrived] == [1024, 1024, 452]
+    worker.arrived.clear()
+    worker.tell(rows(1, *[row(COMMITTED, 1, at, at + 1, b"v" * 300_000) for at in range(1, 9)]))
+    worker.run()
+    assert [len(message.changes) for message in worker.arrived] == [3, 3, 2]
+
+
 def test_an_error_of_the_store_breaks_the_region_for_good(make):
     worker = make()
     request = worker.register(1)
