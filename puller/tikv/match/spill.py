@@ -142,7 +142,7 @@ class Quota:
         self._holders: dict[Holder, None] = {}
 
     def account(self, holder: Holder, held: int) -> None:
-        """Note that a holder has that many bytes in memory."""
+        """Set the bytes that a holder has in memory."""
         if held == holder.bytes:
             return
         self.bytes += held - holder.bytes
