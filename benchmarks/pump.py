@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from multiprocessing.connection import Connection
 from random import Random
 from threading import Event
 from typing import Any
@@ -86,7 +87,7 @@ def _ms(best: dict[str, Any]) -> float:
 # --- the pumps ---------------------------------------------------------------------------------------------
 
 
-def _serve(pipe: Any, binlogs: int, pumps: int) -> None:
+def _serve(pipe: Connection, binlogs: int, pumps: int) -> None:
     with Cluster(1, tick_seconds=None) as cluster:
         servers = []
         idle = Idle(pumps)

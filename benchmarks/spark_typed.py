@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -258,7 +259,7 @@ def _write(server: MariaDb, table: str, rows: int, part: int, size: int) -> tupl
         return before, starts
 
 
-def _serve(pipe: object, folder: str, url: str, position: str) -> None:
+def _serve(pipe: Connection, folder: str, url: str, position: str) -> None:
     source = {"url": url, "tables": ["bench.*"], "snapshot": False, "position": position}
     options = feed_options({"data_dir": folder, "source": source})
     kept = CaptureOptions(listen="127.0.0.1:0", memory_bytes=2 << 30)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
 Server: TypeAlias = dict[str, Any]
@@ -32,7 +33,7 @@ def serving(serve: Callable[..., None], *arguments: object) -> Iterator[Server]:
         process.join()
 
 
-def serve_until_ended(pipe: Any, server: Server) -> None:
+def serve_until_ended(pipe: Connection, server: Server) -> None:
     """Send the store's address, and wait until it isn't needed any more."""
     gc.collect()
     gc.freeze()
