@@ -111,6 +111,7 @@ def spawn_stages(
             counts,
             end.until,
             begins.loads,
+            parts.before_sinks,
             name="decoder",
             capacity=4,
             supervisor=coordinator,
