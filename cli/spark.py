@@ -136,7 +136,11 @@ def backfill(
     except ImportError as error:
         raise ConfigError(f"a backfill needs: pip install 'tidemill[spark]' ({error})") from error
     found = feed_tables(file, source, sink, table, name, data_dir)
-    how: dict[str, Any] = {"directory": directory, "master": master, "chunk_rows": chunk_rows}
+    how: dict[str, Any] = {
+        "directory": directory,
+        "master": master,
+        "backfill": None if chunk_rows is None else {"chunk_rows": chunk_rows},
+    }
     run(found, keep=keep, as_json=as_json, config=settings_of_spark(settings), **how)
 
 

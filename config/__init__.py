@@ -1,7 +1,7 @@
 """Options, from a feed.toml or from text, as frozen dataclasses; preflight findings; registries of kinds."""
 
 from .build import build, checked, keys, reject_unknown
-from .declaration import INTERNAL, Given, Rest, Variant, declaration, text
+from .declaration import INTERNAL, Given, Hyphenated, Rest, Variant, declaration, text
 from .file import read
 from .finding import Finding
 from .form import FILE, Form
@@ -16,6 +16,7 @@ __all__ = [
     "Finding",
     "Form",
     "Given",
+    "Hyphenated",
     "NameText",
     "Registry",
     "Rest",

@@ -63,6 +63,12 @@ class _Internal:
     pass
 
 
+class Hyphenated:
+    """Base of an options dataclass whose keys have hyphens for the underscores of its fields."""
+
+    __slots__ = ()
+
+
 INTERNAL: Final = _Internal()
 """Annotates a field that isn't an option."""
 
@@ -98,11 +104,12 @@ def declaration(cls: type) -> Declaration:
 @lru_cache
 def _declaration(cls: type) -> Declaration:
     hints = get_type_hints(cls, include_extras=True)
-    found: dict[str, Option] = {}
+    options: dict[str, Option] = {}
     rest: str = ""
     variants: Callable[[], Iterable[Variant]] = tuple
     for field in fields(cls):
         hint = hints[field.name]
+        name = field.name.replace("_", "-") if issubclass(cls, Hyphenated) else field.name
         notes = [note for note in get_args(hint)[1:] if isinstance(note, Given | Rest | _Internal)]
         match notes:
             case [Rest() as note]:
@@ -111,16 +118,16 @@ def _declaration(cls: type) -> Declaration:
                 pass
             case [Given() as given]:
                 inner, *others = (one for one in get_args(hint) if one is not given)
-                option = _option(field, Annotated[inner, *others] if others else inner, given)
-                found[option.name] = option
+                option = _option(name, field, Annotated[inner, *others] if others else inner, given)
+                options[option.name] = option
             case _:
-                found[field.name] = _option(field, hint, Given())
-    return Declaration(found, rest, variants)
+                options[name] = _option(name, field, hint, Given())
+    return Declaration(options, rest, variants)
 
 
-def _option(field: Field[Any], hint: Any, given: Given) -> Option:
+def _option(name: str, field: Field[Any], hint: Any, given: Given) -> Option:
     return Option(
-        name=given.name or field.name,
+        name=given.name or name,
         field=field.name,
         kind=hint if given.kind is None else given.kind,
         given=given,

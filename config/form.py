@@ -36,7 +36,7 @@ class Form:
         with one of the keys, or it is about the whole section."""
         if not where or said.startswith((f"{where}.", f"{where}: ")):
             return said
-        first = re.match(r"\w*", said)
+        first = re.match(r"[\w-]*", said)
         is_about_key = first is not None and first[0] in known
         return self.path(where, said) if is_about_key else f"{where}: {said}"
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...config import build
+from ...config import Form, build, declaration
+from ...config.form import nearest
+from ...config.url import redacted
 from ...errors import ConfigError
 from .avro import AvroEncoder
 from .canal_json import CanalJsonEncoder
@@ -66,6 +68,23 @@ ENCODINGS: Final[dict[str, Encoding]] = {
 }
 
 
+class _EncodingForm(Form):
+    """Form of an encoding's options, in the section of a sink."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+
+    def unknown(self, where: str, key: str, known: Collection[str]) -> str:
+        others = [name for name, one in ENCODINGS.items() if key in declaration(one.options).options]
+        hint = f", only {', '.join(others)}" if others else nearest(key, known)
+        accepted = ", ".join(sorted(known))
+        return f"{self.path(where, key)}: {self._encoding} has no such option{hint} (accepted: {accepted})"
+
+    def wrong(self, where: str, key: str, value: object, why: str) -> str:
+        shown = redacted(value) if isinstance(value, str) else value
+        return f"{self.path(where, key)} = {shown!r}: {why}"
+
+
 def encoding_options(name: str, options: Mapping[str, Any]) -> EncodingOptions:
     """Return the options of an encoding. Names may have - or _.
 
@@ -73,8 +92,8 @@ def encoding_options(name: str, options: Mapping[str, Any]) -> EncodingOptions:
     """
     if name not in ENCODINGS:
         raise ConfigError(f"no encoding {name!r}; accepted: {', '.join(ENCODINGS)}")
-    given = {key.replace("-", "_"): value for key, value in options.items()}
-    return build(ENCODINGS[name].options, given, name)
+    written = {key.replace("_", "-"): value for key, value in options.items()}
+    return build(ENCODINGS[name].options, written, "encoding", _EncodingForm(name))
 
 
 def make_encoder(
@@ -86,7 +105,7 @@ def make_encoder(
 ) -> Encoder:
     """Return an encoder; `claims` is the store for claim checks. Raises ConfigError as `encoding_options`,
     and for claim checks without a store."""
-    found = encoding_options(name, options)
+    made = encoding_options(name, options)
     encoding = ENCODINGS[name]
     more = (claims,) if encoding.has_claims else ()
-    return encoding.make(found, now, describe, *more)
+    return encoding.make(made, now, describe, *more)

@@ -42,7 +42,8 @@ def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
     client, clock = _client(url, given, context), SystemClock()
     destinations = Destinations(address.topic, options)
     encoding = _encoding(address.topic, options)
-    claims = _claims(encoding_options(options.format, encoding), clock)
+    made = encoding_options(options.format, encoding)
+    claims = _claims(made, clock)
 
     def encoder() -> Encoder:
         return make_encoder(options.format, encoding, lambda: int(clock.time() * 1000), claims=claims)
@@ -57,7 +58,7 @@ def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
         )
 
     encoder()  # raises for options that don't fit
-    batch_bytes = encoding[_LIMIT]
+    batch_bytes = made.max_message_bytes
     identity = options.transactional_id or f"tidemill.{context.feed}.{context.name}"
     outbox: Outbox
     if options.is_exactly_once:
@@ -71,7 +72,9 @@ def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
 
 def _claims(encoding: EncodingOptions, clock: SystemClock) -> Claims | None:
     """Return the store for claim checks; None if the encoding's options want none."""
-    if not encoding.claim_check_storage_uri:
+    from ..encoding.options import LargeOptions
+
+    if not (isinstance(encoding, LargeOptions) and encoding.claim_check_storage_uri):
         return None
     from ..files.claims import claims_of
 
@@ -105,15 +108,16 @@ def _encoding(topic: TopicTemplate, options: KafkaOptions) -> Mapping[str, Any]:
 
 def _survey(url: str, given: KafkaOptions, context: SinkContext) -> Iterator[Finding]:
     from ..encoding.encodings import encoding_options, make_encoder
+    from ..encoding.options import LargeOptions
     from ..files.claims import survey_claims
     from .survey import survey
 
     address, options = parsed(url, given)
     encoding, clock = _encoding(address.topic, options), SystemClock()
-    found = encoding_options(options.format, encoding)
-    make_encoder(options.format, encoding, int, claims=_claims(found, clock))
-    if found.claim_check_storage_uri:
-        yield survey_claims(found, clock.now)
+    made = encoding_options(options.format, encoding)
+    make_encoder(options.format, encoding, int, claims=_claims(made, clock))
+    if isinstance(made, LargeOptions) and made.claim_check_storage_uri:
+        yield survey_claims(made, clock.now)
     yield from survey(address, options, _client(url, given, context), context)
 
 

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from ...config import Given
 from ...errors import ConfigError
+from ..backfill.options import BackfillOptions
 from ..option_values import addresses
 
 SECTION: Final = "spark"
@@ -66,8 +67,8 @@ class SparkOptions:
     directory: Path | None = None
     """Directory for rows while they are loaded, shared by the driver and all executors; None: `backfill` in
     the feed's data directory."""
-    chunk_rows: Annotated[int, Meta(ge=1)] = 100_000
-    """Rows loaded by one task, about."""
+    backfill: BackfillOptions = field(default_factory=BackfillOptions)
+    """How existing rows are read."""
     capture: Annotated[tuple[str, ...], Given(parse=addresses)] = ()
     """Addresses of captures, host:port, that tasks try before the source."""
     capture_token_file: Path | None = None
