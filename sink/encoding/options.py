@@ -85,7 +85,7 @@ class LargeOptions(CompressedOptions):
     """Handling of a row whose message is larger: none (an error), handle-key-only (the columns of its key),
     or claim-check (these, and the location of the whole message in a store)."""
     claim_check_storage_uri: str = ""
-    """Store for claim checks: an URL such as "s3://bucket/prefix" or "directory:///var/claims"."""
+    """Store for claim checks: a URL such as "s3://bucket/prefix" or "directory:///var/claims"."""
     claim_check_storage_options: dict[str, Any] = field(default_factory=dict)
     """Options of that store, such as endpoint, access_key and secret_key."""
     claim_check_raw_value: bool = False
@@ -182,9 +182,10 @@ class DebeziumOptions(CompressedOptions):
     """URL of a schema registry: then messages are payloads in Confluent's frame, with JSON Schemas there; it
     may contain a user and a password. Empty: schemas are in the messages."""
     topic: Topic = "{schema}_{table}"
-    """With `schema_registry`: topic of a table's rows, of which the schemas' subjects are made."""
+    """With `schema-registry`: topic of a table's rows, of which the schemas' subjects are made; in Kafka
+    the default is that of the URL."""
     object_additional_properties: bool = True
-    """With `schema_registry`: objects may have further properties, as by the converter's option of this
+    """With `schema-registry`: objects may have further properties, as by the converter's option of this
     name. False: a column can be added without breaking compatibility, but not dropped."""
 
     def __post_init__(self) -> None:
@@ -205,7 +206,8 @@ class RegistryOptions(EncodingOptions):
     schema_registry: str = field(default="", repr=False)
     """URL of the schema registry, as "http://registry:8081"; it may contain a user and a password."""
     topic: Topic = "{schema}_{table}"
-    """Topic of a table's rows, of which the schemas' subjects are made."""
+    """Topic of a table's rows, of which the schemas' subjects are made; in Kafka
+    the default is that of the URL."""
     enable_tidb_extension: bool = False
     """Add TiDB's fields: in avro the operation and the commit ts, in debezium-avro the types."""
     avro_decimal_handling_mode: Literal["precise", "string"] = "precise"
@@ -306,6 +308,7 @@ class SimpleOptions(LargeOptions):
     encoding_format: Literal["json", "avro"] = "json"
     """Form of messages; in files json only."""
     send_bootstrap_interval_in_sec: Annotated[int, Meta(ge=0)] = 0
-    """Seconds after which a table's definition is sent again with its next rows; 0: never."""
+    """Seconds after which a table's definition is sent again with its next rows, besides that before its first
+    rows since the start; 0: never. In Kafka the default is 120."""
     send_bootstrap_in_msg_count: Annotated[int, Meta(ge=0)] = 0
-    """Rows after which a table's definition is sent again; 0: never."""
+    """Rows after which a table's definition is sent again; 0: never. In Kafka the default is 10,000."""

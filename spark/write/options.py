@@ -43,12 +43,14 @@ class WriteOptions:
     """Validated options of a writer, which isn't connected yet."""
 
     url: Annotated[str, Given(name="sink")] = field(repr=False)
+    """URL of the target: a SQL database, or files in a directory or an S3-compatible store."""
     id: str = ""
-    """Id under which the target keeps its checkpoints; empty: the query's id, or a new one for a batch."""
-    partitions: Annotated[int, Meta(ge=1, le=10_000)] = 0
+    """Id under which the target stores its progress; empty: the query's id, or a new one for a batch. A batch
+    into files takes none: each adds its rows."""
+    partitions: Annotated[int, Meta(ge=0, le=10_000)] = 0
     """Number of partitions, which becomes part of the id; 0: unknown."""
     timeout: Annotated[Seconds, Given(name="sinkTimeout")] = 120.0
-    """Time without writing to the target after which a task fails."""
+    """Retry deadline of a task, in seconds, for reaching its target and for locks that others have there."""
     sink: Annotated[Mapping[str, Any], INTERNAL] = field(default_factory=dict, repr=False)
     """More options of the sink, as in its section of a feed.toml."""
     host: Annotated[str, INTERNAL] = field(default_factory=socket.gethostname)
