@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from ..spark.capture.captures import captures_of
 from ..spark.envelope import ENVELOPE
-from ..spark.read.options import read_options
+from ..spark.read.options import READ_FORM, read_options
 from ..spark.read.output import Output
 from ..spark.read.partition import TaskPartition
 from ..spark.read.parts import WHOLE
@@ -49,7 +49,7 @@ class _CaptureReader(CopiedToWorkers, DataSourceReader):
             }
         )
         self.output = Output(self.options, None, schema)
-        self.captures = captures_of(self.options)
+        self.captures = captures_of(self.options, READ_FORM)
         self.rows, self.tasks = int(given["rows"]), int(given["tasks"])
 
     def partitions(self) -> Sequence[InputPartition]:

@@ -1,7 +1,18 @@
 """Options, from a feed.toml or from text, as frozen dataclasses; preflight findings; registries of kinds."""
 
 from .build import build, checked, keys, reject_unknown
-from .declaration import INTERNAL, Given, Hyphenated, Rest, Variant, declaration, text
+from .declaration import (
+    INTERNAL,
+    CamelCase,
+    Given,
+    Hyphenated,
+    Rest,
+    Variant,
+    camel_case,
+    declaration,
+    key_of,
+    text,
+)
 from .file import read
 from .finding import Finding
 from .form import FILE, Form
@@ -13,6 +24,7 @@ from .values import parse_bytes
 __all__ = [
     "FILE",
     "INTERNAL",
+    "CamelCase",
     "Finding",
     "Form",
     "Given",
@@ -22,8 +34,10 @@ __all__ = [
     "Rest",
     "Variant",
     "build",
+    "camel_case",
     "checked",
     "declaration",
+    "key_of",
     "keys",
     "name",
     "parse_bytes",

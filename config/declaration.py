@@ -32,8 +32,8 @@ class Given:
     """Wording of errors in sections."""
 
 
-def text(name: str, parse: Callable[[str], Any]) -> Given:
-    """Return the annotation of a field that is given as text: `Annotated[int, text("maxRows", whole)]`.
+def text(parse: Callable[[str], Any], name: str = "") -> Given:
+    """Return the annotation of a field that is given as text: `Annotated[int, text(whole)]`.
 
     `parse` raises ValueError that names the accepted values.
     """
@@ -67,6 +67,23 @@ class Hyphenated:
     """Base of an options dataclass whose keys have hyphens for the underscores of its fields."""
 
     __slots__ = ()
+
+
+class CamelCase:
+    """Base of an options dataclass with keys such as maxRows for max_rows."""
+
+    __slots__ = ()
+
+
+def camel_case(field: str) -> str:
+    """Return a field's name as the key of a CamelCase class."""
+    first, *others = field.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def key_of(cls: type, field: str) -> str:
+    """Return the key of a field as users write it."""
+    return next(option.name for option in declaration(cls).options.values() if option.field == field)
 
 
 INTERNAL: Final = _Internal()
@@ -109,7 +126,11 @@ def _declaration(cls: type) -> Declaration:
     variants: Callable[[], Iterable[Variant]] = tuple
     for field in fields(cls):
         hint = hints[field.name]
-        name = field.name.replace("_", "-") if issubclass(cls, Hyphenated) else field.name
+        name = field.name
+        if issubclass(cls, Hyphenated):
+            name = name.replace("_", "-")
+        elif issubclass(cls, CamelCase):
+            name = camel_case(name)
         notes = [note for note in get_args(hint)[1:] if isinstance(note, Given | Rest | _Internal)]
         match notes:
             case [Rest() as note]:

@@ -35,6 +35,9 @@ class OptionForm(Form):
         shown = redacted(value) if isinstance(value, str) else value
         return f"option {where + '.' if where else ''}{key} = {shown!r}: {why}"
 
+    def conflict(self, where: str, said: str, known: Collection[str]) -> str:
+        return self.path(where, said) if not where and said.partition(":")[0] in known else said
+
     def missing(self, where: str, key: str) -> str:  # noqa: ARG002
         return f"option {key}: missing; {self._example}"
 

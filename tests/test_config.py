@@ -94,8 +94,8 @@ class TextForm(config.Form):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    most_rows: Annotated[int, config.text("maxRows", int)]
-    path: Annotated[Path | None, config.text("path", Path)] = None
+    most_rows: Annotated[int, config.text(int, "maxRows")]
+    path: Annotated[Path | None, config.text(Path, "path")] = None
     inner: Annotated[int, config.INTERNAL] = 7
 
 

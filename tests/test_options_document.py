@@ -41,3 +41,8 @@ def test_the_document_is_that_of_the_declarations(rewrite):
     if rewrite:
         DOCUMENT.write_text(made)
     assert DOCUMENT.read_text() == made
+
+
+def test_every_option_is_described():
+    empty = [line for line in DOCUMENT.read_text().splitlines() if line.endswith("|  |")]
+    assert empty == []

@@ -15,15 +15,20 @@ class ServerOptions:
     """A MariaDB or MySQL server."""
 
     host: str = "127.0.0.1"
+    """Name or address of the server; usually in the URL, as are port, user and password."""
     port: Annotated[int, Meta(ge=1, le=65535)] = 3306
+    """Port of the server."""
     user: str = "root"
+    """User to log in."""
     password: str = field(default="", repr=False)
+    """Password of the user."""
     ssl_ca: str | None = None
     """File of the certificate authority that must have signed the server's certificate. Without it, TLS is
     used if the server offers it, and nothing is verified."""
     ssl_cert: str | None = None
     """File of the client certificate, if the server requires one; with `ssl_key`."""
     ssl_key: str | None = None
+    """File of its key."""
     ssl_verify_identity: bool = True
     """With `ssl_ca`, verify that the server's certificate is for `host`; false accepts every certificate that
     the authority signed."""

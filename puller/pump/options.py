@@ -36,6 +36,7 @@ class PumpOptions(NodeOptions, TikvOptions):
     retry_seconds: Annotated[float, Meta(ge=0.01)] = 1.0
     """Pause before a pump is asked again after an error; it doubles up to `max_retry_seconds`."""
     max_retry_seconds: Annotated[float, Meta(ge=0.01)] = 10.0
+    """Maximum pause before a pump is asked again."""
     job_seconds: Annotated[float, Meta(ge=0.01)] = 1.0
     """Interval at which a DDL job is looked for in the cluster's job history until it is there."""
     registry: str = ""

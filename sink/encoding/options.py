@@ -308,7 +308,7 @@ class SimpleOptions(LargeOptions):
     encoding_format: Literal["json", "avro"] = "json"
     """Form of messages; in files json only."""
     send_bootstrap_interval_in_sec: Annotated[int, Meta(ge=0)] = 0
-    """Seconds after which a table's definition is sent again with its next rows, besides that before its first
-    rows since the start; 0: never. In Kafka the default is 120."""
+    """Seconds after which a table's definition is sent again with its next rows, besides that before its
+    first rows since the start; 0: never. In Kafka the default is 120."""
     send_bootstrap_in_msg_count: Annotated[int, Meta(ge=0)] = 0
     """Rows after which a table's definition is sent again; 0: never. In Kafka the default is 10,000."""

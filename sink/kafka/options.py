@@ -43,6 +43,7 @@ class Dispatch:
     topic: str = ""
     """The topic, with {schema} and {table}; empty: the URL's."""
     partition: PartitionBy = "table"
+    """Choice of a row's partition, as the sink's."""
     columns: tuple[str, ...] = ()
     """Columns for partition = "columns"."""
 

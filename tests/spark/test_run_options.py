@@ -31,7 +31,7 @@ from tidemill.spark.sections import spark_options
         ({"capture": "host:1"}, "spark.capture: expected a list, got `str`"),
         (
             {"capture_tls": True},
-            "spark.capture_tls: it is for captures; give their addresses as spark.capture",
+            "spark.capture_tls: it is for captures; give their addresses as capture",
         ),
         ({"backfill": {"chunk_rows": 0}}, "spark.backfill.chunk_rows: expected `int` >= 1"),
         ({"backfill": {"positions": "log"}}, "spark.backfill.positions: 'log' is none of 'auto', "),
@@ -83,7 +83,8 @@ def test_the_data_source_is_told_of_the_source_and_of_captures() -> None:
     )
     found = read_options(feed_reads(options) | how.captures)
     assert (found.name, found.patterns, found.source) == ("shop", ("a.*", "!a.b"), {"ssl_ca": "ca.pem"})
-    assert (found.capture, found.capture_tls, found.capture_token_file) == (("h1:1", "h2:2"), True, "token")
+    assert (found.capture, found.capture_tls) == (("h1:1", "h2:2"), True)
+    assert found.capture_token_file == Path("token")
     assert SparkOptions().captures == {}
 
 
