@@ -29,7 +29,9 @@ _REGISTRIES: Final = "a registry is binlog://pd1:2379,pd2:2379 or sqlite:///file
 
 drainer = typer.Typer(help="List, pause or close drainers of a TiDB-Binlog cluster.", no_args_is_help=True)
 
-Feed = Annotated[Path | None, typer.Argument(help="Feed file of the drainer; or use --registry and --id")]
+Feed = Annotated[
+    Path | None, typer.Argument(metavar="FEED.TOML", help="Feed file of the drainer; or use --registry")
+]
 Id = Annotated[str | None, typer.Option("--id", help="Node id of the drainer; default: from the feed file")]
 RegistryUrl = Annotated[
     str | None,

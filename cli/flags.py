@@ -34,7 +34,7 @@ Tables = Annotated[
 ]
 Name = Annotated[str | None, typer.Option(help="Name of the feed, under which checkpoints are stored")]
 DataDir = Annotated[Path | None, typer.Option(help="Directory for status, checkpoints and scratch files")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line")]
 
 
 def feed_tables(

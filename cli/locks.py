@@ -22,7 +22,7 @@ def add_commands(app: typer.Typer) -> None:
 def locks(file: RequiredFile, data_dir: DataDir = None, as_json: Json = False) -> None:
     """List schema changes that wait for other shards.
 
-    Shows merged tables, as of the feed's last status.
+    Only merged tables have such changes; the list is as of the feed's last status.
     """
     found = find_locks(directory_of(file, data_dir))
     if as_json:

@@ -33,7 +33,8 @@ Master = Annotated[
 Directory = Annotated[
     Path | None,
     typer.Option(
-        help="Directory for loaded rows, shared by driver and executors; default: DATA_DIR/backfill"
+        help="Directory for rows until they are loaded, shared by driver and executors; default: "
+        "DATA_DIR/backfill"
     ),
 ]
 Settings = Annotated[
@@ -58,7 +59,7 @@ def capture(
     listen: Annotated[
         str | None,
         typer.Option(
-            help="Address to listen on; default: 127.0.0.1:8815. Only loopback works without token and TLS"
+            help="Address to listen on; default: 127.0.0.1:8815. Others than loopback need a token and TLS"
         ),
     ] = None,
     token_file: Annotated[
@@ -203,7 +204,10 @@ def compact(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Compact a running feed's store, or an archive."""
+    """Compact a running feed's store, or an archive.
+
+    Requires --plan for the store, or --archive and --up-to.
+    """
     if (plan is None) == (archive is None):
         raise ConfigError("compact: give --plan, for a running feed's store, or --archive with --up-to")
     if page is not None and plan is None:
