@@ -56,9 +56,9 @@ def diff(
     try:
         with ExitStack() as stack:
             stack.enter_context(set_by_signals(stopping))
-            found = feed_tables(file, None, None, None, name, data_dir)
+            document = feed_tables(file, None, None, None, name, data_dir)
             compared = stack.enter_context(
-                open_diff(found, table or (), sink=sink, rows_per_second=rate, wait=wait)
+                open_diff(document, table or (), sink=sink, rows_per_second=rate, wait=wait)
             )
             if warning := compared.warning:
                 say(f"tidemill: {warning}", err=True)

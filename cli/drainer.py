@@ -104,8 +104,8 @@ def _options(feed: Path | None, registry: str | None, id_: str | None) -> Draine
     source = feed_options(config.read(feed)).source.options
     if not isinstance(source, PumpOptions) or (source.pumps and registry is None):
         raise ConfigError(f"{feed}: source.url is not binlog://pd1:2379: {_REGISTRIES}")
-    found = source.drainer
-    return replace(found, registry=registry or found.registry, node_id=id_ or found.node_id)
+    options = source.drainer
+    return replace(options, registry=registry or options.registry, node_id=id_ or options.node_id)
 
 
 @contextmanager

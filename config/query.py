@@ -30,12 +30,12 @@ def with_query(options: T, query: str, without: Collection[str] = ()) -> T:
     Raises ConfigError, also for an option that is given as both.
     """
     cls, form = type(options), _QueryForm()
-    given = dict(parse_qsl(query, keep_blank_values=True, separator="&"))
+    query_options = dict(parse_qsl(query, keep_blank_values=True, separator="&"))
     declared = {name: one for name, one in declaration(cls).options.items() if one.field not in without}
-    reject_unknown(given, declared, "", form)
-    found = build(cls, given, "", form, {field: getattr(options, field) for field in keys(cls)})
-    for name in given:
+    reject_unknown(query_options, declared, "", form)
+    result = build(cls, query_options, "", form, {field: getattr(options, field) for field in keys(cls)})
+    for name in query_options:
         one = declared[name]
-        if getattr(options, one.field) not in (one.default, getattr(found, one.field)):
+        if getattr(options, one.field) not in (one.default, getattr(result, one.field)):
             raise ConfigError(f"{name} is given twice: in the URL, and as an option")
-    return found
+    return result

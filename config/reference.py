@@ -152,7 +152,7 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:
-    found = [
+    bounds = [
         f"{word} {schema[key]:,.12g}"
         for key, word in (
             ("minimum", "at least"),
@@ -162,4 +162,4 @@ def _bounds(schema: Mapping[str, Any]) -> str:
         )
         if key in schema
     ]
-    return "".join(f", {one}" for one in found)
+    return "".join(f", {one}" for one in bounds)

@@ -179,25 +179,25 @@ class Mounter:
         if self._rolled_back:
             return []
         number, commit_ts, start_ts = change.region_id, change.commit_ts, change.start_ts
-        found = self._found[number] if number in self._found else self._find_layout(number, commit_ts)
-        if found is None:
+        layout = self._found[number] if number in self._found else self._find_layout(number, commit_ts)
+        if layout is None:
             return []
         if self._overlay is not None:
-            self._overlay.add(found.read(change.value, commit_ts, start_ts))
+            self._overlay.add(layout.read(change.value, commit_ts, start_ts))
             return []
-        if found.is_versioned:
-            return runs_of(found.read(change.value, commit_ts, start_ts))
-        block = found.block()
+        if layout.is_versioned:
+            return runs_of(layout.read(change.value, commit_ts, start_ts))
+        block = layout.block()
         if number in self._found:
             blocks[number] = block
         return [block.add(change.value, commit_ts, start_ts)]
 
     def _find_layout(self, number: int, commit_ts: Ts) -> Layout | None:
         self._learn_later(commit_ts)
-        found = self._layout(number)
+        layout = self._layout(number)
         if not self._later:  # else it may be known later
-            self._found[number] = found
-        return found
+            self._found[number] = layout
+        return layout
 
     def _learn_later(self, commit_ts: Ts) -> None:
         """Learn the definitions that tables of which none is known had up to `commit_ts`."""
