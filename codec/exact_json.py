@@ -55,8 +55,8 @@ _MAKE: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def _value(found: Any) -> Any:
-    if not isinstance(found, dict):
-        return found
-    ((kind, content),) = found.items()
+def _value(tagged: Any) -> Any:
+    if not isinstance(tagged, dict):
+        return tagged
+    ((kind, content),) = tagged.items()
     return _MAKE[kind](content)

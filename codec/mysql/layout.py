@@ -121,8 +121,8 @@ class Layout:
     def _table_map(self) -> TableMap:
         if isinstance(self._source, Table):
             raise TypeError(f"{self._source.full_name}: a layout of snapshot rows has no Table_map")
-        found = parse_table_map(self._source, self._known)
-        return replace(found, table=self._named(found.table))
+        parsed = parse_table_map(self._source, self._known)
+        return replace(parsed, table=self._named(parsed.table))
 
     @cached_property
     def _rows(self) -> RowsDecoder:

@@ -42,10 +42,10 @@ class LayoutFile:
 
     def add(self, number: int, layout: Layout) -> None:
         """Write the layout, unless its Table_map can't be read."""
-        found = layout.described
-        if self._file is None or found is None:
+        described = layout.described
+        if self._file is None or described is None:
             return
-        line = msgspec.json.encode(LayoutRecord(*self._lane, number, *found)) + b"\n"
+        line = msgspec.json.encode(LayoutRecord(*self._lane, number, *described)) + b"\n"
         try:
             self._file.write(line)
         except OSError:

@@ -119,8 +119,8 @@ class Connection(Guarded, pymysql.connections.Connection):
         has_next = True
         while has_next:
             self._read_query_result()  # type: ignore[attr-defined]
-            found = _DUPLICATES.search(self._result.message or b"")
-            duplicates = int(found[1]) if found else 0
+            match = _DUPLICATES.search(self._result.message or b"")
+            duplicates = int(match[1]) if match else 0
             outcomes.append(Outcome(self._result.affected_rows, duplicates, self._result.warning_count))
             has_next = self._result.has_next
         return outcomes
@@ -132,13 +132,13 @@ def connector(address: Address, **options: Any) -> Callable[[], Connection]:
     Raises ConfigError for unknown options of the URL.
     """
     tls = tls_of(address)
-    given = options | _driver_options(address)
+    arguments = options | _driver_options(address)
     for name, value in (("host", address.host), ("port", address.port), ("user", address.user)):
         if value:
-            given[name] = value
-    given["password"] = address.password or ""
+            arguments[name] = value
+    arguments["password"] = address.password or ""
     # The database is created if it is missing, so none is chosen.
-    return lambda: Connection(**given, ssl=tls.context())
+    return lambda: Connection(**arguments, ssl=tls.context())
 
 
 def _driver_options(address: Address) -> dict[str, Any]:
@@ -158,14 +158,14 @@ def _driver_options(address: Address) -> dict[str, Any]:
 
 def tls_of(address: Address) -> TlsFiles:
     """Return a URL's options for TLS. Raises ConfigError for unknown values."""
-    given: dict[str, Any] = {}
+    files: dict[str, Any] = {}
     for name, value in address.query.items():
         if name not in _TLS:
             continue
         if name != "ssl_verify_identity":
-            given[_TLS[name]] = value
+            files[_TLS[name]] = value
         elif value in _BOOLEANS:
-            given[_TLS[name]] = _BOOLEANS[value]
+            files[_TLS[name]] = _BOOLEANS[value]
         else:
             raise ConfigError(f"{name} = {value!r} in the URL: accepted: {', '.join(_BOOLEANS)}")
-    return TlsFiles(**given)
+    return TlsFiles(**files)

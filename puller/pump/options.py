@@ -76,12 +76,12 @@ def pump_addresses(url: str) -> tuple[str, ...]:
     """Return the addresses of `pump://host:8250,host`. Raises ConfigError naming a part that isn't one."""
     rest = url.strip().removeprefix("pump://").rstrip("/")
     reject_login("url", rest)
-    found = []
+    addresses = []
     for part in filter(None, (part.strip() for part in rest.split(","))):
         last = part.rpartition("]")[2]
         address = part if ":" in last else f"{part}:{PUMP_PORT}"
         check_address("url", address)
-        found.append(address)
-    if not found:
+        addresses.append(address)
+    if not addresses:
         raise ConfigError(f"source.url = {url!r}: at least one address, such as pump://host:{PUMP_PORT}")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(addresses))
