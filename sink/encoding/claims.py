@@ -55,5 +55,5 @@ class Claim(NamedTuple):
         return json_bytes({"key": _base64(self.key), "value": _base64(self.value)})
 
 
-def _base64(found: bytes | None) -> str | None:
-    return None if found is None else b64encode(found).decode()
+def _base64(content: bytes | None) -> str | None:
+    return None if content is None else b64encode(content).decode()

@@ -19,7 +19,7 @@ def maybe(name: str, kind: Any) -> dict[str, Any]:
 
 
 def record(space: str, name: str, fields: list[dict[str, Any]], version: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    schema: dict[str, Any] = {
         "type": "record",
         "name": name,
         "namespace": space,
@@ -27,8 +27,8 @@ def record(space: str, name: str, fields: list[dict[str, Any]], version: int = 0
         "fields": fields,
     }
     if version:
-        found["connect.version"] = version
-    return found
+        schema["connect.version"] = version
+    return schema
 
 
 def text(schema: dict[str, Any]) -> str:

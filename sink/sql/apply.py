@@ -211,8 +211,8 @@ class Applier:
         if change.before is None or not change.table.key:
             return ""
         here = self._target.rows.compare(change)
-        found = describe_differences(change, here) if here else ""
-        return f"{found}; was the target changed by something else?" if found else ""
+        differences = describe_differences(change, here) if here else ""
+        return f"{differences}; was the target changed by something else?" if differences else ""
 
     def explain(self, error: Exception, doing: str) -> Exception:
         """Return tidemill's error for one of the target's driver; any other error as it is."""
