@@ -44,7 +44,7 @@ def diff(
         raise ConfigError("--fix, --apply: give one of them")
     from ..compare import Difference, open_diff
     from ..compare.pace import Stopped
-    from ..compare.report import Progress, Script, json_of, line_of
+    from ..compare.report import DiffProgress, Script, json_of, line_of
 
     stopping = Event()
     equal = True
@@ -63,7 +63,7 @@ def diff(
             if warning := compared.warning:
                 say(f"tidemill: {warning}", err=True)
             script = stack.enter_context(Script(fix, compared.target.begin_script())) if fix else None
-            progress = stack.enter_context(Progress(sys.stderr))
+            progress = stack.enter_context(DiffProgress(sys.stderr))
             for one in compared:
                 more: dict[str, Any] = {}
                 if not isinstance(one, Difference):

@@ -9,7 +9,7 @@ from typing import IO, Final
 import msgspec
 from msgspec import Struct
 
-from .layout import Layout
+from .layout import TableLayout
 
 SUFFIX: Final = "layouts"
 """End of the names of such files."""
@@ -40,7 +40,7 @@ class LayoutFile:
         except OSError:
             return
 
-    def add(self, number: int, layout: Layout) -> None:
+    def add(self, number: int, layout: TableLayout) -> None:
         """Write the layout, unless its Table_map can't be read."""
         described = layout.described
         if self._file is None or described is None:

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from .columns import Columns
 from .digest import any_digests, digests
-from .layout import SECOND_CHECKSUM, Layout, cells_of
+from .layout import SECOND_CHECKSUM, ValueLayout, cells_of
 
 _VERSION: Final = 7
 """Bits of the header: 0 is over columns (since TiDB v7.1), 1 over the row's bytes and its key (v8.3), 2 over
@@ -55,7 +55,7 @@ def _may_be(pairs: Iterable[tuple[int, Collection[bytes]]], stored: Sequence[int
     return not checksums.isdisjoint(stored)
 
 
-def verify(columns: Columns, layout: Layout, key: bytes, value: bytes) -> None:
+def verify(columns: Columns, layout: ValueLayout, key: bytes, value: bytes) -> None:
     """Raises ChecksumMismatch, or one of UNREADABLE if the row can't be read at all.
 
     A row from before a column was dropped includes that column in its checksum, and its type is unknown:

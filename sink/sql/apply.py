@@ -21,7 +21,7 @@ from ..safe_mode import SafeMode
 from .after_start import AfterStart
 from .letters.letter import FOLLOWS, Letter, storable, time_text
 from .letters.writer import LetterWriter
-from .merging import Merger
+from .merging import ChangeMerger
 
 MAX_SHOWN: Final = 200
 """Maximum number of characters of a statement in an error ..."""
@@ -69,7 +69,7 @@ class Applier:
     ) -> None:
         """`letters` keeps rejected changes; without it one raises. `now` is in Unix seconds. With `merges`
         the changes of a row are applied as one."""
-        self._merger = Merger(target.rows) if merges else None
+        self._merger = ChangeMerger(target.rows) if merges else None
         self._after_start = after_start
         self._target = target
         self._safe_mode = safe_mode

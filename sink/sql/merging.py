@@ -22,7 +22,7 @@ from .parallel.keys import RowKeys
 Values: TypeAlias = tuple[Any, ...]
 
 
-class Merger:
+class ChangeMerger:
     """Merges the changes of tables with a key and without foreign keys; others are left as they are.
 
     Unique keys that the target doesn't tell are left to it to reject, after which the changes are applied
