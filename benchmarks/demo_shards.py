@@ -195,11 +195,11 @@ def compared(shards: Sequence[ShopShard], whole: MariaDb) -> Comparison:
     merged = mariadb_rows(whole.connect, "whole", "orders", listed)
     result = compare({"whole.orders": (union(shards, own), merged)})
     target = described(whole, "whole", "orders")
-    found = {name: target[name] for name in own}
+    have = {name: target[name] for name in own}
     differences = [
-        f"{shard.source}: {shard.schema}.{shard.table} has the columns {shard_columns}, whole.orders {found}"
+        f"{shard.source}: {shard.schema}.{shard.table} has the columns {wants}, whole.orders {have}"
         for shard in shards
-        if (shard_columns := described(shard.server, shard.schema, shard.table)) != found
+        if (wants := described(shard.server, shard.schema, shard.table)) != have
     ]
     return Comparison(result.rows, len(shards), [*result.differences, *differences])
 

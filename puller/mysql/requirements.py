@@ -169,12 +169,12 @@ def _settings(session: Session, settings: Mapping[str, str]) -> Iterator[Finding
     if not has_binlog:
         yield Finding("error", "the server writes no binlog: set log_bin in its configuration and restart it")
         return
-    for (name, wanted), value_there in zip(settings.items(), found_values, strict=True):
-        if value_there != wanted:
+    for (name, wanted), present in zip(settings.items(), found_values, strict=True):
+        if present != wanted:
             value = wanted or _EMPTY
             yield Finding(
                 "error",
-                f"{name} is {value_there}: SET GLOBAL {name} = {value}, in the server's configuration too, "
+                f"{name} is {present}: SET GLOBAL {name} = {value}, in the server's configuration too, "
                 "and reconnect the open sessions",
             )
     if not prepared:

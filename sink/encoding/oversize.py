@@ -69,12 +69,12 @@ class LargeRows:
         if not limit or max(sizes) <= limit:
             return
         objects: dict[str, bytes] = {}
-        for place in [place for place, found in enumerate(sizes) if found > limit]:
+        for place in [place for place, length in enumerate(sizes) if length > limit]:
             location = ""
             if self._keeps and self._claims is not None:
-                found = claim(place)
-                name = found.name(self._encoding, self._options)
-                objects[name] = found.content(is_raw=self._options.claim_check_raw_value)
+                whole = claim(place)
+                name = whole.name(self._encoding, self._options)
+                objects[name] = whole.content(is_raw=self._options.claim_check_raw_value)
                 location = self._claims.location(name)
             else:
                 self._check(table, sizes[place], has_key)

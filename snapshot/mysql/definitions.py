@@ -131,10 +131,10 @@ def describe(session: Session, schema: str, only: str | None = None) -> dict[str
 
 
 def _by_table(rows: Iterable[Sequence[Any]]) -> defaultdict[str, list[Sequence[Any]]]:
-    found: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
+    by_table: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
     for row in rows:
-        found[row[0]].append(row[1:])
-    return found
+        by_table[row[0]].append(row[1:])
+    return by_table
 
 
 def _key(indexes: Iterable[Sequence[Any]], in_key: dict[str, bool]) -> list[str]:
