@@ -17,7 +17,7 @@ from .file import read
 from .finding import Finding
 from .form import FILE, Form
 from .names import NameText, name
-from .query import with_query
+from .query import from_query, with_query
 from .registry import Registry
 from .values import parse_bytes
 
@@ -37,6 +37,7 @@ __all__ = [
     "camel_case",
     "checked",
     "declaration",
+    "from_query",
     "key_of",
     "keys",
     "name",

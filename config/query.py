@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
@@ -22,6 +22,11 @@ class _QueryForm(Form):
 
     def wrong(self, where: str, key: str, value: object, why: str) -> str:  # noqa: ARG002
         return f"{key} = {value!r} in the URL: {why}"
+
+
+def from_query(cls: type[T], query: Mapping[str, str]) -> T:
+    """Return an options dataclass from the query of a URL. Raises ConfigError."""
+    return build(cls, query, "", _QueryForm())
 
 
 def with_query(options: T, query: str, without: Collection[str] = ()) -> T:

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any, Self
 
 from ..actors import Clock, SystemClock
+from ..config import checked
 from ..engine.feed import Feed
 from ..engine.opening import checkpoint_file
 from ..engine.status import FeedStatus
@@ -39,7 +40,8 @@ def merge(
     Returns when all feeds have ended, or with `block=False` once they are started. The first error of a feed
     ends all. Raises ConfigError, and when it blocks that error.
     """
-    handle = MergeHandle(receive, feeds, Path(data_dir), options or GroupOptions(), ddl, SystemClock())
+    options = checked(options or GroupOptions(), "options")
+    handle = MergeHandle(receive, feeds, Path(data_dir), options, ddl, SystemClock())
     handle._start()
     if block:
         with handle:

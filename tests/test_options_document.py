@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from tidemill.config.reference import Part, reference
+from tidemill.dialects.mysql.url_options import UrlOptions
 from tidemill.sink.encoding.encodings import ENCODINGS
 from tidemill.sink.encoding.options import EncodingOptions
 from tidemill.spark.read.options import ReadOptions
@@ -20,6 +21,11 @@ PARTS: Final = (
         "`_` in place of `-` is the same.",
         EncodingOptions,
         {f"`{name}`": encoding.options for name, encoding in ENCODINGS.items()},
+    ),
+    Part(
+        "URLs of MariaDB and MySQL targets",
+        "Options after the question mark: mysql://user:password@host:3306/?ssl_ca=ca.pem.",
+        UrlOptions,
     ),
     Part(
         '`spark.read.format("tidemill")`',

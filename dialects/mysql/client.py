@@ -14,7 +14,7 @@ from pymysql.constants import CR, ER
 
 from ...codec.mysql.tls import Guarded, rejected_certificate
 from ...errors import Retryable, SourceError, TidemillError
-from .server import ServerOptions, tls_of
+from .server import ServerOptions
 from .zone import SAMPLES_QUERY, ServerZone
 
 Session: TypeAlias = Any
@@ -65,7 +65,7 @@ def connect(options: ServerOptions) -> Session:
             write_timeout=options.timeout_seconds,
             init_command=_SESSION,
             program_name="tidemill",
-            ssl=tls_of(options).context(),
+            ssl=options.tls.context(),
         )
 
 
