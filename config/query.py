@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 from urllib.parse import parse_qsl
 
 from ..errors import ConfigError
@@ -14,19 +14,12 @@ from .form import Form
 T = TypeVar("T")
 
 
-class _QueryForm(Form):
-    is_text = True
-
-    def unknown(self, where: str, key: str, known: Collection[str]) -> str:  # noqa: ARG002
-        return f"unknown option {key!r} in the URL; accepted: {', '.join(known) or 'none'}"
-
-    def wrong(self, where: str, key: str, value: object, why: str) -> str:  # noqa: ARG002
-        return f"{key} = {value!r} in the URL: {why}"
+QUERY: Final = Form(is_text=True, noun="option", after=" in the URL", shows_values=True)
 
 
 def from_query(cls: type[T], query: Mapping[str, str]) -> T:
     """Return an options dataclass from the query of a URL. Raises ConfigError."""
-    return build(cls, query, "", _QueryForm())
+    return build(cls, query, "", QUERY)
 
 
 def with_query(options: T, query: str, without: Collection[str] = ()) -> T:
@@ -34,11 +27,11 @@ def with_query(options: T, query: str, without: Collection[str] = ()) -> T:
 
     Raises ConfigError, also for an option that is given as both.
     """
-    cls, form = type(options), _QueryForm()
+    cls = type(options)
     query_options = dict(parse_qsl(query, keep_blank_values=True, separator="&"))
     declared = {name: one for name, one in declaration(cls).options.items() if one.field not in without}
-    reject_unknown(query_options, declared, "", form)
-    result = build(cls, query_options, "", form, {field: getattr(options, field) for field in keys(cls)})
+    reject_unknown(query_options, declared, "", QUERY)
+    result = build(cls, query_options, "", QUERY, {field: getattr(options, field) for field in keys(cls)})
     for name in query_options:
         one = declared[name]
         if getattr(options, one.field) not in (one.default, getattr(result, one.field)):

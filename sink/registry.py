@@ -27,31 +27,10 @@ SINKS: Final = config.Registry(
 )
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]*)(?:\+([A-Za-z0-9._-]*))?:")
-_TYPE: Final = re.compile(r"expected `(\w+)`(?:, got .*)?")
 _NO_OPTIONS: Final[Mapping[str, Any]] = {}
 
 
-class SinkForm(config.Form):
-    """Form of a [[sink]] section's options; errors name the sink."""
-
-    def path(self, where: str, key: str) -> str:
-        return f"{where}: {key}"
-
-    def unknown(self, where: str, key: str, known: Any) -> str:
-        return f"{where}: unknown option {key!r}; accepted: {', '.join(known) or 'none'}"
-
-    def wrong(self, where: str, key: str, value: object, why: str) -> str:
-        if match := _TYPE.fullmatch(why):
-            return f"{where}: {key} must be a {match[1]}, not {shown(value)}"
-        return f"{where}: {key} = {shown(value)}: {why}"
-
-
-def shown(value: object) -> str:
-    """Return an option's value for messages, without the login of a URL."""
-    return repr(redacted(value) if isinstance(value, str) else value)
-
-
-SINK_FORM: Final = SinkForm()
+SINK_FORM: Final = config.Form(noun="option", separator=": ", shows_values=True)
 
 
 class GivenSink(NamedTuple):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...config import Form, build, declaration
-from ...config.form import nearest
-from ...config.url import redacted
+from ...config import Form, build
 from ...errors import ConfigError
 from .avro import AvroEncoder
 from .canal_json import CanalJsonEncoder
@@ -68,23 +66,6 @@ ENCODINGS: Final[dict[str, Encoding]] = {
 }
 
 
-class _EncodingForm(Form):
-    """Form of an encoding's options, in the section of a sink."""
-
-    def __init__(self, encoding: str) -> None:
-        self._encoding = encoding
-
-    def unknown(self, where: str, key: str, known: Collection[str]) -> str:
-        others = [name for name, one in ENCODINGS.items() if key in declaration(one.options).options]
-        hint = f", only {', '.join(others)}" if others else nearest(key, known)
-        accepted = ", ".join(sorted(known))
-        return f"{self.path(where, key)}: {self._encoding} has no such option{hint} (accepted: {accepted})"
-
-    def wrong(self, where: str, key: str, value: object, why: str) -> str:
-        shown = redacted(value) if isinstance(value, str) else value
-        return f"{self.path(where, key)} = {shown!r}: {why}"
-
-
 def encoding_options(name: str, options: Mapping[str, Any]) -> EncodingOptions:
     """Return the options of an encoding. Names may have - or _.
 
@@ -93,7 +74,8 @@ def encoding_options(name: str, options: Mapping[str, Any]) -> EncodingOptions:
     if name not in ENCODINGS:
         raise ConfigError(f"no encoding {name!r}; accepted: {', '.join(ENCODINGS)}")
     written = {key.replace("_", "-"): value for key, value in options.items()}
-    return build(ENCODINGS[name].options, written, "encoding", _EncodingForm(name))
+    form = Form(noun=f"option of {name}", shows_values=True)
+    return build(ENCODINGS[name].options, written, "encoding", form)
 
 
 def make_encoder(

@@ -20,7 +20,7 @@ from ...sources.sections import GivenSource
 from .. import option_values as values_of
 from ..captures_options import CapturesOptions
 from ..offsets.offset import Limit
-from ..option_form import OptionForm, divided
+from ..option_form import divided, option_form
 from ..option_values import Seconds
 from ..reading import SparkReading, reading_of
 from .parts import Part
@@ -143,7 +143,7 @@ class ReadOptions(CamelCase, CapturesOptions):
         )
 
 
-READ_FORM: Final = OptionForm(
+READ_FORM: Final = option_form(
     f"and {SOURCE_PREFIX}… for those of the source", f"a URL such as {values_of.SOURCE_EXAMPLES}"
 )
 

@@ -63,7 +63,7 @@ def test_options_of_the_source_go_to_it_as_what_they_are(tmp_path) -> None:
         (TIKV | {"tables": "orders"}, "tables: 'orders' is not a pattern"),
         (
             TIKV | {"partition": "3"},
-            r"option partition: there is none of this name; did you mean partitions\?",
+            r"option partition: no such option; did you mean 'partitions'\?",
         ),
         (TIKV | {"partitions": "0"}, "option partitions = '0': expected `int` >= 1"),
         (TIKV | {"values": "xml"}, "option values = 'xml': 'xml' is none of 'json', 'none'"),

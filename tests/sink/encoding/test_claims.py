@@ -218,7 +218,7 @@ def test_nothing_is_stored_if_the_key_is_too_large(encoding: str) -> None:
 @pytest.mark.parametrize("encoding", [name for name in ENCODINGS if name not in ENOUGH])
 def test_other_encodings_refuse_claim_checks(encoding: str) -> None:
     options = {"large-message-handle-option": "claim-check", "claim-check-storage-uri": URI}
-    with pytest.raises(ConfigError, match=r"handle-option: .* has no such option, only canal-json"):
+    with pytest.raises(ConfigError, match=rf"handle-option: no such option of {encoding}"):
         make_encoder(encoding, options, int, claims=Kept())
 
 
