@@ -52,9 +52,8 @@ class RelayStage(Stage):
                 writer.end_ts,
                 checkpoint.ts,
             )
-        if (
-            gap or not writer.source or checkpoint.loading is not None
-        ):  # a snapshot's rows may come otherwise again
+        # A snapshot's rows may come otherwise again.
+        if gap or not writer.source or checkpoint.loading is not None:
             writer.begin(
                 checkpoint.source,
                 checkpoint.ts,
