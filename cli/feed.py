@@ -126,8 +126,8 @@ def run(
 
 
 def checked_options(document: Mapping[str, Any]) -> FeedOptions:
-    """Return a feed's options; the section of Spark, which a local run ignores, is checked too."""
-    if "spark" in document:
+    """Return a feed's options; sections of other commands, which a local run ignores, are checked too."""
+    if not document.keys().isdisjoint(("spark", "capture")):
         from ..spark.sections import spark_feed
 
         return spark_feed(document)
