@@ -19,6 +19,7 @@ from tidemill.actors.clock import ManualClock
 from tidemill.codec.proto import cdcpb
 from tidemill.codec.tidb.key import encode_bytes, record_key, record_prefix
 from tidemill.emulator import Cluster, Rejected, Tls
+from tidemill.emulator.__main__ import main as emulate
 from tidemill.emulator.faults.schedule import Schedule
 from tidemill.emulator.loop import LoopThread
 from tidemill.emulator.percolator import COMMIT, PREWRITE, Row
@@ -228,6 +229,12 @@ def test_it_runs_as_a_process_until_stdin_closes_or_it_is_told_to_end(ending):
         else:
             process.terminate()
         assert ended(process) == 0
+
+
+def test_a_process_with_an_option_out_of_range_says_so(capsys):
+    with pytest.raises(SystemExit):
+        emulate(["--stores", "0"])
+    assert "cluster.stores: expected `int` >= 1" in capsys.readouterr().err
 
 
 # --- recordings
