@@ -32,24 +32,24 @@ class Form:
 
     def path(self, where: str, key: str) -> str:
         """Return the full name of a key."""
-        return f"{where}{self.separator}{key}" if where and self.separator else key
+        return f"{self.before}{where}{self.separator}{key}" if where and self.separator else self.before + key
 
     def unknown(self, where: str, key: str, known: Collection[str]) -> str:
         """Return the sentence about a key that isn't accepted."""
         names = [*sorted(known), *([self.others] if self.others and not where else [])]
         return (
-            f"{self._named(where, key)}: no such {self.noun}{_nearest(key, known)} "
+            f"{self.path(where, key)}{self.after}: no such {self.noun}{_nearest(key, known)} "
             f"(accepted: {', '.join(names) or 'none'})"
         )
 
     def wrong(self, where: str, key: str, value: object, why: str) -> str:
         """Return the sentence about a value; `why` names the accepted values."""
         shown = repr(redacted(value) if isinstance(value, str) else value)
-        return f"{self._named(where, f'{key} = {shown}' if self.shows_values else key)}: {why}"
+        return f"{self.path(where, key)}{f' = {shown}' if self.shows_values else ''}{self.after}: {why}"
 
     def missing(self, where: str, key: str) -> str:
         """Return the sentence about a key that must be given."""
-        return f"{self._named(where, key)}: missing{self.example and f'; {self.example}'}"
+        return f"{self.path(where, key)}{self.after}: missing{self.example and f'; {self.example}'}"
 
     def conflict(self, where: str, said: str, known: Collection[str]) -> str:
         """Return the sentence about values that don't go together, from the section's own sentence: it begins
@@ -58,11 +58,8 @@ class Form:
             return said
         first = re.match(r"[\w-]*", said)
         if first is not None and first[0] in known:
-            return self.before + self.path(where, said)
+            return self.path(where, said)
         return f"{where}: {said}" if where else said
-
-    def _named(self, where: str, key: str) -> str:
-        return f"{self.before}{self.path(where, key)}{self.after}"
 
 
 FILE: Final = Form()
