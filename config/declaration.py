@@ -32,7 +32,7 @@ class Given:
     """Wording of errors in sections."""
 
 
-def text(parse: Callable[[str], Any], name: str = "") -> Given:
+def text(parse: Callable[[str], object], name: str = "") -> Given:
     """Return the annotation of a field that is given as text: `Annotated[int, text(whole)]`.
 
     `parse` raises ValueError that names the accepted values.
@@ -146,7 +146,7 @@ def _declaration(cls: type) -> Declaration:
     return Declaration(options, rest, variants)
 
 
-def _option(name: str, field: Field[Any], hint: Any, given: Given) -> Option:
+def _option(name: str, field: Field[object], hint: object, given: Given) -> Option:
     return Option(
         name=given.name or name,
         field=field.name,
@@ -157,7 +157,7 @@ def _option(name: str, field: Field[Any], hint: Any, given: Given) -> Option:
     )
 
 
-def bare(kind: Any) -> Any:
+def bare(kind: object) -> object:
     """Return a type without its annotations."""
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
@@ -167,12 +167,12 @@ def alternatives(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
-def section_type(kind: Any) -> type | None:
+def section_type(kind: object) -> type | None:
     """Return the options dataclass if the type is one; else None."""
     return kind if isinstance(kind, type) and is_dataclass(kind) else None
 
 
-def sections_type(kind: Any) -> type | None:
+def sections_type(kind: object) -> type | None:
     """Return the options dataclass if the type is a tuple of any number of them; else None."""
     match get_origin(kind), get_args(kind):
         case origin, (item, end) if origin is tuple and end is ...:

@@ -151,7 +151,7 @@ def _type(schema: Mapping[str, Any]) -> str:
     return "any value"
 
 
-def _bounds(schema: Mapping[str, Any]) -> str:
+def _bounds(schema: Mapping[str, object]) -> str:
     bounds = [
         f"{word} {schema[key]:,.12g}"
         for key, word in (

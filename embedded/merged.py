@@ -24,7 +24,7 @@ from .arguments import read_arguments
 
 def merge(
     receive: Callable[[str, Item], object],
-    feeds: Mapping[str, Mapping[str, Any]],
+    feeds: Mapping[str, Mapping[str, object]],
     *,
     data_dir: str | Path = "tidemill-data",
     options: GroupOptions | None = None,
@@ -55,7 +55,7 @@ class MergeHandle:
     def __init__(
         self,
         receive: Callable[[str, Item], object],
-        feeds: Mapping[str, Mapping[str, Any]],
+        feeds: Mapping[str, Mapping[str, object]],
         data_dir: Path,
         options: GroupOptions,
         ddl: bool,
@@ -72,7 +72,9 @@ class MergeHandle:
         for name, arguments in feeds.items():
             self._feeds[name] = self._feed(name, arguments, data_dir, ddl, clock)
 
-    def _feed(self, name: str, arguments: Mapping[str, Any], data_dir: Path, ddl: bool, clock: Clock) -> Feed:
+    def _feed(
+        self, name: str, arguments: Mapping[str, object], data_dir: Path, ddl: bool, clock: Clock
+    ) -> Feed:
         defaults: dict[str, Any] = {
             "until": None, "source_options": None, "sorter": None, "sinks": (), "name": name,
             "data_dir": data_dir / name,

@@ -27,7 +27,7 @@ SINKS: Final = config.Registry(
 )
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]*)(?:\+([A-Za-z0-9._-]*))?:")
-_NO_OPTIONS: Final[Mapping[str, Any]] = {}
+_NO_OPTIONS: Final[Mapping[str, object]] = {}
 
 
 SINK_FORM: Final = config.Form(noun="option", separator=": ", shows_values=True)
@@ -47,7 +47,7 @@ class GivenSink(NamedTuple):
 def given_sink(
     name: str,
     target: str | Receiver,
-    options: Mapping[str, Any] = _NO_OPTIONS,
+    options: Mapping[str, object] = _NO_OPTIONS,
     form: config.Form = SINK_FORM,
 ) -> GivenSink:
     """Return the choice for a URL or a function, with its options built. Raises ConfigError."""
@@ -63,7 +63,7 @@ def open_sink(
     *,
     feed: str,
     store: CheckpointStore,
-    options: Mapping[str, Any] = _NO_OPTIONS,
+    options: Mapping[str, object] = _NO_OPTIONS,
 ) -> Sink:
     """Make the sink for a URL, or for a function that takes items; not opened yet.
 
@@ -88,7 +88,7 @@ def open_given(choice: GivenSink, context: SinkContext) -> Sink:
 
 
 def open_dead_letters(
-    target: str, *, feed: str, options: Mapping[str, Any] = _NO_OPTIONS, name: str = "copy"
+    target: str, *, feed: str, options: Mapping[str, object] = _NO_OPTIONS, name: str = "copy"
 ) -> DeadLetters:
     """Return the dead letters of a feed in a target, by its URL and options, not connected yet.
 
@@ -119,7 +119,7 @@ def misfits(choice: GivenSink, tables: Iterable[Table]) -> Iterator[config.Findi
             yield from find(choice.options, table)
 
 
-def _kind(name: str, url: str, options: Mapping[str, Any]) -> SinkKind:
+def _kind(name: str, url: str, options: Mapping[str, object]) -> SinkKind:
     match = _SCHEME.match(url)
     if match is None:
         raise ConfigError(f"sink {name}: {redacted(url)!r} is not a URL; accepted: {_accepted()}")

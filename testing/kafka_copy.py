@@ -43,7 +43,7 @@ def _rebuilt(
 
     def rows() -> Iterator[Printed]:
         rows_now: Counter[str] = Counter()
-        seen: set[Any] = set()
+        seen: set[object] = set()
         for message in messages(brokers, topic):
             if stamp := dict(message.headers() or ()).get("at"):
                 if stamp in seen:

@@ -12,9 +12,9 @@ import pymysql.connections
 from pymysql.connections import MAX_PACKET_LEN
 from pymysql.constants import COMMAND
 
-from ...codec.mysql.tls import Guarded
 from ...config import from_query
 from ..address import Address
+from .client import Session
 from .large import LargeValues
 from .url_options import UrlOptions
 
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
     warnings: int
 
 
-class Connection(Guarded, pymysql.connections.Connection):
+class Connection(Session):
     """Sends statements and receives their outcomes apart."""
 
     _result: Any
@@ -59,7 +59,7 @@ class Connection(Guarded, pymysql.connections.Connection):
             self._send_pieces(large, statements)
             return
         packet = statements.encode(self.encoding, "surrogateescape")
-        self._execute_command(COMMAND.COM_QUERY, packet)  # type: ignore[attr-defined]
+        self._execute_command(COMMAND.COM_QUERY, packet)
 
     def _send_pieces(self, large: LargeValues, statements: str) -> None:
         """Send a packet in pieces, divided into packets of the protocol where its length needs it."""
@@ -96,7 +96,7 @@ class Connection(Guarded, pymysql.connections.Connection):
         follows any other statement is an error of PyMySQL's.
         """
         self.send(statement)
-        asked = self._read_packet()  # type: ignore[no-untyped-call]
+        asked = self._read_packet()
         if not asked.is_load_local_packet():
             raise pymysql.OperationalError(0, "the server didn't ask for the rows of a LOAD DATA LOCAL")
         data = lines.encode(self.encoding, "surrogateescape")

@@ -45,7 +45,7 @@ class DrainerHome(Home):
 
     def load_checkpoint(self, *, locked: bool = False) -> str | None:  # noqa: ARG002
         """Raises CheckpointError for a damaged row, or if the cluster id is 0 and there isn't one row."""
-        checkpoints = dict(self._session.rows(f"SELECT clusterID, checkPoint FROM {TABLE}"))
+        checkpoints: dict[int, str] = dict(self._session.rows(f"SELECT clusterID, checkPoint FROM {TABLE}"))
         if self._cluster_id == 0:
             self._cluster_id = only_cluster(checkpoints, TABLE)
         self._text = checkpoints.get(self._cluster_id)
