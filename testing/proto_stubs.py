@@ -14,14 +14,14 @@ _UNUSED: Final = re.compile(
     r"^ *(?:__slots__|DESCRIPTOR|\w+_FIELD_NUMBER)\b.*\n|^\w+: \w+\n|^from \S+ import (descriptor|enum_).*\n",
     re.M,
 )
-"""What no code uses: field numbers, descriptors, and values of enums outside of their class."""
+"""Parts that no code uses: field numbers, descriptors, and values of enums outside of their class."""
 _IMPORT: Final = re.compile(r"^import (\w+)_pb2 as _\1_pb2$", re.M)
 _ENUM: Final = re.compile(r"class (\w+)\(int, metaclass=.*\):")
 
 
 def stubs() -> dict[str, str]:
     """Return a stub per protobuf package, by its file's name. Needs grpcio-tools."""
-    found: dict[str, str] = {}
+    stub_files: dict[str, str] = {}
     with TemporaryDirectory() as name:
         files = sorted(file.name for file in FOLDER.glob("*.proto"))
         command = [sys.executable, "-m", "grpc_tools.protoc", "-I.", f"--pyi_out={name}", *files]
@@ -35,8 +35,8 @@ def stubs() -> dict[str, str]:
         text = _ENUM.sub(r"class \1:", text).replace("_Mapping]", "_Mapping[str, object]]")
         text = re.sub(rf"(?<=[\[ ])(?:\w+\.)*(?:{enums})(?=\]|,|$)", "int", text, flags=re.M)
         stub = f"{package[1]}.pyi"
-        found[stub] = found.get(stub, "") + re.sub(r"\n{3,}", "\n\n", text)
-    return found
+        stub_files[stub] = stub_files.get(stub, "") + re.sub(r"\n{3,}", "\n\n", text)
+    return stub_files
 
 
 if __name__ == "__main__":
