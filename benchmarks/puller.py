@@ -54,9 +54,9 @@ def run(rows: int = 1_000_000, regions: int = 8, rounds: int = 3) -> dict[str, o
     yardstick: dict[str, Any] = {}
     for kind in KINDS:
         with serving(_serve, kind, rows, regions) as server:
-            found = take_turns(server, {"ours": _ours, "bare": bare}, rounds)
+            results = take_turns(server, {"ours": _ours, "bare": bare}, rounds)
         for subject, into in (("ours", figures), ("bare", yardstick)):
-            best = found[subject]
+            best = results[subject]
             into[kind] = round(rows / best["seconds"] / 1e6, 3)
             note(into, kind, best)
     return {

@@ -56,12 +56,12 @@ def frames(spark: SparkSession, folder: Path, server: Server) -> dict[str, tuple
     options = {"source": f"tikv://{server['pd']}", "table": "bench.item"}
     path = str(folder / "tikv")
     _write_file(path, options)
-    found = {}
+    pairs = {}
     for name, tasks in (("tikv_one", 1), ("tikv", 2)):
         ours = spark.read.format("tidemill").options(**options, partitions=tasks).load()
         theirs = spark.read.format("bench-file").schema(ours.schema).options(path=path, tasks=tasks).load()
-        found[name] = ours, theirs
-    return found
+        pairs[name] = ours, theirs
+    return pairs
 
 
 def _write_file(path: str, options: dict[str, str]) -> None:

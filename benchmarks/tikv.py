@@ -61,10 +61,10 @@ def run(rows: int = 300_000, regions: int = 8, rounds: int = 3) -> dict[str, obj
                 "arrow": _in_columns,
                 "bare": bare,
             }
-            found = take_turns(server, subjects, rounds)
-        note_rate(yardstick, name, rows, found.pop("bare"))
-        note_rate(figures, name, rows, found.pop("ours"))
-        for subject, best in found.items():
+            bests = take_turns(server, subjects, rounds)
+        note_rate(yardstick, name, rows, bests.pop("bare"))
+        note_rate(figures, name, rows, bests.pop("ours"))
+        for subject, best in bests.items():
             note_rate(figures, f"{name}_{subject}", rows, best)
     return {
         "bench": "tikv",

@@ -44,13 +44,14 @@ def serve_until_ended(pipe: Connection, server: Server) -> None:
 
 def take_turns(server: Server, subjects: dict[str, Subject], rounds: int) -> dict[str, dict[str, Any]]:
     """Return the best round of each: seconds, CPU seconds and peak RSS."""
-    found: dict[str, list[dict[str, object]]] = {name: [] for name in subjects}
+    results_of: dict[str, list[dict[str, object]]] = {name: [] for name in subjects}
     for _ in range(rounds):
         for name, subject in subjects.items():
             with ProcessPoolExecutor(1, get_context("spawn")) as process:
-                found[name].append(process.submit(_measure, subject, server).result())
+                results_of[name].append(process.submit(_measure, subject, server).result())
     return {
-        name: min(results, key=lambda result: float(result["seconds"])) for name, results in found.items()
+        name: min(results, key=lambda result: float(result["seconds"]))
+        for name, results in results_of.items()
     }
 
 

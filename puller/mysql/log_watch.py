@@ -111,7 +111,7 @@ class LogWatch:
         definition."""
         if count < self._lost.get(name, 0):
             return None
-        found: list[WatchedEntry] = []
+        entries: list[WatchedEntry] = []
         for number, entry in enumerate(self._kept, self._first):
             if number < count:
                 continue
@@ -119,8 +119,8 @@ class LogWatch:
                 if _concerns(entry.value, *name):
                     return None
             elif self._names(entry) == name:
-                found.append(entry)
-        return found
+                entries.append(entry)
+        return entries
 
     def _names(self, entry: WatchedEntry) -> tuple[str, str]:
         return self._layouts.layout(entry.layout).names

@@ -133,11 +133,11 @@ class TableLoads:
     def _take(self, wait_seconds: float) -> None:
         try:
             while True:
-                found = self._readers.results.get(wait_seconds > 0, wait_seconds or None)
+                result = self._readers.results.get(wait_seconds > 0, wait_seconds or None)
                 wait_seconds = 0.0
-                if isinstance(found, BaseException):
-                    raise found
-                self._note(found)
+                if isinstance(result, BaseException):
+                    raise result
+                self._note(result)
         except Empty:
             return
 
