@@ -50,54 +50,10 @@ def bench_mysql(as_json: Json = False) -> None:
     _bench("mysql", as_json)
 
 
-@bench.command("runs")
-def bench_runs(
-    large_rows: Annotated[
-        int, typer.Option(min=1, help="Number of rows written in large transactions")
-    ] = 100_000,
-    as_json: Json = False,
-) -> None:
-    """Measure MariaDB to each kind of sink and to Spark.
-
-    The native decoder is measured against the Python decoder.
-    """
-    _bench("runs", as_json, large_rows=large_rows)
-
-
-@bench.command("columns")
-def bench_columns(as_json: Json = False) -> None:
-    """Measure the native decoder of MariaDB rows.
-
-    The yardstick is the decoder in Python.
-    """
-    _bench("columns", as_json)
-
-
-@bench.command("catalog")
-def bench_catalog(
-    tables: Annotated[int, typer.Option(min=1, help="Number of tables")] = 10_000,
-    as_json: Json = False,
-) -> None:
-    """Measure a feed with thousands of MariaDB tables.
-
-    Measures start, an ALTER of each table, memory, lag and restart.
-    """
-    _bench("catalog", as_json, tables=tables)
-
-
 @bench.command("sink")
 def bench_sink(as_json: Json = False) -> None:
     """Measure SQL targets and diff, against bare drivers."""
     _bench("sink", as_json)
-
-
-@bench.command("encodings")
-def bench_encodings(
-    rows: Annotated[int, typer.Option(min=1, help="Number of rows")] = 50_000,
-    as_json: Json = False,
-) -> None:
-    """Measure each message encoding, against json.dumps."""
-    _bench("encodings", as_json, rows=rows)
 
 
 @bench.command("kafka")
@@ -122,27 +78,6 @@ def bench_parquet(
     Yardsticks are a Python callback and a bare Arrow writer.
     """
     _bench("parquet", as_json, rows=rows)
-
-
-@bench.command("storage")
-def bench_storage(
-    rows: Annotated[int, typer.Option(min=1, help="Number of rows")] = 200_000,
-    as_json: Json = False,
-) -> None:
-    """Measure Parquet files in S3, against a bare Arrow writer."""
-    _bench("storage", as_json, rows=rows)
-
-
-@bench.command("merge")
-def bench_merge(
-    entries: Annotated[int, typer.Option(min=1, help="Number of transactions")] = 200_000,
-    as_json: Json = False,
-) -> None:
-    """Measure the merge of several sources.
-
-    The yardstick is a barrier at which the sources' threads wait.
-    """
-    _bench("merge", as_json, entries=entries)
 
 
 @bench.command("diff")
@@ -173,12 +108,6 @@ def bench_puller(as_json: Json = False) -> None:
 def bench_pump(as_json: Json = False) -> None:
     """Measure the merge of pumps, against bare gRPC clients."""
     _bench("pump", as_json)
-
-
-@bench.command("mount")
-def bench_mount(as_json: Json = False) -> None:
-    """Measure the decoder of TiDB rows, against bare loops."""
-    _bench("mount", as_json)
 
 
 @bench.command("flight")
