@@ -8,9 +8,8 @@ from typing import Final
 from ...actors import Clock
 from ...dialects.mysql.mysql import MySqlDatabase
 from ...events import Batch, Checkpoint, Ddl
-from ..drainer.checkpoint import DrainerCheckpoint
+from ..drainer.file import DrainerFile
 from ..drainer.safe_start import SafeStart
-from ..drainer.saves import SaveSchedule
 from ..sink import SinkTraits
 from .letters.writer import LetterWriter
 from .sql import SqlSink
@@ -62,11 +61,11 @@ class DrainerFileSink(DrainerSink):
         clock: Clock,
         letters: LetterWriter | None = None,
         *,
-        file: DrainerCheckpoint,
+        file: DrainerFile,
         **how: bool,
     ) -> None:
         super().__init__(name, target, clock, letters, **how)
-        self._schedule = SaveSchedule(file.save, clock.now)
+        self._file = file
         self._saved: Checkpoint | None = None
         self._unsaved = 0
         self._is_urgent = False  # True before the first save, and after a Ddl until it is saved
@@ -95,21 +94,21 @@ class DrainerFileSink(DrainerSink):
         """Commit; return the checkpoint in the file, which is saved at most each few seconds."""
         super().flush()
         if self._durable is not None:
-            self._schedule.success(self._durable.ts, ddl=self._is_urgent)
+            self._file.success(self._durable.ts, ddl=self._is_urgent)
             if self._unsaved >= MAX_UNSAVED:
-                self._schedule.finish()
+                self._file.finish()
         return self._note()
 
     def flush(self) -> Checkpoint | None:
         super().flush()
         if self._durable is not None:
-            self._schedule.success(self._durable.ts)
-            self._schedule.finish()
+            self._file.success(self._durable.ts)
+            self._file.finish()
         return self._note()
 
     def _note(self) -> Checkpoint | None:
         """Return the checkpoint in the file."""
         reached = self._durable
-        if reached is not None and self._schedule.saved_ts >= reached.ts:
+        if reached is not None and self._file.saved_ts >= reached.ts:
             self._saved, self._unsaved, self._is_urgent = reached, 0, False
         return self._saved

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...dialects.mysql.home import Home
     from ...dialects.mysql.mysql import MySqlDatabase
     from ...dialects.mysql.session import MySqlSession
-    from ..drainer.checkpoint import DrainerCheckpoint
+    from ..drainer.file import DrainerFile
 
 _Made = TypeVar("_Made", SqlSink, ParallelSqlSink)
 
@@ -53,7 +53,7 @@ def open_sql(dialect: Dialect, url: str, options: RowOptions, context: SinkConte
 
 def _open_drainer(url: str, options: MySqlOptions, context: SinkContext) -> SqlSink:
     """Return the sink whose checkpoint is a drainer's."""
-    from ..drainer.store import open_checkpoint
+    from ..drainer.file import DrainerFile
     from .drainer import DrainerFileSink, DrainerSink
 
     clock = SystemClock()
@@ -62,7 +62,8 @@ def _open_drainer(url: str, options: MySqlOptions, context: SinkContext) -> SqlS
         target = _mysql(url, options, context.feed)
         letters = _letters(target, options)
         return DrainerSink(context.name, target, clock, letters, **how)
-    file = open_checkpoint("file", str(options.checkpoint_file), clock, present_ts=int, initial_commit_ts=0)
+    assert options.checkpoint_file is not None
+    file = DrainerFile(options.checkpoint_file, clock)
     target = _mysql(url, options, context.feed, file)
     letters = _letters(target, options)
     return DrainerFileSink(context.name, target, clock, letters, file=file, **how)
@@ -80,9 +81,7 @@ def _open_dm(url: str, options: MySqlOptions, context: SinkContext) -> SqlSink:
     return DmSink(context.name, target, target.home, letters, now, copies_definitions=copies, merges=merges)
 
 
-def _mysql(
-    url: str, options: MySqlOptions, feed: str, file: DrainerCheckpoint | None = None
-) -> MySqlDatabase:
+def _mysql(url: str, options: MySqlOptions, feed: str, file: DrainerFile | None = None) -> MySqlDatabase:
     """Return the database with the checkpoint of another system, which is in `file` if there is one."""
     from ...dialects.address import parsed
     from ...dialects.mysql.mysql import MySqlDatabase
