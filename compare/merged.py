@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ..dialects.read import Summing
 from ..errors import ConfigError
 from ..events import Checkpoint, Table, TableName, origin_name
 from ..sharding import Routes, merged_states
 from ..sharding.difference import difference
 from ..sharding.route import Route
-from .by_table import ByTable
 from .mysql import MySqlSource
 from .several import SeveralSources
-from .side import Source
+from .side import Source, SourceRows
 from .union import Union, UnionTable
 
 
@@ -24,42 +24,45 @@ class _Shard(NamedTuple):
     part: UnionTable
 
 
-class MergedSources(ByTable):
+class MergedSources:
     """A feed's source, or several, with merged tables in place of their shards.
 
     Tables have their names in the target.
     """
+
+    reads_at_checkpoint = False
+    summing: Summing | None = None
 
     def __init__(self, source: Source, routes: Routes, feed: str) -> None:
         self._source = source
         self._feed = feed
         self._routes = routes
         self._members: Mapping[str, Source] = (
-            source.members if isinstance(source, SeveralSources) else {"": source}
+            source.sources if isinstance(source, SeveralSources) else {"": source}
         )
         self._shards: dict[TableName, list[_Shard]] = {}
-        self._of: dict[TableName, Source] = {}
+        self._of: dict[TableName, SourceRows] = {}
         self._names: dict[TableName, str] = {}
         """Name of the source of a table that isn't merged."""
 
     def close(self) -> None:
         self._source.close()
 
-    def of(self, table: Table) -> Source:
+    def of(self, table: Table) -> SourceRows:
         return self._of[table.schema, table.name]
 
-    def tables(self) -> list[Table]:
+    def tables(self, at: Checkpoint) -> list[Table]:
         """Return the tables by name; a merged one as its first shard is. Raises SinkError for a clash."""
         found: dict[TableName, Table] = {}
         for name, member in self._members.items():
-            for table in member.tables():
+            for table in member.tables(at):
                 full_name = table.schema, table.name
                 if self._routes.ghost(name, *full_name) is not None:
                     continue
                 route = self._routes.find(name, *full_name)
                 if route is None:
                     found[full_name] = table
-                    self._of[full_name] = member
+                    self._of[full_name] = self._rows(name, table)
                     self._names[full_name] = name
                 else:
                     self._add(name, member, table, route)
@@ -69,8 +72,7 @@ class MergedSources(ByTable):
         return [found[name] for name in sorted(found)]
 
     def _add(self, name: str, member: Source, table: Table, route: Route) -> None:
-        inner = self._source.sources[name] if isinstance(self._source, SeveralSources) else member
-        if not isinstance(inner, MySqlSource):
+        if not isinstance(member, MySqlSource):
             raise ConfigError(
                 f"diff: shard {origin_name(name, table.full_name)}: only MySQL's can be compared"
             )
@@ -79,8 +81,13 @@ class MergedSources(ByTable):
             column.name: value
             for column, value in zip(routed.columns[len(table.columns) :], route.values, strict=True)
         }
-        part = UnionTable(inner.reader_of(table, extracted), inner.estimate(table))
+        part = UnionTable(member.reader_of(table, extracted), member.estimate(table))
         self._shards.setdefault(route.target, []).append(_Shard(route, routed, part))
+
+    def _rows(self, name: str, table: Table) -> SourceRows:
+        if isinstance(self._source, SeveralSources):
+            return self._source.member(name, table)
+        return self._source.of(table)
 
     def origins(self, table: Table) -> list[str]:
         """Return the names in checkpoints of a table's shards, or of the table itself."""

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from ..dialects.mysql.key_range import is_ordered
 from ..dialects.mysql.server_rows import ServerRows
 from ..dialects.read import Checksum, Key, Range, Summing
-from ..errors import ConfigError
 from ..events import Checkpoint, OrderedKey, Row, Table, key_order, key_table
 from .side import Source
 
@@ -24,7 +23,7 @@ class UnionTable(NamedTuple):
 
 
 class Union:
-    """A source with one table. Its keys are in order if Python knows the order of each column's values."""
+    """Its keys are in order if Python knows the order of each column's values."""
 
     reads_at_checkpoint = False
 
@@ -34,15 +33,6 @@ class Union:
         self.end = source.end
         self.has_passed = source.has_passed
         self.summing: Summing | None = UnionSums(parts)
-
-    def of(self, table: Table) -> Source:  # noqa: ARG002
-        return self
-
-    def close(self) -> None:
-        """Do nothing: the sources are closed by whoever opened them."""
-
-    def tables(self) -> list[Table]:
-        raise ConfigError("a union has no tables of its own")
 
     def view(self, at: Checkpoint, table: str) -> None:
         """Do nothing: rows are read as of now."""
