@@ -11,9 +11,9 @@ from ..dialects.read import Summing
 from ..errors import ConfigError
 from ..events import Checkpoint, Table
 from ..sources.kind import SourceContext, SourceKind, SourceOptions
-from ..sources.own_tables import own_tables
 from ..sources.positions import decode_positions, encode_positions
 from ..sources.several_options import SeveralOptions
+from ..sources.table_names import own_tables
 from .side import Source, SourceRows
 
 OpenSource: TypeAlias = Callable[[SourceKind, SourceOptions, SourceContext, str], Source]

@@ -4,8 +4,7 @@ from .build import build, checked, keys, reject_unknown
 from .declaration import INTERNAL, Given, Rest, Variant, declaration, text
 from .file import read
 from .finding import Finding
-from .form import FILE, Form
-from .names import NameText, name
+from .form import FILE, Form, NameText, name
 from .query import with_query
 from .registry import Registry
 from .values import parse_bytes

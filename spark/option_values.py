@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Meta
 
+from ..config import Form
+from ..config.form import nearest
+from ..config.url import redacted
 from ..errors import ConfigError
 from ..events import Ts, compose_ts
 
@@ -76,3 +80,44 @@ def addresses(found: tuple[str, ...], _: str) -> tuple[str, ...]:
     if not found or not all(_ADDRESS.fullmatch(address) for address in found):
         raise ValueError("addresses host:port, for instance 10.0.0.5:8815,10.0.0.6:8815")
     return found
+
+
+class OptionForm(Form):
+    """A form whose errors name options: `option partitions = '0': ...`."""
+
+    is_text = True
+
+    def __init__(self, others: str, example: str, doing: str = "") -> None:
+        """`others` describes options besides the listed ones, `example` a value of a required one, and
+        `doing` their purpose."""
+        self._others = others
+        self._example = example
+        self._doing = doing
+
+    def path(self, where: str, key: str) -> str:
+        return f"option {super().path(where, key)}"
+
+    def unknown(self, where: str, key: str, known: Collection[str]) -> str:
+        if where:
+            return f"option {super().unknown(where, key, known)}"
+        hint = nearest(key, known).replace("'", "")
+        accepted = ", ".join([*known, self._others])
+        return f"option {key}: there is none of this name{self._doing}{hint} (accepted: {accepted})"
+
+    def wrong(self, where: str, key: str, value: object, why: str) -> str:
+        shown = redacted(value) if isinstance(value, str) else value
+        return f"option {where + '.' if where else ''}{key} = {shown!r}: {why}"
+
+    def missing(self, where: str, key: str) -> str:  # noqa: ARG002
+        return f"option {key}: missing; {self._example}"
+
+
+def divided(given: Mapping[str, str], prefix: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the options without the prefix, and those with it, with the prefix removed."""
+    own, prefixed = {}, {}
+    for key, text in given.items():
+        if key.lower().startswith(prefix):
+            prefixed[key.lower().removeprefix(prefix)] = text
+        else:
+            own[key] = text
+    return own, prefixed

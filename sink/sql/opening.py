@@ -71,8 +71,7 @@ def _open_drainer(url: str, options: MySqlOptions, context: SinkContext) -> SqlS
 
 def _open_dm(url: str, options: MySqlOptions, context: SinkContext) -> SqlSink:
     """Return the sink whose checkpoint is also DM's."""
-    from .dm import DmSink
-    from .mysql_dm import DmHome
+    from .mysql_dm import DmHome, DmSink
 
     target = _mysql(url, options, context.feed)
     assert isinstance(target.home, DmHome)

@@ -19,8 +19,7 @@ from ...sources.registry import source_options
 from ...sources.sections import GivenSource
 from .. import option_values as values_of
 from ..offsets.offset import Limit
-from ..option_form import OptionForm, divided
-from ..option_values import Seconds
+from ..option_values import OptionForm, Seconds, divided
 from ..reading import SparkReading, reading_of
 from .parts import Part
 

@@ -17,8 +17,7 @@ from ...engine.checkpoint import CheckpointFile
 from ...errors import ConfigError
 from ...sink.kind import ByFiles, ByRows, NotOnSpark, SinkContext, SinkKind
 from ...sink.registry import GivenSink, SinkForm, given_sink, open_given, shown
-from ..option_form import OptionForm, divided
-from ..option_values import Seconds
+from ..option_values import OptionForm, Seconds, divided
 
 SINK_PREFIX: Final = "sink."
 """Prefix for options of a [[sink]] section in a feed.toml, for instance sink.schema."""
