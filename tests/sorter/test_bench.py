@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tidemill.benchmarks import sorter, sorter_table
+from tidemill.benchmarks import sorter
 from tidemill.benchmarks.__main__ import main
 from tidemill.benchmarks.report import BENCHES, UNITS, measured, report
 from tidemill.benchmarks.rocks import YARDSTICKS
@@ -78,16 +78,6 @@ def test_many_tables_come_are_filled_resolved_and_go():
     assert figures["bytes_per_table"] < 2000
     assert figures["threads"] <= 3
     assert result["ratio"]["write_seconds"] > 0
-
-
-@pytest.mark.soak
-def test_the_table_of_all_sorters_is_written_and_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr(sorter_table, "ENGINES", {"memory": {"engine": "memory"}})
-    monkeypatch.setattr(sorter, "IDLE_SECONDS", 0.0)
-    sorter_table.main(tmp_path, events=5_000, rounds=1)
-    text = (tmp_path / "sorter.txt").read_text()
-    assert [line.split()[0] for line in text.splitlines()[1:]] == ["memory", *YARDSTICKS]
-    assert (tmp_path / "sorter.png").stat().st_size > 1000
 
 
 def test_benchmarks_run_one_after_the_other_and_each_result_has_its_unit(monkeypatch, capsys):
