@@ -6,9 +6,7 @@ plain SELECT of all columns through pymysql's SSCursor on one connection (`selec
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -100,9 +98,3 @@ def _select(server: MariaDb, rows: int) -> float:
     if count != rows:
         raise RuntimeError(f"{count} rows were selected of {rows}")
     return time.perf_counter() - begun
-
-
-if __name__ == "__main__":
-    print(
-        json.dumps(run(**{name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}))
-    )
