@@ -1,4 +1,4 @@
-"""A disk that is soon full."""
+"""Disks for tests: one that is soon full, a hidden one, one in memory."""
 
 from __future__ import annotations
 

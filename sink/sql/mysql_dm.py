@@ -1,4 +1,4 @@
-"""The checkpoint of a MySQL target in DM's table, beside the feed's own."""
+"""A MySQL target whose checkpoint is also in the table of DM, beside the feed's own."""
 
 from __future__ import annotations
 
