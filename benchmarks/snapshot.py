@@ -18,12 +18,9 @@ from ..embedded import follow
 from ..events import Transaction
 from ..puller.mysql.options import MysqlOptions
 from ..testing.mariadb import MariaDb
+from .mysql import COLUMNS
 
 TABLES = ("one", "two", "three", "four")
-COLUMNS = (
-    "id INT NOT NULL PRIMARY KEY, big BIGINT UNSIGNED, price DECIMAL(12,2), ratio DOUBLE,"
-    " name VARCHAR(60), at DATETIME, flag TINYINT, note TEXT"
-)
 _WORKERS = {"consistent": 0, "one_worker": 1, "workers": MysqlOptions().snapshot_workers}
 
 
