@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -12,11 +13,23 @@ from .flags import Json
 
 bench = typer.Typer(no_args_is_help=True, help="Measure tidemill beside a yardstick in the same run.")
 
-
-@bench.command("actors")
-def bench_actors(as_json: Json = False) -> None:
-    """Measure tells, asks and 100,000 actors, against pykka."""
-    _bench("actors", as_json)
+_PLAIN: Final = {
+    "actors": "Measure tells, asks and 100,000 actors, against pykka.",
+    "snapshot": "Measure a snapshot of MariaDB, against a plain SELECT.",
+    "mysql": "Measure MariaDB to Python and to MariaDB.\n\n"
+    "Yardsticks are mysql-replication and mariadb-dump.",
+    "sink": "Measure SQL targets and diff, against bare drivers.",
+    "diff": "Measure the diff of equal tables, against a plain SELECT.",
+    "puller": "Measure the TiKV puller, against a bare gRPC client.",
+    "pump": "Measure the merge of pumps, against bare gRPC clients.",
+    "flight": "Measure a capture, against a bare Arrow Flight server.",
+    "spark": "Measure Spark reads of a capture and of a table.\n\n"
+    "Yardsticks are plain batches and Spark's JDBC.",
+    "spark-typed": "Measure typed Spark streams, against batches from a file.",
+    "backfill": "Measure a backfill of MariaDB, against the same query.",
+    "tikv": "Measure TiKV to Python, against a bare gRPC client.",
+}
+"""Help texts of the benchmarks without settings of their own."""
 
 
 @bench.command("sorter")
@@ -33,27 +46,6 @@ def bench_sorter(
     """Measure a sorter, against bare loops over RocksDB."""
     size = config.parse_bytes(int(memory_tier) if memory_tier.isdigit() else memory_tier, "--memory-tier")
     _bench("sorter", as_json, engine=engine, tables=tables, events=events, mode=mode, memory_tier=size)
-
-
-@bench.command("snapshot")
-def bench_snapshot(as_json: Json = False) -> None:
-    """Measure a snapshot of MariaDB, against a plain SELECT."""
-    _bench("snapshot", as_json)
-
-
-@bench.command("mysql")
-def bench_mysql(as_json: Json = False) -> None:
-    """Measure MariaDB to Python and to MariaDB.
-
-    Yardsticks are mysql-replication and mariadb-dump.
-    """
-    _bench("mysql", as_json)
-
-
-@bench.command("sink")
-def bench_sink(as_json: Json = False) -> None:
-    """Measure SQL targets and diff, against bare drivers."""
-    _bench("sink", as_json)
 
 
 @bench.command("kafka")
@@ -80,12 +72,6 @@ def bench_parquet(
     _bench("parquet", as_json, rows=rows)
 
 
-@bench.command("diff")
-def bench_diff(as_json: Json = False) -> None:
-    """Measure the diff of equal tables, against a plain SELECT."""
-    _bench("diff", as_json)
-
-
 @bench.command("shards")
 def bench_shards(
     rows: Annotated[int, typer.Option(min=1, help="Number of rows")] = 100_000,
@@ -98,49 +84,15 @@ def bench_shards(
     _bench("shards", as_json, rows=rows)
 
 
-@bench.command("puller")
-def bench_puller(as_json: Json = False) -> None:
-    """Measure the TiKV puller, against a bare gRPC client."""
-    _bench("puller", as_json)
+def _plain(name: str) -> Callable[[bool], None]:
+    def command(as_json: Json = False) -> None:
+        _bench(name, as_json)
+
+    return command
 
 
-@bench.command("pump")
-def bench_pump(as_json: Json = False) -> None:
-    """Measure the merge of pumps, against bare gRPC clients."""
-    _bench("pump", as_json)
-
-
-@bench.command("flight")
-def bench_flight(as_json: Json = False) -> None:
-    """Measure a capture, against a bare Arrow Flight server."""
-    _bench("flight", as_json)
-
-
-@bench.command("spark")
-def bench_spark(as_json: Json = False) -> None:
-    """Measure Spark reads of a capture and of a table.
-
-    Yardsticks are plain batches and Spark's JDBC.
-    """
-    _bench("spark", as_json)
-
-
-@bench.command("spark-typed")
-def bench_spark_typed(as_json: Json = False) -> None:
-    """Measure typed Spark streams, against batches from a file."""
-    _bench("spark-typed", as_json)
-
-
-@bench.command("backfill")
-def bench_backfill(as_json: Json = False) -> None:
-    """Measure a backfill of MariaDB, against the same query."""
-    _bench("backfill", as_json)
-
-
-@bench.command("tikv")
-def bench_tikv(as_json: Json = False) -> None:
-    """Measure TiKV to Python, against a bare gRPC client."""
-    _bench("tikv", as_json)
+for _name, _about in _PLAIN.items():
+    bench.command(_name, help=_about)(_plain(_name))
 
 
 def _bench(name: str, as_json: bool, **settings: Any) -> None:
