@@ -16,7 +16,7 @@ from contextlib import closing
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from confluent_kafka import Producer
 
@@ -48,7 +48,7 @@ class _Spent(NamedTuple):
         return _Spent(time.perf_counter() - self.seconds, time.process_time() - self.cpu)
 
 
-def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -> dict[str, Any]:
+def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -> dict[str, object]:
     """Return one result in the form that all benchmarks share."""
     changes = _changes(rows)
     items = [

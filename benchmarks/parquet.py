@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,7 +43,7 @@ Span: TypeAlias = tuple[str, str, int]
 """Positions before and after, and the rows between them."""
 
 
-def run(*, rows: int = 4_000_000, rounds: int = 3) -> dict[str, Any]:
+def run(*, rows: int = 4_000_000, rounds: int = 3) -> dict[str, object]:
     """Return one result in the form that all benchmarks share."""
     if library.native is None:
         raise RuntimeError(f"there is nothing to measure: {library.description()}")

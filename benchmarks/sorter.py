@@ -59,7 +59,7 @@ def run(
         "layout": layout,
         "workers": workers,
     }
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[dict[str, object]]] = {}
     for _ in range(rounds):
         for subject in ("ours", *yardsticks):
             with ProcessPoolExecutor(1, get_context("spawn")) as process:
@@ -200,7 +200,7 @@ class Ours:
         first.tell(Changes([change], ts))
         self._counter.reached.wait()
 
-    def close(self) -> dict[str, Any]:
+    def close(self) -> dict[str, object]:
         last = self._sorter.statistics()
         self._sorter.close()
         self._system.stop()
@@ -244,12 +244,12 @@ class Theirs:
         self._yardstick.write(Window({0: [change]}, ts))
         self._yardstick.fetch(self._tables, ts - 1, ts)
 
-    def close(self) -> dict[str, Any]:
+    def close(self) -> dict[str, object]:
         self._yardstick.close()
         return {}
 
 
-def _throughput(subject: Ours | Theirs, windows: list[Window], mode: str) -> dict[str, Any]:
+def _throughput(subject: Ours | Theirs, windows: list[Window], mode: str) -> dict[str, object]:
     gc.collect()
     gc.freeze()  # the input is created before: its creation shouldn't count
     count = sum(len(changes) for window in windows for changes in window.tables.values())
@@ -273,13 +273,13 @@ def _throughput(subject: Ours | Theirs, windows: list[Window], mode: str) -> dic
     }
 
 
-def _tables(subject: Ours | Theirs, events: int, tables: int) -> dict[str, Any]:
+def _tables(subject: Ours | Theirs, events: int, tables: int) -> dict[str, object]:
     windows = w1_by_table(tables, events // tables)
     gc.collect()
     gc.freeze()
-    figures: dict[str, Any] = {}
+    figures: dict[str, object] = {}
 
-    def timed(name: str, work: Callable[..., None], *args: Any) -> None:
+    def timed(name: str, work: Callable[..., None], *args: object) -> None:
         started = _now()
         work(*args)
         figures[name] = round(_now() - started, 3)
@@ -311,7 +311,7 @@ def process_time() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _latency(subject: Ours | Theirs) -> dict[str, Any]:
+def _latency(subject: Ours | Theirs) -> dict[str, object]:
     taken = []
     never = Event()
     for n in range(600):

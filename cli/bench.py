@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -95,7 +95,7 @@ for _name, _about in _PLAIN.items():
     bench.command(_name, help=_about)(_plain(_name))
 
 
-def _bench(name: str, as_json: bool, **settings: Any) -> None:
+def _bench(name: str, as_json: bool, **settings: object) -> None:
     from ..benchmarks.report import measured, report
 
     result = measured(name, **settings)

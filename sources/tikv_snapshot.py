@@ -61,17 +61,14 @@ class TikvSnapshot:
         source: str,
         at: Ts,
         *,
-        decodes: bool = True,
         goes_on: bool = False,
     ) -> None:
-        """Without `decodes`, rows are decoded when they are read. With `goes_on`, single tables of other
-        sinks are loaded after it."""
+        """With `goes_on`, single tables of other sinks are loaded after it."""
         self._client = client
         self._history = history
         self._tables = tables
         self._source = source
         self._at = at
-        self._decodes = decodes
         self._goes_on = goes_on
         self._rows = 0
 
@@ -134,11 +131,9 @@ class TikvSnapshot:
     def _read(self, reader: RowReader, pairs: Pairs, ts: Ts) -> Sequence[RowChange]:
         count = len(pairs[0])
         self._rows += count
-        block = KvBlock(reader, [KvChange(ts, ts, PUT, *pair) for pair in zip(*pairs, strict=True)])
-        if self._decodes:
-            return block.rows()
         if not count:
             return []
+        block = KvBlock(reader, [KvChange(ts, ts, PUT, *pair) for pair in zip(*pairs, strict=True)])
         return Rows([KvRun(ts, ts, reader.table, "insert", None, block, 0, count)])
 
     def _pieces(self, ranges: Sequence[RawRange]) -> Iterator[Pairs]:

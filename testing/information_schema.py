@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import pymysql
-from pymysql.cursors import DictCursor
+from pymysql.cursors import Cursor, DictCursor
 from pymysql.err import ProgrammingError
 
-from ..dialects.mysql.client import show_create_table
+from ..dialects.mysql.client import Session, show_create_table
 
 MAY_DIFFER: Final[Mapping[str, frozenset[str]]] = {
     "TABLES": frozenset({
@@ -48,7 +48,7 @@ _TABLE_TYPES: Final = ("BASE TABLE", "SYSTEM VERSIONED")
 _GENERATED: Final = re.compile(r"(?:VIRTUAL|STORED) GENERATED(?:, )?")
 
 
-def definitions(connection: pymysql.Connection[Any], schemas: Collection[str]) -> dict[str, list[str]]:
+def definitions(connection: pymysql.Connection[Cursor], schemas: Collection[str]) -> dict[str, list[str]]:
     """Return the definitions of all tables of these schemas: lines by the name of a table, which no two of
     them may have."""
     found: dict[str, list[str]] = defaultdict(list)
@@ -63,7 +63,9 @@ def definitions(connection: pymysql.Connection[Any], schemas: Collection[str]) -
     return {table: sorted(lines) for table, lines in found.items()}
 
 
-def _rows(connection: pymysql.Connection[Any], view: str, schemas: Collection[str]) -> list[dict[str, Any]]:
+def _rows(
+    connection: pymysql.Connection[Cursor], view: str, schemas: Collection[str]
+) -> list[dict[str, Any]]:
     schema = "CONSTRAINT_SCHEMA" if view == "CHECK_CONSTRAINTS" else "TABLE_SCHEMA"
     query = f"SELECT * FROM information_schema.{view} WHERE {schema} IN %s"
     with connection.cursor(DictCursor) as cursor:
@@ -101,7 +103,7 @@ _OF_COLUMNS = re.compile(r"(CHARACTER SET \w+ )?COLLATE \w+|CHARACTER SET \w+")
 """A server prints them or not, by its own rules."""
 
 
-def definition(connection: pymysql.Connection[Any], schema: str, table: str) -> list[str]:
+def definition(connection: Session, schema: str, table: str) -> list[str]:
     """Return a table's definition as far as it is copied, line by line, its indexes sorted."""
     quoted = table.replace("`", "``")
     try:

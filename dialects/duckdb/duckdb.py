@@ -5,13 +5,12 @@ A commit is durable when it returns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from ...errors import Retryable, SinkError
+from ...events import Row
 from ..address import Address, path_of
 from ..database import CHECKPOINT_TABLE, StatementRejected
 from ..options import DuckDbOptions
@@ -119,7 +118,7 @@ class DuckDbOwnTables:
     def create(self, table: str, columns: str) -> None:
         self.query(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
 
-    def query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
+    def query(self, statement: str, *values: str | int | None) -> list[Row]:
         if statement.startswith("SELECT"):
             return list(self._session.rows(statement, *values))
         self._session.change(statement, *values)

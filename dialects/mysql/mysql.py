@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from ...errors import Retryable, SinkError
+from ...events import Row
 from ..address import Address
 from ..database import OWN_SCHEMA, StatementRejected
 from ..options import MARK_SCHEMA, MARK_TABLE, MySqlOptions
@@ -199,7 +200,7 @@ class MySqlOwnTables:
     def create(self, table: str, columns: str) -> None:
         self.query(f"CREATE TABLE IF NOT EXISTS {self.home}{table} ({columns}){self.table_options}")
 
-    def query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
+    def query(self, statement: str, *values: str | int | None) -> list[Row]:
         first, *rest = statement.split("?")
         return self._session.rows(
             first + "".join([_literal(value) + part for value, part in zip(values, rest, strict=True)])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from ...events import Ddl, Details, Table
+from ...events import Ddl, Details, Row, Table
 from ..shared_changes import SharedChanges
 from .changes import SchemaChanges
 from .session import PostgresSession
@@ -92,7 +91,7 @@ class PostgresOwnTables:
         self.query(f"SELECT pg_advisory_xact_lock({CREATION_LOCK})")
         self.query(f"CREATE TABLE IF NOT EXISTS {self.home}{table} ({columns})")
 
-    def query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
+    def query(self, statement: str, *values: str | int | None) -> list[Row]:
         text = statement.replace("?", "%s")
         if statement.startswith("SELECT"):
             return self._session.rows(text, *values)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
-from ...events import Ddl, Details, Table
+from ...events import Ddl, Details, Row, Table
 from ..shared_changes import SharedChanges
 from .changes import SchemaChanges
 from .session import SqliteSession
@@ -98,5 +97,5 @@ class SqliteOwnTables:
     def create(self, table: str, columns: str) -> None:
         self.query(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
 
-    def query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
+    def query(self, statement: str, *values: str | int | None) -> list[Row]:
         return self._execute(statement, *values).fetchall()

@@ -71,7 +71,7 @@ def _definition(partition: PartitionInfo, table: str, value: Any) -> PartitionDe
     raise ValueError(f"{table} has no partition for {value!r}")
 
 
-def _is_below(value: Any, limit: str) -> bool:
+def _is_below(value: object, limit: str) -> bool:
     if limit.upper() == "MAXVALUE" or value is None:  # NULL belongs to the first partition
         return True
     if isinstance(value, int):
@@ -80,7 +80,7 @@ def _is_below(value: Any, limit: str) -> bool:
     return text < limit.strip("'")
 
 
-def exchange(schema: Schema, parted: SqlTable, name: str, other: SqlTable) -> tuple[TableChange, Any]:
+def exchange(schema: Schema, parted: SqlTable, name: str, other: SqlTable) -> tuple[TableChange, object]:
     """Return the change, and the arguments of its job. The job has the ids of the table without partitions,
     and the info of the one with partitions. Raises ValueError."""
     partition = parted.info.partition

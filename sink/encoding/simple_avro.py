@@ -6,7 +6,7 @@ Source: TiCDC's documentation of its simple protocol, and messages that TiCDC wr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 from ...events import Column, Ddl, Op, RowChange, Ts
 from .avro_bytes import avro_bytes, long_bytes, text_bytes
@@ -64,7 +64,7 @@ class SimpleAvroEncoder(AnySimpleEncoder):
         return _message(WATERMARK, {"commitTs": ts, "buildTs": now})
 
 
-def _message(form: tuple[bytes, dict[str, Any]], found: dict[str, Any]) -> bytes:
+def _message(form: tuple[bytes, dict[str, object]], found: dict[str, object]) -> bytes:
     head, schema = form
     return head + avro_bytes(schema, found)
 
@@ -140,15 +140,15 @@ _NUMERIC: Final = frozenset(
 _SCALED: Final = frozenset(("decimal", "time", "datetime", "timestamp"))
 
 
-def _record(**fields: Any) -> dict[str, Any]:
+def _record(**fields: object) -> dict[str, object]:
     return {"type": "record", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}
 
 
-def _array(items: Any) -> dict[str, Any]:
+def _array(items: object) -> dict[str, object]:
     return {"type": "array", "items": items}
 
 
-def _maybe(kind: Any) -> list[Any]:
+def _maybe(kind: object) -> list[object]:
     return ["null", kind]
 
 
@@ -193,7 +193,7 @@ DDL_TYPES: Final = ("CREATE", "ALTER", "ERASE", "RENAME", "TRUNCATE", "CINDEX", 
 """Kinds of statements, in the order of the enum's symbols."""
 
 
-def avro_table_schema(definition: Definition) -> dict[str, Any]:
+def avro_table_schema(definition: Definition) -> dict[str, object]:
     """Return a definition in which numbers have all their attributes, and a BIT's default is its bytes."""
     found = table_schema(definition)
     for column, described in zip(definition.table.columns, found["columns"], strict=True):

@@ -54,7 +54,7 @@ class DrainerHome(Home):
 
         With cluster id 0, raises NoCheckpointItem for no row, and CheckpointError for several.
         """
-        found = dict(self._session.rows(f"SELECT clusterID, checkPoint FROM {TABLE}"))
+        found: dict[int, str] = dict(self._session.rows(f"SELECT clusterID, checkPoint FROM {TABLE}"))
         if self._cluster_id == 0:
             self._cluster_id = _only_cluster(found)
         self._text = found.get(self._cluster_id)

@@ -154,7 +154,7 @@ class Drainer:
         log.error("a task of the drainer's port failed", exc_info=error)
 
 
-def cistern(notify: Callable[[], Future[None]]) -> grpc.GenericRpcHandler[Any, Any]:
+def cistern(notify: Callable[[], Future[None]]) -> grpc.GenericRpcHandler[object, object]:
     """Return the handlers of binlog.Cistern.
 
     Notify is answered when the future of `notify` is done; its error is the call's, with the code UNKNOWN as
