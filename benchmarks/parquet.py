@@ -111,7 +111,7 @@ def _python(url: str, folder: Path, span: Span) -> None:
         raise RuntimeError(f"{count} rows arrived of {span[2]}")
 
 
-def _options(url: str, folder: Path, span: Span, **more: Any) -> FeedOptions:
+def _options(url: str, folder: Path, span: Span, **more: object) -> FeedOptions:
     source = {"url": url, "tables": [_TABLE], "snapshot": False, "position": span[0]}
     return feed_options({"data_dir": str(folder), "until": span[1], "source": source, **more})
 
