@@ -102,7 +102,7 @@ class _Run:
 
         def is_near() -> bool:
             last = list(self.arrived.items())[-20:]
-            return any(at > begun and at - writer.begun[key] < seconds for key, at in last)
+            return any(time > begun and time - writer.begun[key] < seconds for key, time in last)
 
         self._wait_until(is_near, "the feed doesn't catch up")
 

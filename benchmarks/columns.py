@@ -97,16 +97,16 @@ def run(*, rows: int = 200_000, rounds: int = 5) -> dict[str, Any]:
 def _by_two(rows: int, rounds: int, kind: str) -> tuple[float, float]:
     """Return the rows a second of one worker, and of two side by side that decode all rows each: the best
     rounds, since other processes need the second core at times."""
-    found: dict[int, list[float]] = {1: [], 2: []}
+    rates_by_count: dict[int, list[float]] = {1: [], 2: []}
     with _workers(rows, kind) as workers:
         wait([workers.submit(_decode_all, rows) for _ in range(2)])
         for _ in range(rounds):
-            for count, rates in found.items():
+            for count, rates in rates_by_count.items():
                 begun = time.perf_counter()
                 for done in [workers.submit(_decode_all, rows) for _ in range(count)]:
                     done.result()
                 rates.append(count * _REPEATS * rows / (time.perf_counter() - begun))
-    return max(found[1]), max(found[2])
+    return max(rates_by_count[1]), max(rates_by_count[2])
 
 
 def _workers(rows: int, kind: str) -> Executor:
@@ -117,8 +117,8 @@ def _workers(rows: int, kind: str) -> Executor:
 
 def _decode_all(rows: int) -> None:
     for _ in range(_REPEATS):
-        given = _event_runs(_events(rows))
-        while batch := list(islice(given, _EVENTS)):
+        event_runs = _event_runs(_events(rows))
+        while batch := list(islice(event_runs, _EVENTS)):
             _arrow(batch)
 
 
@@ -161,8 +161,8 @@ def _seconds(
     try:
         gc.collect()
         started = time.process_time()
-        given = runs()
-        while batch := list(islice(given, _EVENTS)):
+        event_runs = runs()
+        while batch := list(islice(event_runs, _EVENTS)):
             work(batch)
         return time.process_time() - started
     finally:

@@ -87,9 +87,9 @@ def _compare(directory: Path, source: MariaDb, url: str, rows: int) -> None:
         "sink": [{"url": url}],
     }
     with open_diff(feed) as compared:
-        found = list(compared)
-    assert [(one.is_equal, one.rows) for one in found if isinstance(one, TableResult)] == [(True, rows)], (
-        found
+        results = list(compared)
+    assert [(one.is_equal, one.rows) for one in results if isinstance(one, TableResult)] == [(True, rows)], (
+        results
     )
 
 

@@ -50,10 +50,10 @@ def run(*, rows: int = 20_000, rounds: int = 5) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     with schema_registry() as registry:
         for name, (encoding, options) in ENCODINGS.items():
-            given = options | {"schema-registry": registry.url} if "avro" in encoding else options
+            encoder_options = options | {"schema-registry": registry.url} if "avro" in encoding else options
             ours, theirs, ratios = [], [], []
             for _ in range(rounds):
-                spent, messages = _encode(encoding, given, changes)
+                spent, messages = _encode(encoding, encoder_options, changes)
                 yardstick = _yardstick(name, messages, registry)
                 ours.append(rows / spent)
                 theirs.append(rows / yardstick)
@@ -135,10 +135,8 @@ def _fastavro(parts: list[tuple[bytes, str, bytes]]) -> float:
     schemas = {text: parse_schema(json.loads(text)) for text in {text for _, text, _ in parts}}
     records = []
     for head, text, value in parts:
-        found = schemaless_reader(
-            io.BytesIO(value[len(head) :]), schemas[text], None, return_record_name=True
-        )
-        records.append((head, schemas[text], found))
+        row = schemaless_reader(io.BytesIO(value[len(head) :]), schemas[text], None, return_record_name=True)
+        records.append((head, schemas[text], row))
 
     def write() -> None:
         for head, schema, record in records:
@@ -156,12 +154,12 @@ def _protobuf(values: list[bytes]) -> float:
     messages = []
     for value in values:
         [entry] = canal.Messages.FromString(canal.Packet.FromString(value).body).messages
-        found = canal.Entry.FromString(entry)
-        change = canal.RowChange.FromString(found.storeValue)
+        row_entry = canal.Entry.FromString(entry)
+        change = canal.RowChange.FromString(row_entry.storeValue)
         messages.append(
             (
-                MessageToDict(found.header, use_integers_for_enums=True)
-                | {"executeTime": found.header.executeTime},
+                MessageToDict(row_entry.header, use_integers_for_enums=True)
+                | {"executeTime": row_entry.header.executeTime},
                 MessageToDict(change, use_integers_for_enums=True),
             )
         )

@@ -69,9 +69,9 @@ def run(*, rows: int = 400_000, rounds: int = 5) -> dict[str, Any]:
         for number in range(rounds + 1):  # in turn, so that drift of the machine affects all
             for name, work in works.items():
                 begun = time.perf_counter()
-                found = work()
-                if found != rows:
-                    raise RuntimeError(f"{name} gave {found} of {rows} rows")
+                count = work()
+                if count != rows:
+                    raise RuntimeError(f"{name} gave {count} of {rows} rows")
                 if number:  # the first round is a warm-up
                     seconds[name].append(time.perf_counter() - begun)
     figures = {name: round(rows / statistics.median(taken)) for name, taken in seconds.items()}

@@ -64,19 +64,19 @@ def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -
             for key, delivery in _DELIVERIES.items():
                 broker.create_topic(f"{key}_{number}", _PARTITIONS)
                 spent[key].append(_deliver(broker.url(f"{key}_{number}"), items, delivery, encoding))
-    found = {name: statistics.median([one.seconds for one in all_[1:]]) for name, all_ in spent.items()}
+    medians_of = {name: statistics.median([one.seconds for one in all_[1:]]) for name, all_ in spent.items()}
     cpu = {name: statistics.median([one.cpu for one in all_[1:]]) for name, all_ in spent.items()}
 
     def ratio(ours: str, theirs: str) -> float:
         pairs = zip(spent[ours][1:], spent[theirs][1:], strict=True)
-        return round(statistics.median([there.seconds / here.seconds for here, there in pairs]), 2)
+        return round(statistics.median([bare.seconds / here.seconds for here, bare in pairs]), 2)
 
     return {
         "bench": "kafka",
         "settings": {"rows": rows, "rounds": rounds, "partitions": _PARTITIONS, "encoding": encoding},
-        "figures": {f"{name}_rows_per_second": round(rows / found[name]) for name in _DELIVERIES}
+        "figures": {f"{name}_rows_per_second": round(rows / medians_of[name]) for name in _DELIVERIES}
         | {f"{name}_cpu_microseconds_per_row": round(cpu[name] / rows * 1e6, 2) for name in cpu},
-        "yardstick": {"bare_produce_rows_per_second": round(rows / found["bare"])},
+        "yardstick": {"bare_produce_rows_per_second": round(rows / medians_of["bare"])},
         "ratio": {name: ratio(name, "bare") for name in _DELIVERIES}
         | {"exactly_once_to_at_least_once": ratio("exactly_once", "at_least_once")},
     }

@@ -37,15 +37,15 @@ def run(*, entries: int = 200_000, barrier_entries: int = 4_000, rounds: int = 3
 def _measure(merge: Merge, count: int) -> float:
     each = count // len(SOURCES)
     last = 0
-    found = 0
+    entries_read = 0
 
     def consume(entries: Sequence[tuple[str, Entry]]) -> int:
-        nonlocal last, found
+        nonlocal last, entries_read
         for _, entry in entries:
             if entry.ts < last:
                 raise RuntimeError(f"{entry.ts} came after {last}")
             last = entry.ts
-        found += len(entries)
+        entries_read += len(entries)
         return len(entries)
 
     group = open_group(SOURCES, consume, GroupOptions(merge=merge), time.monotonic)
@@ -67,6 +67,6 @@ def _measure(merge: Merge, count: int) -> float:
     for thread in threads:
         thread.join()
     seconds = time.perf_counter() - begun
-    if found != each * len(SOURCES):
-        raise RuntimeError(f"{found} of {each * len(SOURCES)} entries arrived")
-    return found / seconds
+    if entries_read != each * len(SOURCES):
+        raise RuntimeError(f"{entries_read} of {each * len(SOURCES)} entries arrived")
+    return entries_read / seconds

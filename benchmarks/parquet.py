@@ -45,21 +45,21 @@ def run(*, rows: int = 4_000_000, rounds: int = 3) -> dict[str, object]:
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, MariaDb(Path(name, "db")) as server:
         _create(server)
         span = (*_write(server, rows, 1_000), rows)
-        found = [_round(server.url(), span, Path(name, str(number))) for number in range(rounds + 1)][1:]
-    works = [(work, place, unit) for work in found[0][0] for place, unit in enumerate(("", "_cpu"))]
+        results = [_round(server.url(), span, Path(name, str(number))) for number in range(rounds + 1)][1:]
+    works = [(work, place, unit) for work in results[0][0] for place, unit in enumerate(("", "_cpu"))]
     rates = {
-        f"{work}{unit}": rows / statistics.median(seconds[work][place] for seconds, _ in found)
+        f"{work}{unit}": rows / statistics.median(seconds[work][place] for seconds, _ in results)
         for work, place, unit in works
     }
     yardstick = {f"python{unit}": rates.pop(f"python{unit}") for unit in ("", "_cpu")}
 
     def ratio(work: str, place: int) -> float:
         over, under = (work, "parquet") if work == "write_table" else ("python", work)
-        return statistics.median(seconds[over][place] / seconds[under][place] for seconds, _ in found)
+        return statistics.median(seconds[over][place] / seconds[under][place] for seconds, _ in results)
 
     return {
         "bench": "parquet",
-        "settings": {"rows": rows, "rounds": rounds, "bytes_per_row": round(found[-1][1] / rows, 1)},
+        "settings": {"rows": rows, "rounds": rounds, "bytes_per_row": round(results[-1][1] / rows, 1)},
         "figures": {name: round(rate) for name, rate in rates.items()},
         "yardstick": {name: round(rate) for name, rate in yardstick.items()},
         "ratio": {

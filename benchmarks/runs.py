@@ -96,16 +96,16 @@ def _rate(work: str, url: str, folder: Path, span: Span, *, in_use: bool) -> flo
     try:
         gc.collect()
         begun = time.process_time()
-        found = _work(work)(url, folder, span)
-        if found != span[2]:
-            raise RuntimeError(f"{work}: {found} rows arrived of {span[2]}")
+        arrived = _work(work)(url, folder, span)
+        if arrived != span[2]:
+            raise RuntimeError(f"{work}: {arrived} rows arrived of {span[2]}")
         return span[2] / (time.process_time() - begun)
     finally:
         library.in_use = was
 
 
 def _medians(rates: dict[str, list[float]]) -> Rates:
-    return {work: round(statistics.median(found)) for work, found in rates.items()}
+    return {work: round(statistics.median(one)) for work, one in rates.items()}
 
 
 def _work(name: str) -> Callable[[str, Path, Span], int]:
@@ -181,5 +181,5 @@ def _task(kind: str, url: str, folder: Path, span: Span) -> int:  # noqa: ARG001
 
 
 if __name__ == "__main__":
-    given: dict[str, Any] = {k: int(v) for k, _, v in (a.partition("=") for a in sys.argv[1:])}
-    print(json.dumps(run(**given)))
+    arguments: dict[str, Any] = {k: int(v) for k, _, v in (a.partition("=") for a in sys.argv[1:])}
+    print(json.dumps(run(**arguments)))

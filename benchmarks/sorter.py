@@ -61,12 +61,14 @@ def run(
         "layout": layout,
         "workers": workers,
     }
-    found: dict[str, list[dict[str, object]]] = {}
+    results_of: dict[str, list[dict[str, object]]] = {}
     for _ in range(rounds):
         for subject in ("ours", *yardsticks):
             with ProcessPoolExecutor(1, get_context("spawn")) as process:
-                found.setdefault(subject, []).append(process.submit(_measure, subject, settings).result())
-    best = {subject: _best(results) for subject, results in found.items()}
+                results_of.setdefault(subject, []).append(
+                    process.submit(_measure, subject, settings).result()
+                )
+    best = {subject: _best(results) for subject, results in results_of.items()}
     figures = best.pop("ours")
     spilled = figures.get("spilled_bytes")
     notes = {"note": _IN_MEMORY} if engine != "memory" and spilled == 0 else {}

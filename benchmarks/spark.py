@@ -136,8 +136,8 @@ def _in_turn(
         for kind, pair in frames.items():
             for frame, seconds in zip(pair, taken[kind], strict=True):
                 if not number:  # a warm-up
-                    if (found := frame.count()) != rows:
-                        raise RuntimeError(f"{found} rows came of {rows}")
+                    if (count := frame.count()) != rows:
+                        raise RuntimeError(f"{count} rows came of {rows}")
                     _write(frame)
                 else:
                     seconds.append(_write(frame))

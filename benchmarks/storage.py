@@ -71,13 +71,13 @@ def _items(events: Sequence[bytes], *, decoded: bool) -> list[Transaction]:
     """Return transactions whose rows are bytes of the log, or tuples."""
     layouts = Layouts()
     layout = layouts.layout(layouts.number_of(table_map(*COLUMNS)))
-    found = []
+    items = []
     for number, event in enumerate(events):
         ts = 2 + number
         made = layout.block().add(event, ts, 0)
         rows = made.changes() if decoded else Rows([made])
-        found.append(Transaction(ts, 0, "bench", rows, f"log:{number}"))
-    return found
+        items.append(Transaction(ts, 0, "bench", rows, f"log:{number}"))
+    return items
 
 
 def _deliver(url: str, items: Sequence[Transaction], rows: int) -> float:

@@ -10,7 +10,7 @@ import typer
 from .. import config
 from .flags import Json
 
-bench = typer.Typer(no_args_is_help=True, help="Measure tidemill beside a yardstick in the same run.")
+bench = typer.Typer(no_args_is_help=True, help="Run a benchmark of tidemill beside one of a yardstick.")
 
 
 @bench.command("actors")

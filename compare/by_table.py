@@ -19,7 +19,7 @@ class ByTable:
         """Return the source of that table."""
         raise NotImplementedError
 
-    def view(self, at: Checkpoint, table: str) -> None:
+    def view(self, checkpoint: Checkpoint, table: str) -> None:
         """Do nothing: rows are read as of now."""
 
     def estimate(self, table: Table) -> int:

@@ -50,7 +50,7 @@ class MergedSources(ByTable):
 
     def tables(self) -> list[Table]:
         """Return the tables by name; a merged one as its first shard is. Raises SinkError for a clash."""
-        found: dict[TableName, Table] = {}
+        by_name: dict[TableName, Table] = {}
         for name, member in self._members.items():
             for table in member.tables():
                 full_name = table.schema, table.name
@@ -58,15 +58,15 @@ class MergedSources(ByTable):
                     continue
                 route = self._routes.find(name, *full_name)
                 if route is None:
-                    found[full_name] = table
+                    by_name[full_name] = table
                     self._of[full_name] = member
                     self._names[full_name] = name
                 else:
                     self._add(name, member, table, route)
         for target, shards in self._shards.items():
-            found[target] = shards[0].routed
+            by_name[target] = shards[0].routed
             self._of[target] = Union(self._source, [shard.part for shard in shards])
-        return [found[name] for name in sorted(found)]
+        return [by_name[name] for name in sorted(by_name)]
 
     def _add(self, name: str, member: Source, table: Table, route: Route) -> None:
         inner = self._source.sources[name] if isinstance(self._source, SeveralSources) else member
@@ -96,20 +96,24 @@ class MergedSources(ByTable):
             return [(table.schema, table.name)]
         return [(shard.route.shard.schema, shard.route.shard.table) for shard in shards]
 
-    def merged(self, table: Table, at: Checkpoint) -> tuple[Table, str]:
+    def merged(self, table: Table, checkpoint: Checkpoint) -> tuple[Table, str]:
         """Return a table's definition at a checkpoint, and why it can't be compared now; empty if it can."""
         name = table.schema, table.name
         shards = self._shards.get(name)
         if shards is None:
             return table, ""
-        state = merged_states(at.stages, self._feed).get(name)
+        state = merged_states(checkpoint.stages, self._feed).get(name)
         if state is None:
             return table, "it isn't known as a merged table in the checkpoint"
-        lagging = [one for one in self.origins(table) if one in at.tables and at.tables[one].ts < at.ts]
+        lagging = [
+            one
+            for one in self.origins(table)
+            if one in checkpoint.tables and checkpoint.tables[one].ts < checkpoint.ts
+        ]
         differing = [
-            f"{shard.route.shard} {found}"
+            f"{shard.route.shard} {mismatch}"
             for shard in shards
-            if (found := difference(shard.routed, state.table))
+            if (mismatch := difference(shard.routed, state.table))
         ]
         if not (lagging or differing):
             return state.table, ""
@@ -122,5 +126,5 @@ class MergedSources(ByTable):
     def end(self) -> str:
         return self._source.end()
 
-    def has_passed(self, at: str, end: str) -> bool:
-        return self._source.has_passed(at, end)
+    def has_passed(self, position: str, end: str) -> bool:
+        return self._source.has_passed(position, end)

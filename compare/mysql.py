@@ -77,17 +77,17 @@ class MySqlSource:
 
     def tables(self) -> list[Table]:
         with translated(self._options):
-            for found in find_tables(self._log):
-                if self._filter.matches(found.schema, found.name):
-                    one = read_table(self._log, found, copies_generated=self._options.copies_generated)
+            for listed in find_tables(self._log):
+                if self._filter.matches(listed.schema, listed.name):
+                    one = read_table(self._log, listed, copies_generated=self._options.copies_generated)
                     if one is not None:
-                        self._tables[found.full_name] = one
+                        self._tables[listed.full_name] = one
         return [one.table for one in self._tables.values()]
 
     def estimate(self, table: Table) -> int:
         return self._tables[table.full_name].rows_estimated
 
-    def view(self, at: Checkpoint, table: str) -> None:
+    def view(self, checkpoint: Checkpoint, table: str) -> None:
         """Do nothing: rows are read as of now."""
 
     def end(self) -> str:
@@ -96,8 +96,8 @@ class MySqlSource:
             query(self._log, "ROLLBACK")
         return str(replace(position, server=self._server.identity))
 
-    def has_passed(self, at: str, end: str) -> bool:
-        position, wanted = Position.parse(at), Position.parse(end)
+    def has_passed(self, position_text: str, end: str) -> bool:
+        position, wanted = Position.parse(position_text), Position.parse(end)
         if position.gtid and (position.by_gtid or position.server not in ("", self._server.identity)):
             wanted = replace(wanted, gtid=self._gtids_at(wanted))
         return position.rank >= wanted.rank

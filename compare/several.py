@@ -59,21 +59,21 @@ class SeveralSources(ByTable):
         return self._of[table.full_name]
 
     def tables(self) -> list[Table]:
-        found: list[Table] = []
+        tables: list[Table] = []
         for member in self._members.values():
             for table in member.inner.tables():
                 if table.full_name in self._of:
                     raise ConfigError(f"diff: table {table.full_name} is in two of the feed's sources")
                 self._of[table.full_name] = member
-                found.append(table)
-        return sorted(found, key=lambda table: table.full_name)
+                tables.append(table)
+        return sorted(tables, key=lambda table: table.full_name)
 
     def end(self) -> str:
         return encode_positions({name: member.inner.end() for name, member in self._members.items()})
 
-    def has_passed(self, at: str, end: str) -> bool:
+    def has_passed(self, position: str, end: str) -> bool:
         ends = decode_positions(end, list(self._members))
-        return all(member.has_passed(at, ends[name]) for name, member in self._members.items())
+        return all(member.has_passed(position, ends[name]) for name, member in self._members.items())
 
 
 class _Member:
@@ -102,5 +102,5 @@ class _Member:
     def of(self, table: Table) -> Source:  # noqa: ARG002
         return self
 
-    def has_passed(self, at: str, end: str) -> bool:
-        return self.inner.has_passed(decode_positions(at, self._names)[self._name], end)
+    def has_passed(self, position: str, end: str) -> bool:
+        return self.inner.has_passed(decode_positions(position, self._names)[self._name], end)

@@ -33,14 +33,14 @@ class Source(Protocol):
     def estimate(self, table: Table) -> int:
         """Return about how many rows the table has; 0 if that isn't known."""
 
-    def view(self, at: Checkpoint, table: str) -> None:
+    def view(self, checkpoint: Checkpoint, table: str) -> None:
         """Read rows as of the checkpoint's position of that table, if the source can."""
 
     def end(self) -> str:
         """Return the present end of the log. All that was read before is at or before it."""
 
-    def has_passed(self, at: str, end: str) -> bool:
-        """Return True if the position `at` is at or after `end`."""
+    def has_passed(self, position: str, end: str) -> bool:
+        """Return True if the position `position` is at or after `end`."""
 
     def is_ordered(self, table: Table) -> bool:
         """Return True if `page` returns rows by key."""

@@ -48,13 +48,13 @@ class Spool:
             hashes.execute("DELETE FROM hashes WHERE count = 0")
             last = b""
             while True:
-                found = hashes.execute(
+                rows = hashes.execute(
                     "SELECT hash FROM hashes WHERE hash > ? ORDER BY hash LIMIT ?", (last, BATCH)
                 ).fetchall()
-                if not found:
+                if not rows:
                     return
-                last = found[-1][0]
-                yield self._keys({value for (value,) in found})
+                last = rows[-1][0]
+                yield self._keys({value for (value,) in rows})
 
     def _keys(self, wanted: set[bytes]) -> list[Key]:
         keys: dict[Key, None] = {}

@@ -44,7 +44,7 @@ class Union:
     def tables(self) -> list[Table]:
         raise ConfigError("a union has no tables of its own")
 
-    def view(self, at: Checkpoint, table: str) -> None:
+    def view(self, checkpoint: Checkpoint, table: str) -> None:
         """Do nothing: rows are read as of now."""
 
     def estimate(self, table: Table) -> int:  # noqa: ARG002
@@ -76,10 +76,10 @@ class UnionSums:
         """None if some servers are MariaDB and some MySQL."""
 
     def checksum(self, table: Table, within: Range) -> Checksum:
-        found = [reader.checksum(table, within) for reader in self._readers]
-        bits = [one.bits for one in found if one.bits is not None]
+        sums = [reader.checksum(table, within) for reader in self._readers]
+        bits = [one.bits for one in sums if one.bits is not None]
         whole = tuple(reduce(xor, column) for column in zip(*bits, strict=True))
-        return Checksum(sum(one.rows for one in found), whole if len(bits) == len(found) else None)
+        return Checksum(sum(one.rows for one in sums), whole if len(bits) == len(sums) else None)
 
     def bound(self, table: Table, within: Range, rows: int) -> Key | None:
         """Return a key that at most that number of rows of the range are up to, and at least one.
@@ -98,6 +98,6 @@ class UnionSums:
 
 def _order_of(table: Table) -> Callable[[Key], OrderedKey]:
     """Return the order of keys of a table whose keys have one."""
-    found = key_order(key_table(table))
-    assert found is not None
-    return found
+    order = key_order(key_table(table))
+    assert order is not None
+    return order

@@ -73,15 +73,15 @@ class HeldShards:
         """Return True if the source is to be read again, and the durable checkpoint allows it."""
         sought = self.sought
         return bool(sought) and all(
-            checkpoint.tables.get(shard.origin_name) == at
+            checkpoint.tables.get(shard.origin_name) == place
             and ((needs := self._held[shard].needs) is None or checkpoint.covers(*needs))
-            for shard, at in sought.items()
+            for shard, place in sought.items()
         )
 
-    def end(self, at: TablePosition) -> None:
+    def end(self, place: TablePosition) -> None:
         """Note that the source's transaction has ended."""
         for shard in self._changed:
-            self._held[shard].end(at)
+            self._held[shard].end(place)
         self._changed.clear()
 
     def released(self, shard: Shard) -> tuple[list[Transaction], Ddl | None]:

@@ -103,10 +103,10 @@ class MergedTable:
 
     def join(self, shard: Shard, table: Table) -> None:
         """Add a shard; `table` is its definition, routed. Raises SinkError if it differs."""
-        if found := difference(table, self.table):
+        if mismatch := difference(table, self.table):
             raise SinkError(
-                f"{shard} can't be merged into {self.full_name}: it {found}: create it as the other shards "
-                "are, or exclude it"
+                f"{shard} can't be merged into {self.full_name}: it {mismatch}: create it as the other "
+                "shards are, or exclude it"
             )
         self._group(shard).shards.add(shard)
 
@@ -181,11 +181,11 @@ class MergedTable:
         self.table = joined(before, [(str(shard), table) for shard, table in tables.items()])
         own = _columns(self.table)
         self._definitions = {shard: table for shard, table in tables.items() if _columns(table) != own}
-        there = {column.name.lower() for column in self.table.columns}
+        names = {column.name.lower() for column in self.table.columns}
         self._dropped = {
             name: left
             for name, columns in self._dropped.items()
-            if (left := [column for column in columns if column in there])
+            if (left := [column for column in columns if column in names])
         }
         return between(before, self.table)
 

@@ -134,16 +134,16 @@ class Routes:
         """
         if self.ghost(source, schema, table) is not None:
             return None
-        found = self._matching(source, schema, table)
-        if not found:
+        rules = self._matching(source, schema, table)
+        if not rules:
             return None
         shard = Shard(source, schema, table)
-        first, target = found[0], found[0].target.of(shard)
-        by_rule = [(rule, rule.target.of(shard)) for rule in found]
+        first, target = rules[0], rules[0].target.of(shard)
+        by_rule = [(rule, rule.target.of(shard)) for rule in rules]
         if any(other != target for _, other in by_rule):
             targets = " and ".join(f"{'.'.join(name)} (route {rule.number})" for rule, name in by_rule)
             raise SinkError(f"{shard} is routed to {targets}: let one route match it")
-        for rule in found:
+        for rule in rules:
             if rule.columns != (known := self._filling.setdefault(target, first)).columns:
                 raise SinkError(different_columns(rule, known, ".".join(target)))
         return Route(shard, target, first.extractors)
@@ -151,10 +151,10 @@ class Routes:
     def _ghost(self, source: str, schema: str, table: str) -> tuple[Shard, bool] | None:
         """Return the shard whose online schema change uses a table, with True for the table that takes its
         place; None for any other table."""
-        found = ghost_of(table) if self._online_ddl else None
-        if found is None or not self._matching(source, schema, found.table):
+        ghost = ghost_of(table) if self._online_ddl else None
+        if ghost is None or not self._matching(source, schema, ghost.table):
             return None
-        return Shard(source, schema, found.table), found.is_shadow
+        return Shard(source, schema, ghost.table), ghost.is_shadow
 
     def _matching(self, source: str, schema: str, table: str) -> list[RouteRule]:
         return [rule for rule in self._rules if rule.matches(source, schema, table)]

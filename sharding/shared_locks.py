@@ -37,8 +37,8 @@ class SharedLocks:
 
     def read(self) -> dict[str, SharedLock]:
         """Return all locks by the merged table's full name. Raises as `change`."""
-        found = self._revisions.list(_LOCKS)
-        return {key.removeprefix(_LOCKS): _decoded(key, value) for key, (value, _) in found.items()}
+        entries = self._revisions.list(_LOCKS)
+        return {key.removeprefix(_LOCKS): _decoded(key, value) for key, (value, _) in entries.items()}
 
     def change(self, target: TableName, transition: Callable[[SharedLock | None], SharedLock]) -> SharedLock:
         """Replace a lock by what `transition` makes of it, and return that.
@@ -55,8 +55,8 @@ class SharedLocks:
         raise Retryable(f"lock of {'.'.join(target)}: other feeds change it all the time")
 
     def _get(self, target: TableName) -> tuple[SharedLock | None, int]:
-        found = self._revisions.get(_key(target))
-        return (None, 0) if found is None else (_decoded(_key(target), found[0]), found[1])
+        entry = self._revisions.get(_key(target))
+        return (None, 0) if entry is None else (_decoded(_key(target), entry[0]), entry[1])
 
 
 def _key(target: TableName) -> str:

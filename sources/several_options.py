@@ -81,8 +81,8 @@ def _survey(options: SeveralOptions, context: SourceContext) -> Iterator[Finding
     owners: dict[tuple[str, str], str] = {}
     for index, one in enumerate(options.sources):
 
-        def part(at: Checkpoint, name: str = one.name) -> Checkpoint:
-            return part_of(at, name, names, table_names, identities_in(at.source)[name])
+        def part(checkpoint: Checkpoint, name: str = one.name) -> Checkpoint:
+            return part_of(checkpoint, name, names, table_names, identities_in(checkpoint.source)[name])
 
         own = replace(
             context,

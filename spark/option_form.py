@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from ..config import Form
-from ..config.form import nearest
-from ..config.url import redacted
 
 
-class OptionForm(Form):
-    """A form whose errors name options: `option partitions = '0': ...`."""
-
-    is_text = True
-
-    def __init__(self, others: str, example: str, doing: str = "") -> None:
-        """`others` describes options besides the listed ones, `example` a value of a required one, and
-        `doing` their purpose."""
-        self._others = others
-        self._example = example
-        self._doing = doing
-
-    def path(self, where: str, key: str) -> str:
-        return f"option {super().path(where, key)}"
-
-    def unknown(self, where: str, key: str, known: Collection[str]) -> str:
-        if where:
-            return f"option {super().unknown(where, key, known)}"
-        hint = nearest(key, known).replace("'", "")
-        accepted = ", ".join([*known, self._others])
-        return f"option {key}: there is none of this name{self._doing}{hint} (accepted: {accepted})"
-
-    def wrong(self, where: str, key: str, value: object, why: str) -> str:
-        shown = redacted(value) if isinstance(value, str) else value
-        return f"option {where + '.' if where else ''}{key} = {shown!r}: {why}"
-
-    def missing(self, where: str, key: str) -> str:  # noqa: ARG002
-        return f"option {key}: missing; {self._example}"
+def option_form(others: str, example: str, noun: str = "option") -> Form:
+    """Return a form whose errors name options: `option partitions = '0': ...`. `others` are options besides
+    the declared ones, `example` is a value of a required one."""
+    return Form(is_text=True, noun=noun, before="option ", shows_values=True, others=others, example=example)
 
 
 def divided(given: Mapping[str, str], prefix: str) -> tuple[dict[str, str], dict[str, str]]:

@@ -48,7 +48,7 @@ _GENERATED: Final = re.compile(r"(?:VIRTUAL|STORED) GENERATED(?:, )?")
 def definitions(connection: pymysql.Connection[Cursor], schemas: Collection[str]) -> dict[str, list[str]]:
     """Return the definitions of all tables of these schemas: lines by the name of a table, which no two of
     them may have."""
-    found: dict[str, list[str]] = defaultdict(list)
+    lines_of: dict[str, list[str]] = defaultdict(list)
     rows = {view: _rows(connection, view, schemas) for view in MAY_DIFFER}
     tables = {row["TABLE_NAME"] for row in rows["TABLES"] if row["TABLE_TYPE"] in _TABLE_TYPES}
     of_constraint = {row["CONSTRAINT_NAME"]: row["TABLE_NAME"] for row in rows["TABLE_CONSTRAINTS"]}
@@ -56,8 +56,8 @@ def definitions(connection: pymysql.Connection[Cursor], schemas: Collection[str]
         for row in described:
             table = row.get("TABLE_NAME") or of_constraint[row["CONSTRAINT_NAME"]]
             if table in tables and row.get("CONSTRAINT_TYPE") != "FOREIGN KEY":
-                found[table].append(f"{view}: {_line(view, row)}")
-    return {table: sorted(lines) for table, lines in found.items()}
+                lines_of[table].append(f"{view}: {_line(view, row)}")
+    return {table: sorted(lines) for table, lines in lines_of.items()}
 
 
 def _rows(

@@ -54,14 +54,14 @@ class S3Server:
 
     def url(self, path: str, **options: object) -> str:
         """Return the URL of a sink."""
-        given = {"endpoint": self.endpoint} | options
-        return f"s3://{path}?{'&'.join(f'{name}={value}' for name, value in given.items())}"
+        settings = {"endpoint": self.endpoint} | options
+        return f"s3://{path}?{'&'.join(f'{name}={value}' for name, value in settings.items())}"
 
     def objects(self, path: str, *, hidden: bool = False) -> dict[str, bytes]:
         """Return the objects below a bucket or folder; without those of the sink itself, unless `hidden`."""
         files = self.files()
-        found = files.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
-        names = sorted(info.path for info in found if info.type == pafs.FileType.File)
+        infos = files.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
+        names = sorted(info.path for info in infos if info.type == pafs.FileType.File)
         wanted = [name for name in names if hidden or "/_tidemill/" not in name]
         return {name.removeprefix(f"{path}/"): _read(files, name) for name in wanted}
 
@@ -101,8 +101,8 @@ class S3Store(S3Server):
                 environ["werkzeug.socket"].shutdown(SHUT_RDWR)
                 start_response("200 OK", [])
                 return []
-        found: Iterable[bytes] = self._app(environ, start_response)
-        return found
+        content: Iterable[bytes] = self._app(environ, start_response)
+        return content
 
 
 def _read(files: pafs.FileSystem, name: str) -> bytes:

@@ -38,8 +38,8 @@ def _ujis(one: bytes) -> str:
 
 
 def _eucjpms(one: bytes) -> str:
-    if found := _private(one):
-        return found
+    if character := _private(one):
+        return character
     if len(one) == 2 and one[0] in _CELLS and one[1] in _CELLS:
         return _shifted(*one).decode("cp932")
     if one == b"\x8f\xa2\xb7":

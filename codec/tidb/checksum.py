@@ -14,7 +14,7 @@ from zlib import crc32
 
 from .columns import Columns
 from .digest import any_digests, digests
-from .layout import SECOND_CHECKSUM, Layout, cells_of
+from .layout import SECOND_CHECKSUM, ValueLayout, cells_of
 
 _VERSION: Final = 7
 """Bits of the header: 0 is over columns (since TiDB v7.1), 1 over the row's bytes and its key (v8.3), 2 over
@@ -33,8 +33,8 @@ class ChecksumMismatch(ValueError):
 
 def checksum_of(columns: Columns, bare: Mapping[int, object]) -> int:
     """Return the checksum that an INSERT writes; `bare` has the row's bare values by column id."""
-    found = sorted(_digests(columns, bare), key=itemgetter(0))
-    return crc32(b"".join(parts[0] for _, parts in found))
+    pairs = sorted(_digests(columns, bare), key=itemgetter(0))
+    return crc32(b"".join(parts[0] for _, parts in pairs))
 
 
 def _digests(columns: Columns, bare: Mapping[int, object]) -> Iterator[tuple[int, tuple[bytes, ...]]]:
@@ -45,17 +45,17 @@ def _digests(columns: Columns, bare: Mapping[int, object]) -> Iterator[tuple[int
             yield id_, digests(field, value)
 
 
-def _may_be(found: Iterable[tuple[int, Collection[bytes]]], stored: Sequence[int]) -> bool:
+def _may_be(pairs: Iterable[tuple[int, Collection[bytes]]], stored: Sequence[int]) -> bool:
     """True if the row can have one of the stored checksums."""
     checksums = {0}
-    for _, parts in sorted(found, key=itemgetter(0)):
+    for _, parts in sorted(pairs, key=itemgetter(0)):
         checksums = {crc32(part, checksum) for part in parts for checksum in checksums}
         if len(checksums) > _MAX_WAYS:
             return True
     return not checksums.isdisjoint(stored)
 
 
-def verify(columns: Columns, layout: Layout, key: bytes, value: bytes) -> None:
+def verify(columns: Columns, layout: ValueLayout, key: bytes, value: bytes) -> None:
     """Raises ChecksumMismatch, or one of UNREADABLE if the row can't be read at all.
 
     A row from before a column was dropped includes that column in its checksum, and its type is unknown:
@@ -74,8 +74,8 @@ def verify(columns: Columns, layout: Layout, key: bytes, value: bytes) -> None:
     for field in columns.stored:
         if (id_ := field.column.id) in cells:
             bare[id_] = field.storage.decode(cells[id_])
-    found = [*_digests(columns, bare), *((id_, any_digests(cells[id_])) for id_ in orphans)]
-    if not _may_be(found, stored):
+    pairs = [*_digests(columns, bare), *((id_, any_digests(cells[id_])) for id_ in orphans)]
+    if not _may_be(pairs, stored):
         expected = " or ".join(f"{checksum:08x}" for checksum in stored)
         without = f" without the {len(orphans)} that the table no longer has" if orphans else ""
         computed = checksum_of(columns, bare)

@@ -30,8 +30,8 @@ class PostgresDefiner:
         return f"{self._tables.schema_of((schema, table))}.{table}"
 
     def columns(self, table: Table) -> dict[str, str] | None:
-        found = self._tables.find((table.schema, table.name))
-        return {column.name: column.type + (" key" if column.is_key else "") for column in found} or None
+        columns = self._tables.find((table.schema, table.name))
+        return {column.name: column.type + (" key" if column.is_key else "") for column in columns} or None
 
     def wanted_columns(self, table: Table) -> dict[str, str]:
         return self._tables.wanted(table)

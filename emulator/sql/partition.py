@@ -33,16 +33,16 @@ def parse_partition(tokens: Tokens, new_id: Callable[[], int]) -> PartitionInfo:
 def parse_definitions(tokens: Tokens, new_id: Callable[[], int]) -> tuple[PartitionDefinition, ...]:
     """Parse `(PARTITION p VALUES LESS THAN (x), …)`."""
     tokens.expect("(")
-    found = []
+    definitions = []
     while True:
         tokens.expect("partition")
         name = tokens.name()
         tokens.expect("values", "less", "than")
         limit = "MAXVALUE" if tokens.has("maxvalue") else tokens.enclosed()
-        found.append(PartitionDefinition(new_id(), name, (limit,)))
+        definitions.append(PartitionDefinition(new_id(), name, (limit,)))
         if not tokens.has(","):
             tokens.expect(")")
-            return tuple(found)
+            return tuple(definitions)
 
 
 def physical_id(info: TableInfo, table: Table, row: Row) -> int:

@@ -33,12 +33,12 @@ def rename_tables(scope: Scope, pairs: list[tuple[TableName, TableName]], query:
     if query.error:
         names = {name: None for pair in pairs for name in pair if scope.follows(name)}
         return [scope.reload(name, failed(query), query, "rename table") for name in names]
-    found = renamed(pairs, scope.follows, scope.catalog)
-    changes = [Change(*name, (DropTable(),), kind="rename table") for name in found.dropped]
-    if found.renamed:
-        changes.append(Change(*found.renamed[0][0], (RenameTables(found.renamed),)))
+    outcome = renamed(pairs, scope.follows, scope.catalog)
+    changes = [Change(*name, (DropTable(),), kind="rename table") for name in outcome.dropped]
+    if outcome.renamed:
+        changes.append(Change(*outcome.renamed[0][0], (RenameTables(outcome.renamed),)))
     why = "its rows weren't followed under its name before RENAME TABLE"
-    changes += [scope.reload(name, why, query, "rename table") for name in found.loaded]
+    changes += [scope.reload(name, why, query, "rename table") for name in outcome.loaded]
     return changes
 
 

@@ -39,13 +39,13 @@ def renamed(
     dropped = tuple(old for old, new in moves if old in unknown or (old in followed and not follows(new)))
     both = tuple((old, new) for old, new in moves if old in follows_rows and follows(new))
     loaded = tuple(new for old, new in moves if follows(new) and old not in follows_rows)
-    found = {old: catalog.get(old) for old, _ in moves}
+    definitions = {old: catalog.get(old) for old, _ in moves}
     exists = {old for old, _ in moves if catalog.exists(old)}
     for old, _ in moves:
         catalog.remove(old)
     for old, new in moves:
         if follows(new) and old in exists:
-            _put(catalog, new, found[old])
+            _put(catalog, new, definitions[old])
     return Renamed(dropped, both, loaded)
 
 

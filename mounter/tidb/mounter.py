@@ -110,9 +110,9 @@ class TidbMounter:
             return [entry.chunk]
         if isinstance(entry, GoneTable):
             return [Ddl(ts, ts, self._source, entry.schema, entry.table, "", (DropTable(),), last=False)]
-        found = self._history.logical_at(entry.table_id, ts)
-        assert found is not None
-        table = to_table(found.schema, found.info)
+        entry_then = self._history.logical_at(entry.table_id, ts)
+        assert entry_then is not None
+        table = to_table(entry_then.schema, entry_then.info)
         return [Ddl(ts, ts, self._source, table.schema, table.name, "", (CreateTable(table),), last=False)]
 
     def _ddls(self, change: KvChange) -> list[Ddl]:

@@ -54,8 +54,8 @@ class Snapshot:
         """
         tables = {FoundTable(one.table.schema, one.table.name): one for one in known}
         while True:
-            found = self._find(follows)
-            missing = [one for one in found if one not in tables]
+            listed = self._find(follows)
+            missing = [one for one in listed if one not in tables]
             copies_generated = self._options.copies_generated
             for one, table in read_tables(self._session, missing, copies_generated=copies_generated):
                 if isinstance(table, SourceError):
@@ -63,8 +63,8 @@ class Snapshot:
                 tables[one] = table
             self.definitions = read_databases(self._session)
             self.position = self._located(begin(self._session))
-            if (self._find(follows), read_databases(self._session)) == (found, self.definitions):
-                self.tables = [tables[one] for one in found if one in tables]
+            if (self._find(follows), read_databases(self._session)) == (listed, self.definitions):
+                self.tables = [tables[one] for one in listed if one in tables]
                 return
             query(self._session, "ROLLBACK")
 

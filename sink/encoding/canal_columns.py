@@ -40,23 +40,23 @@ class CanalColumns:
         self._columns: Final = [_Column(encoding, definition, place, zone) for place in places]
 
     def inserts(self, rows: list[Row]) -> list[bytes]:
-        found = zip(self._columns, columns_of(rows), strict=True)
-        return _rows(len(rows), [column.alike(_AFTER, values, True) for column, values in found])
+        pairs = zip(self._columns, columns_of(rows), strict=True)
+        return _rows(len(rows), [column.alike(_AFTER, values, True) for column, values in pairs])
 
     def deletes(self, rows: list[Row]) -> list[bytes]:
         return _rows(len(rows), self._before(columns_of(rows)))
 
     def updates(self, before: list[Row], after: list[Row]) -> list[bytes]:
         old, new = columns_of(before), columns_of(after)
-        found = zip(self._columns, old, new, strict=True)
-        differ = [column.differ(was, becomes) for column, was, becomes in found]
+        triples = zip(self._columns, old, new, strict=True)
+        differ = [column.differ(was, becomes) for column, was, becomes in triples]
         changed = zip(self._columns, new, differ, strict=True)
         now: list[Parts] = [[column.fields(_AFTER, values, flags)] for column, values, flags in changed]
         return _rows(len(after), [*self._before(old), *now])
 
     def _before(self, columns: list[Values]) -> list[Parts]:
-        found = zip(self._columns, columns, strict=True)
-        return [column.alike(_BEFORE, values, False) for column, values in found]
+        pairs = zip(self._columns, columns, strict=True)
+        return [column.alike(_BEFORE, values, False) for column, values in pairs]
 
 
 class _Column:
@@ -117,8 +117,8 @@ class _Column:
             updated=updated,
             isNull=null,
         )
-        found: bytes = column.SerializeToString()
-        return found
+        head: bytes = column.SerializeToString()
+        return head
 
 
 def texts_of(encoding: str, table: Table, column: Column, zone: tzinfo) -> Writer:
@@ -149,10 +149,10 @@ class _Starts(dict[int, bytes]):
     """The bytes before a row, by its length; those of short rows are kept."""
 
     def __missing__(self, length: int) -> bytes:
-        found = _ROW + varint(length)
+        head = _ROW + varint(length)
         if length < _SHORT:
-            self[length] = found
-        return found
+            self[length] = head
+        return head
 
 
 _STARTS: Final = _Starts()

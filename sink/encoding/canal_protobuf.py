@@ -60,9 +60,9 @@ class CanalProtobufEncoder:
         if last and opened is not None:
             packets.mark(self._end(opened))
             opened = None
-        found = packets.messages()
+        messages = packets.messages()
         self._open = opened
-        return found
+        return messages
 
     def ddl(self, ddl: Ddl) -> list[Message]:
         if not ddl.query:
@@ -96,7 +96,7 @@ class CanalProtobufEncoder:
 
 
 def _header(options: CanalProtobufOptions, ts: Ts, schema: str, table: str, event: int | None) -> Any:
-    found = canal.Header(
+    header = canal.Header(
         version=1,
         serverenCode="UTF-8",
         executeTime=physical_ms(ts),
@@ -106,8 +106,8 @@ def _header(options: CanalProtobufOptions, ts: Ts, schema: str, table: str, even
         eventType=event,
     )
     if options.enable_tidb_extension:
-        found.props.add(key="commitTs", value=str(ts))
-    return found
+        header.props.add(key="commitTs", value=str(ts))
+    return header
 
 
 def _entry(header: Any, kind: int, content: Any) -> bytes:

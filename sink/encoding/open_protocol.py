@@ -61,19 +61,19 @@ class OpenProtocolEncoder:
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
         parts = in_order(changes, lambda table, op, group: self._tables[table].parts(op, group))
-        found: list[Message] = []
+        messages: list[Message] = []
         batch: list[_Part] = []
         size, limit = 0, self._options.max_message_bytes
         for part in parts:
             length = _length(part) + RECORD_BYTES
             if len(batch) == self._options.max_batch_size or (batch and limit and size + length > limit):
-                found.append(_message(batch, len(batch)))
+                messages.append(_message(batch, len(batch)))
                 batch, size = [], 0
             batch.append(part)
             size += length
         if batch:
-            found.append(_message(batch, len(batch)))
-        return found
+            messages.append(_message(batch, len(batch)))
+        return messages
 
     def ddl(self, ddl: Ddl) -> list[Message]:
         if not ddl.query:
@@ -124,7 +124,7 @@ class _TableForm:
         keys = by_transaction(changes, lambda change: self._key(change, {}))
         every = [keys] * len(changes) if isinstance(keys, bytes) else keys
         values = self._compress(self._values(op, changes, columns))
-        found = list(zip(every, values, strict=True))
+        pairs = list(zip(every, values, strict=True))
 
         def short(place: int, location: str) -> _Part:
             mark: dict[str, object] = {"ohk": False, "ccl": location} if location else {"ohk": True}
@@ -132,12 +132,12 @@ class _TableForm:
             return self._key(changes[place], mark), value
 
         def claim(place: int) -> Claim:
-            key, value = found[place]
+            key, value = pairs[place]
             whole = _message([(key, value)], 1)
             return Claim(changes[place].commit_ts, whole.key, whole.value or b"", key + value)
 
-        self._large.replace(self._table, found, _length, short, claim, has_key=bool(self._handle))
-        return found
+        self._large.replace(self._table, pairs, _length, short, claim, has_key=bool(self._handle))
+        return pairs
 
     def _key(self, change: RowChange, more: dict[str, object]) -> bytes:
         table = self._table

@@ -46,7 +46,7 @@ class SimpleAvroEncoder(AnySimpleEncoder):
         return _TableForm(definition, self._options, self._compress, self._large)
 
     def _ddl(self, kind: str, ddl: Ddl, now: int, effect: Effect) -> bytes:
-        found = {
+        message = {
             "type": DDL_TYPES.index(kind),
             "sql": ddl.query,
             "commitTs": ddl.commit_ts,
@@ -54,7 +54,7 @@ class SimpleAvroEncoder(AnySimpleEncoder):
             "tableSchema": effect.after and avro_table_schema(effect.after),
             "preTableSchema": effect.before and avro_table_schema(effect.before),
         }
-        return _message(DDL, found)
+        return _message(DDL, message)
 
     def _bootstrap(self, now: int, definition: Definition) -> bytes:
         return _message(BOOTSTRAP, {"buildTs": now, "tableSchema": avro_table_schema(definition)})
@@ -63,9 +63,9 @@ class SimpleAvroEncoder(AnySimpleEncoder):
         return _message(WATERMARK, {"commitTs": ts, "buildTs": now})
 
 
-def _message(form: tuple[bytes, dict[str, object]], found: dict[str, object]) -> bytes:
+def _message(form: tuple[bytes, dict[str, object]], message: dict[str, object]) -> bytes:
     head, schema = form
-    return head + avro_bytes(schema, found)
+    return head + avro_bytes(schema, message)
 
 
 class _TableForm(SimpleTable):

@@ -46,20 +46,20 @@ class AnySimpleEncoder(ABC):
 
     def __copy__(self) -> Self:
         """Return an encoder that sends definitions again."""
-        found = object.__new__(type(self))
-        found.__dict__.update(self.__dict__, _bootstraps=Bootstraps(self._options, self._now))
-        return found
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, _bootstraps=Bootstraps(self._options, self._now))
+        return copy
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
         now = self._now()
         values = in_order(changes, lambda table, op, group: self._tables[table].values(op, group, now))
         messages = map(Message, repeat(None), values)
-        found: list[Message] = []
+        sent: list[Message] = []
         for table, _, group in groups(changes):
             if self._bootstraps.due(table, len(group)):
-                found += self.bootstrap(table)
-            found += islice(messages, len(group))
-        return found
+                sent += self.bootstrap(table)
+            sent += islice(messages, len(group))
+        return sent
 
     def ddl(self, ddl: Ddl) -> list[Message]:
         effects = self._definitions.effects(ddl)
@@ -109,7 +109,7 @@ class SimpleTable(ABC):
         self._whole: Final = self._mark(only_key=False, location="")
 
     def values(self, op: Op, changes: list[RowChange], now: int) -> list[bytes]:
-        found = self._compress(
+        texts = self._compress(
             joined(len(changes), self._parts(op, changes, now, self._columns, self._whole))
         )
 
@@ -121,11 +121,11 @@ class SimpleTable(ABC):
         def claim(place: int) -> Claim:
             change = changes[place]
             (stamp,) = joined(1, self._parts(op, [change], 0, self._columns, self._whole))
-            return Claim(change.commit_ts, None, found[place], stamp)
+            return Claim(change.commit_ts, None, texts[place], stamp)
 
         definition = self._definition
-        self._large.replace(definition.table, found, len, short, claim, has_key=bool(definition.handle_key))
-        return found
+        self._large.replace(definition.table, texts, len, short, claim, has_key=bool(definition.handle_key))
+        return texts
 
     @abstractmethod
     def _head(self) -> bytes:

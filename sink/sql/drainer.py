@@ -40,10 +40,10 @@ class DrainerSink(SqlSink):
         self._safe_start = SafeStart(self.safe_mode, clock)
 
     def open(self) -> Checkpoint | None:
-        found = super().open()
+        checkpoint = super().open()
         if not self._home.is_consistent:
             self._safe_start.begin()
-        return found
+        return checkpoint
 
     def write(self, batch: Batch) -> None:
         if self._durable is not None and not self._safe_start.is_over:
@@ -77,10 +77,10 @@ class DrainerFileSink(DrainerSink):
 
     def open(self) -> Checkpoint | None:
         committed = self._durable
-        found = super().open()
-        self._saved = found
-        self._is_urgent |= found is None  # so that a restart doesn't begin later
-        if committed is not None and (found is None or found.ts < committed.ts):
+        checkpoint = super().open()
+        self._saved = checkpoint
+        self._is_urgent |= checkpoint is None  # so that a restart doesn't begin later
+        if committed is not None and (checkpoint is None or checkpoint.ts < committed.ts):
             self._durable = committed  # by this process, to the same target
         return self._durable
 

@@ -80,8 +80,8 @@ class DmHome(Home):
         if own is not None:
             checkpoint, _ = decode_checkpoint(own, self.checkpoints)
             self.touched.update(self._origin_name(row) for row in rows if not row.is_global)
-            found, wanted = _globals(rows), _globals(self._rows_of(checkpoint))
-            if not (found and wanted) or found == wanted:
+            stored, wanted = _globals(rows), _globals(self._rows_of(checkpoint))
+            if not (stored and wanted) or stored == wanted:
                 return own
             log.warning("%s isn't where the feed left it: DM's checkpoint is taken over", self._table)
         return self._take_over(rows)
@@ -97,16 +97,16 @@ class DmHome(Home):
     def _take_over(self, rows: list[DmRow]) -> str | None:
         now = self._clock.time()
         after, until = (compose_ts(int((now + n * MARGIN_SECONDS) * 1000)) for n in (1, 2))
-        found = checkpoint_of(rows, self._source_id, self._table, after)
-        if found is None:
+        checkpoint = checkpoint_of(rows, self._source_id, self._table, after)
+        if checkpoint is None:
             return None
         exits = {row.id: row.exit for row in rows if row.is_global and row.exit is not None}
         is_known = len(exits) == len(_globals(rows))
         self.safety = Safety(0 if is_known else until, exits)
-        content = encode_checkpoint(found)
+        content = encode_checkpoint(checkpoint)
         self._session.execute("START TRANSACTION")
         self._session.execute(
-            f"REPLACE INTO {self.checkpoints} VALUES ({self._feed},{found.ts},{quoted(content)}), "
+            f"REPLACE INTO {self.checkpoints} VALUES ({self._feed},{checkpoint.ts},{quoted(content)}), "
             f"({self._safety_key},0,{quoted(msgspec.json.encode(self.safety).decode())})"
         )
         self._session.execute("COMMIT")
@@ -119,7 +119,8 @@ class DmHome(Home):
         positions = by_source(reached.position, self._source_id or next(iter(safety.exits), ""))
         points = {id_: point_of(position) for id_, position in positions.items()}
         return all(
-            (at := points.get(id_)) is not None and at.order >= end.order for id_, end in safety.exits.items()
+            (point := points.get(id_)) is not None and point.order >= end.order
+            for id_, end in safety.exits.items()
         )
 
     def _replace_checkpoint(self, previous_ts: int | None, ts: int, content: str) -> bool:

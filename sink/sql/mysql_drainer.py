@@ -45,13 +45,13 @@ class DrainerHome(Home):
 
     def load_checkpoint(self, *, locked: bool = False) -> str | None:  # noqa: ARG002
         """Raises CheckpointError for a damaged row, or if the cluster id is 0 and there isn't one row."""
-        found: dict[int, str] = dict(self._session.rows(f"SELECT clusterID, checkPoint FROM {TABLE}"))
+        checkpoints: dict[int, str] = dict(self._session.rows(f"SELECT clusterID, checkPoint FROM {TABLE}"))
         if self._cluster_id == 0:
-            self._cluster_id = only_cluster(found, TABLE)
-        self._text = found.get(self._cluster_id)
+            self._cluster_id = only_cluster(checkpoints, TABLE)
+        self._text = checkpoints.get(self._cluster_id)
         if self._text is None:
-            if found:
-                log.warning("%s has checkpoints of other clusters only: %s", TABLE, sorted(found))
+            if checkpoints:
+                log.warning("%s has checkpoints of other clusters only: %s", TABLE, sorted(checkpoints))
             return None
         self._state = from_json(self._text, f"{TABLE}, cluster {self._cluster_id}")
         self.is_consistent = self._state.consistent

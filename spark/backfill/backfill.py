@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from msgspec.structs import replace
 
 from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.position import Position
+from ...config import checked
 from ...errors import ConfigError
 from ...puller.mysql.options import MysqlOptions
 from ...puller.tikv.options import TikvOptions
@@ -27,6 +28,7 @@ from .tasks import SAID, CatchUp, MergeChunks, ReadChunk, collected, run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SETTINGS: Final = BackfillOptions()
 _MERGES: int = 200
 """Maximum number of merge tasks; each takes several chunks, one after the other."""
 
@@ -35,7 +37,7 @@ def backfill(
     spark: SparkSession,
     source: ReadOptions | Mapping[str, str],
     directory: str | Path,
-    settings: BackfillOptions | None = None,
+    settings: BackfillOptions = _SETTINGS,
     report: Report | None = None,
 ) -> Backfilled:
     """Read all rows of the tables into files in `directory`, which the driver and all executors share.
@@ -46,11 +48,12 @@ def backfill(
     `sourceTimeout`, and Fatal.
     """
     options = source if isinstance(source, ReadOptions) else read_options(source)
+    settings = checked(settings, "settings")
     if options.reads_changes:
         raise ConfigError("option fromTs: a backfill reads rows, not changes; leave it out")
     place = Directory(Path(directory))
     with place.held():
-        work = _Backfill(spark, options, place, settings or BackfillOptions(), report)
+        work = _Backfill(spark, options, place, settings, report)
         manifest = place.manifest() or work.run()
         _check_same(options, manifest.plan)
     return Backfilled(place, manifest)

@@ -43,8 +43,8 @@ class RowKeys:
 
     def unique(self, rows: Sequence[Row]) -> list[set[int]]:
         """Return the hashes of each row's unique values."""
-        found = [] if self._writes is None else self._writes(rows)
-        return [{one for one in found[i :: len(rows)] if one is not None} for i in range(len(rows))]
+        written_keys = [] if self._writes is None else self._writes(rows)
+        return [{one for one in written_keys[i :: len(rows)] if one is not None} for i in range(len(rows))]
 
 
 def _folds(part: KeyPart) -> bool:
