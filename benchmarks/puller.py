@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection
@@ -202,10 +200,3 @@ def _ours(server: Server) -> float:
         system.stop(5.0)
         scratch.close()
     return seconds
-
-
-if __name__ == "__main__":
-    arguments: dict[str, Any] = {
-        name: int(value) for name, value in (argument.split("=", 1) for argument in sys.argv[1:])
-    }
-    print(json.dumps(run(**arguments)))

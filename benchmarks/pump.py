@@ -4,8 +4,6 @@ rows with a relay, compared with the rows without one."""
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from multiprocessing.connection import Connection
 from random import Random
 from threading import Event
@@ -324,10 +322,3 @@ def _pulled(server: Server, start: Ts, receiver: type[PooledActor[Sorted]], *arg
         sorter.close()
         system.stop(5.0)
     return seconds
-
-
-if __name__ == "__main__":
-    arguments: dict[str, Any] = {
-        name: int(value) for name, value in (argument.split("=", 1) for argument in sys.argv[1:])
-    }
-    print(json.dumps(run(**arguments)))

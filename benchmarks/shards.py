@@ -8,10 +8,8 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -172,9 +170,3 @@ def _until(feed: Feed, condition: Callable[[], bool]) -> None:
         if feed.error is not None:
             raise feed.error
         pause(_LOOK_SECONDS)
-
-
-if __name__ == "__main__":
-    print(
-        json.dumps(run(**{name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}))
-    )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import json
 import resource
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -341,12 +339,3 @@ def _ratios(figures: dict[str, Any], yardstick: dict[str, dict[str, Any]]) -> di
             if figures.get(name):
                 ratios[name + suffix] = round(theirs[name] / figures[name], 2)
     return ratios
-
-
-if __name__ == "__main__":
-    arguments: dict[str, Any] = dict(argument.split("=", 1) for argument in sys.argv[1:])
-    for number in {"tables", "events", "memory_tier", "workers", "rounds"} & arguments.keys():
-        arguments[number] = int(arguments[number])
-    if "yardsticks" in arguments:
-        arguments["yardsticks"] = [kind for kind in arguments["yardsticks"].split(",") if kind]
-    print(json.dumps(run(**arguments)))

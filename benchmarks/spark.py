@@ -18,9 +18,7 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -150,8 +148,3 @@ def _write(frame: DataFrame) -> float:
     begun = time.perf_counter()
     frame.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - begun
-
-
-if __name__ == "__main__":
-    settings = {name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}
-    print(json.dumps(run(**settings)))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..testing.mariadb import MariaDb
 from ..testing.private_server import PASSWORD
-from .snapshot import COLUMNS
+from .mysql import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

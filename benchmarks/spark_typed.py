@@ -14,10 +14,8 @@ first query of each way, the rows are compared with the table, column by column.
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -273,8 +271,3 @@ def _until(condition: Callable[[], bool]) -> None:
         if time.monotonic() > until:
             raise RuntimeError(f"the capture hadn't all rows after {_WAIT_SECONDS:.0f} s")
         time.sleep(0.05)
-
-
-if __name__ == "__main__":
-    arguments = {name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}
-    print(json.dumps(run(**arguments)))

@@ -9,8 +9,6 @@ batches instead of transactions of tuples.
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
@@ -197,10 +195,3 @@ _SUBJECTS: Final[dict[str, Subject]] = {
     "arrow": _in_columns,
     "bare": bare,
 }
-
-
-if __name__ == "__main__":
-    arguments: dict[str, Any] = {
-        name: int(value) for name, value in (argument.split("=", 1) for argument in sys.argv[1:])
-    }
-    print(json.dumps(run(**arguments)))

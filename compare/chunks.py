@@ -13,7 +13,7 @@ from typing import Final
 from ..dialects.read import Key, Range, Reader, Summing
 from ..events import Row, Table
 from .pace import Pace
-from .side import Source
+from .side import SourceRows
 
 CHUNK_ROWS: Final = 20_000
 """Number of rows of a checksum: about 0.1 s of a server's time."""
@@ -24,7 +24,7 @@ PAGE_ROWS: Final = 1_000
 class Chunks:
     """Compares one table. `rows` counts the source's rows that were compared."""
 
-    def __init__(self, source: Source, target: Reader, table: Table, pace: Pace) -> None:
+    def __init__(self, source: SourceRows, target: Reader, table: Table, pace: Pace) -> None:
         self._source = source
         self._target = target
         self._table = table

@@ -24,7 +24,7 @@ from .merged import MergedSources
 from .opening import open_source, open_target
 from .pace import Pace, Pausing, Stopped
 from .settle import Settling
-from .side import Source
+from .side import Source, SourceRows
 from .spool import Spool
 
 _CANDIDATES: Final = 1_000
@@ -133,8 +133,7 @@ class Diff:
 
     def __iter__(self) -> Iterator[Finding]:
         """Yield findings. Raises TidemillError; Stopped if `wait` returned True."""
-        self.source.view(self._at, "")
-        listed = self.source.tables()
+        listed = self.source.tables(self._at)
         tables = [table for table in listed if self._chooses(table)]
         known = {table.full_name for table in listed}
         extra = [
@@ -151,7 +150,7 @@ class Diff:
             self.table, self.rows, self.rows_estimated = (
                 table.full_name,
                 0,
-                self.source.estimate(table),
+                self.source.of(table).estimate(table),
             )
             yield from self._compare(table)
             self.tables_done += 1
@@ -219,7 +218,12 @@ class Diff:
             raise stopped
 
     def _differences(
-        self, source: Source, table: Table, checkpoint: Checkpoint, settling: Settling, waiting: list[Key]
+        self,
+        source: SourceRows,
+        table: Table,
+        checkpoint: Checkpoint,
+        settling: Settling,
+        waiting: list[Key],
     ) -> Iterator[Settled]:
         """Yield differences; `waiting` has the candidates that aren't settled."""
         source.view(checkpoint, table.full_name)

@@ -22,7 +22,7 @@ from ..snapshot.mysql.definitions import read_table
 from ..snapshot.mysql.tables import SourceTable, find_tables
 from ..snapshot.mysql.view import current_end
 from ..sources.kind import SourceContext
-from .side import Source
+from .side import Source, SourceRows
 
 
 def open_mysql(options: MysqlOptions, context: SourceContext) -> Source:
@@ -55,7 +55,7 @@ class MySqlSource:
         disconnect(self._session)
         disconnect(self._log)
 
-    def of(self, table: Table) -> Source:  # noqa: ARG002
+    def of(self, table: Table) -> SourceRows:  # noqa: ARG002
         return self
 
     @staticmethod
@@ -75,7 +75,7 @@ class MySqlSource:
         derived = f"(SELECT {columns} FROM {self._qualified(table)}) AS shard"
         return ServerRows(self._session, self._options, lambda _: derived)
 
-    def tables(self) -> list[Table]:
+    def tables(self, at: Checkpoint) -> list[Table]:  # noqa: ARG002
         with translated(self._options):
             for listed in find_tables(self._log):
                 if self._filter.matches(listed.schema, listed.name):

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..dialects.read import Key, Reader, Settled
 from ..events import Checkpoint, Row, Table
 from .pace import Pace
-from .side import Source
+from .side import SourceRows
 
 ROUNDS: Final = 3
 """Number of rounds in which a difference must be the same."""
@@ -31,7 +31,7 @@ class Settling:
 
     def __init__(
         self,
-        source: Source,
+        source: SourceRows,
         target: Reader,
         table: Table,
         pace: Pace,

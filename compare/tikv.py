@@ -20,7 +20,7 @@ from ..puller.tikv.schema import TableNames, read_schema
 from ..snapshot.tikv.ranges import has_integer_order, range_after, row_ranges
 from ..snapshot.tikv.reads import Pairs, all_rows, first_rows
 from ..sources.kind import SourceContext
-from .side import Source
+from .side import Source, SourceRows
 
 _PAGE_ROWS = 5_000
 _PAGE_BYTES = 4 << 20
@@ -52,7 +52,7 @@ class TikvSource:
     def close(self) -> None:
         self._client.stop()
 
-    def of(self, table: Table) -> Source:  # noqa: ARG002
+    def of(self, table: Table) -> SourceRows:  # noqa: ARG002
         return self
 
     def view(self, checkpoint: Checkpoint, table: str) -> None:
@@ -63,7 +63,8 @@ class TikvSource:
             self._client.loop.submit(self._safe_point.run(), "hold the GC safe point")
         self._at = ts
 
-    def tables(self) -> list[Table]:
+    def tables(self, at: Checkpoint) -> list[Table]:
+        self.view(at, "")
         names = TableNames(self._filter)
         self._client.run(read_schema(self._client.kv, self._at, names))
         listed = [TableAt(schema, info, 0) for schema, info in names.with_rows]

@@ -15,8 +15,7 @@ from .declaration import (
 )
 from .file import read
 from .finding import Finding
-from .form import FILE, Form
-from .names import NameText, name
+from .form import FILE, Form, NameText, name
 from .query import from_query, with_query
 from .registry import Registry
 from .values import parse_bytes

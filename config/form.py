@@ -6,7 +6,9 @@ import difflib
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final, TypeAlias
+
+from msgspec import Meta
 
 from .url import redacted
 
@@ -70,3 +72,16 @@ def _nearest(key: str, known: Collection[str]) -> str:
     names = {name.lower(): name for name in known}
     close = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
     return f"; did you mean {names[close[0]]!r}?" if close else ""
+
+
+NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+NameText: TypeAlias = Annotated[str, Meta(extra_json_schema={"pattern": f"^{NAME.pattern}$"})]
+"""Type of a name as it is written."""
+
+
+def name(text: str, _: str = "") -> str:
+    """Return the name. Raises ValueError."""
+    if not NAME.fullmatch(text):
+        raise ValueError("up to 64 letters, digits, - and _, for it is part of file names")
+    return text

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..actors import Clock
 from ..errors import Retryable, SinkError, TidemillError
-from .revisions import Revisions
+from .shared_locks import Revisions
 
 log = logging.getLogger("tidemill.sharding")
 

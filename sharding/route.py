@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -11,7 +13,6 @@ from ..errors import SinkError
 from ..events import Action, ChangeKey, Ddl, Row, RowChange, Run, Table, TableName
 from .extractor import Extractor
 from .fit import Fit
-from .ghost import ghost_of
 from .options import RouteRule, different_columns
 from .shard import Shard
 
@@ -158,3 +159,22 @@ class Routes:
 
     def _matching(self, source: str, schema: str, table: str) -> list[RouteRule]:
         return [rule for rule in self._rules if rule.matches(source, schema, table)]
+
+
+_NAME: Final = re.compile(r"_{1,11}(.+)_(gho|new|ghc|del|old)")
+_SHADOWS: Final = ("gho", "new")
+
+
+class Ghost(NamedTuple):
+    """A table of an online schema change: `_NAME_gho` or `_NAME_new` takes the place of the table NAME."""
+
+    table: str
+    """Name of the table that is changed."""
+    is_shadow: bool
+    """True for the table that takes its place; False for its old version, and for logs of the change."""
+
+
+def ghost_of(table: str) -> Ghost | None:
+    """Return what a name says; None if it isn't one of these."""
+    found = _NAME.fullmatch(table)
+    return None if found is None else Ghost(found[1], found[2] in _SHADOWS)

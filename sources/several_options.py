@@ -12,10 +12,10 @@ from ..errors import ConfigError
 from ..events import Checkpoint
 from ..puller.lane import Lane
 from .kind import SourceContext, SourceKind
-from .own_tables import own_tables
 from .registry import open_kind, survey_kind
 from .sections import GivenSource, NamedSource, SourceSection
 from .source import Source
+from .table_names import own_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,8 @@ from typing import Any
 from ..events import Row
 from .child import CLI, Child
 from .compare import Rows, compare, mariadb_rows, postgres_rows, source_columns, sqlite_rows
-from .definition import definition
 from .feed_run import run_to_end
+from .information_schema import definition
 from .postgres import PostgreSql
 from .private_server import PrivateServer
 

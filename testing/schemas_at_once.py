@@ -10,8 +10,8 @@ from typing import Any
 
 from ..dialects.mysql.client import Session
 from .compare import PrintedColumn, Rows, compare, mariadb_rows, source_columns, sqlite_rows
-from .definition import definition
 from .feed_run import run_to_end
+from .information_schema import definition
 from .private_server import PrivateServer
 
 

@@ -14,7 +14,7 @@ from ...events import Ts
 from .alter import AlterResult, add_index, drop_index, parse_clause, with_moment
 from .columns import parse_charset
 from .ddl import DdlWriter, Step, TableChange, both, database_mutation, table_mutation
-from .exchange import exchange
+from .partition import exchange
 from .reorganization import copy_rows, reorganized
 from .rewriting import Storage, add_steps, key_removal, removal, rewrite
 from .schema import Schema, SqlTable

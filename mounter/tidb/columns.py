@@ -13,7 +13,10 @@ from ...codec.tidb.action import Action as JobType
 from ...codec.tidb.job import Job
 from ...codec.tidb.table_info import PUBLIC, TableInfo
 from ...events import Action, AddColumn, ChangeColumn, ChangeKey, DropColumn, Table, altered
-from .not_followed import NotFollowed
+
+
+class NotFollowed(Exception):
+    """A job makes a change that sinks can't apply; the text names it."""
 
 
 class _Columns(Struct, frozen=True):

@@ -32,9 +32,8 @@ from ...events import (
     Ts,
 )
 from .clock import session_clock
-from .columns import check_not_rewritten, column_actions
+from .columns import NotFollowed, check_not_rewritten, column_actions
 from .history import SchemaHistory, TableAt
-from .not_followed import NotFollowed
 
 _QUOTED_CHARACTERS: Final = 1000
 """Maximum number of characters of a statement that an error quotes."""

@@ -21,9 +21,8 @@ from ...codec.tidb.table_info import (
 from ...errors import InvariantViolated
 from ...events import Ts
 from ...store.store import Store
-from .cache import InfoCache
 from .effects import DropDatabase, DropTable, Effect, SetDatabase, SetTable, effects
-from .infos import Infos
+from .infos import InfoCache, Infos
 from .timeline import Owner, Version, entries_since, entry_at
 
 SYSTEM_SCHEMAS: Final = frozenset(

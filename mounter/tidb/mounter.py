@@ -15,8 +15,7 @@ from ...events import Chunk, CreateTable, Ddl, DropTable, Item, KvChange, RowCha
 from .ddl import read_ddl
 from .history import SchemaHistory
 from .items import Items, Parts
-from .rows import RowReader
-from .runs import TABLE_BYTES, by_transaction, raw_parts
+from .runs import TABLE_BYTES, RowReader, by_transaction, raw_parts
 
 READERS: Final = 20_000
 """Maximum number of readers kept, the newest ones; each is generated code of some 10 kB."""

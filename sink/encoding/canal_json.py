@@ -22,7 +22,7 @@ from ...events import (
     physical_ms,
 )
 from ...events.per_table import PerTable
-from .canal_types import WIDER, sql_type
+from .canal_columns import WIDER, sql_type
 from .claims import Claim, ClaimStore
 from .columns import Fields, Texts, Values, Writer, columns_of, joined
 from .compression import Compress, compressor

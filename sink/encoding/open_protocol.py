@@ -5,6 +5,7 @@ Source: the documentation of TiCDC's open protocol, and messages that TiCDC wrot
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from operator import ne
@@ -29,7 +30,6 @@ from .numbers import json_number, single_text
 from .open_types import flags, type_byte
 from .options import OpenOptions
 from .oversize import RECORD_BYTES, LargeRows
-from .quoted_bytes import quoted_bytes
 from .statement_kind import named, statement_kind
 from .value_lines import doubles, each, plain, split, value_lines, wrapped
 
@@ -205,3 +205,32 @@ def _writer(table: Table, place: int, zone: tzinfo) -> Writer:
 
 def _encoded(form: Callable[[Any], Any]) -> Writer:
     return lambda values: json_lines([None if value is None else form(value) for value in values])
+
+
+_SHORT: Final = {
+    "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
+    "\\": "\\\\", '"': '\\"',
+}  # fmt: skip
+_PLAIN: Final = re.compile(rb"[ !#-\[\]-~]*")
+_ESCAPED: Final = range(0xDC80, 0xDD00)
+"""Code points that stand for bytes that aren't UTF-8."""
+
+
+def quoted_bytes(value: bytes) -> str:
+    """Return printable UTF-8 as it is, and other bytes and characters as escapes."""
+    if _PLAIN.fullmatch(value):
+        return value.decode()
+    return "".join(map(_character, value.decode("utf-8", "surrogateescape")))
+
+
+def _character(one: str) -> str:
+    if one in _SHORT:
+        return _SHORT[one]
+    if one.isprintable():
+        return one
+    code = ord(one)
+    if code in _ESCAPED:
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

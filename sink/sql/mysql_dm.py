@@ -1,9 +1,10 @@
-"""The checkpoint of a MySQL target in DM's table, beside the feed's own."""
+"""A MySQL target whose checkpoint is also in the table of DM, beside the feed's own."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -11,13 +12,18 @@ from msgspec import Struct
 
 from ...actors import Clock
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
+from ...dialects.database import difference
 from ...dialects.mysql import text as text
 from ...dialects.mysql.home import Home
+from ...dialects.mysql.mysql import MySqlDatabase
 from ...dialects.mysql.session import MySqlSession, quoted
-from ...events import Checkpoint, Ts, compose_ts
+from ...events import Batch, Checkpoint, Ddl, Item, Table, Ts, compose_ts
 from ..dm.checkpoint import checkpoint_of, rows_of
 from ..dm.point import Point, by_source, point_of
 from ..dm.table import COLUMNS, NO_TABLE_INFO, READ, SCHEMA, WRITTEN, DmRow, table_of
+from ..sink import SinkTraits
+from .letters.writer import LetterWriter
+from .sql import SqlSink
 
 log = logging.getLogger("tidemill.sink")
 
@@ -164,3 +170,60 @@ class DmHome(Home):
 
 def _globals(rows: Iterable[DmRow]) -> dict[str, Point]:
     return {row.id: row.point for row in rows if row.is_global}
+
+
+UNTIL_EXIT: Final = "until exit point"
+"""After taking over from DM: until the position up to which it may have applied rows."""
+
+
+class DmSink(SqlSink):
+    """DM stores its checkpoint after the rows: after taking over from it, safe mode is on until its last rows
+    have been applied again."""
+
+    def __init__(
+        self,
+        name: str,
+        target: MySqlDatabase,
+        home: DmHome,
+        letters: LetterWriter | None,
+        now: Callable[[], float],
+        **how: bool,
+    ) -> None:
+        """`how` are options of SqlSink."""
+        super().__init__(name, target, None, letters, now, **how)
+        self._home = home
+        self._is_safe = False
+
+    def open(self) -> Checkpoint | None:
+        found = super().open()
+        self._keep_safe(self._home.safety is not None)
+        return found
+
+    @property
+    def traits(self) -> SinkTraits:
+        return replace(super().traits, adopts_merged=True)
+
+    def check_adopted(self, table: Table) -> str:
+        try:
+            have, wanted = self._database.tables.columns(table), self._database.tables.wanted_columns(table)
+        except Exception as error:
+            self._fail(error, f"looking for {table.full_name}")
+        return "isn't there" if have is None else difference(have, wanted)
+
+    def _keep_safe(self, is_wanted: bool) -> None:
+        if is_wanted == self._is_safe:
+            return
+        change: Callable[[str], None] = self.safe_mode.enter if is_wanted else self.safe_mode.leave
+        change(UNTIL_EXIT)
+        self._is_safe = is_wanted
+
+    def write(self, batch: Batch) -> None:
+        self._keep_safe(self._home.safety is not None)
+        for item in batch.items:
+            self._home.touched.update(_origin_names(item))
+        super().write(batch)
+
+
+def _origin_names(item: Item) -> list[str]:
+    """Return the origin names of the tables that an item changes."""
+    return [item.origin_name] if isinstance(item, Ddl) else [run.origin_name for run in item.runs]

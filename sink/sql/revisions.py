@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class SqlRevisions:
-    """Has the methods of `sharding.revisions.Revisions`, over a connection of its own. Any thread.
+    """Has the methods of `sharding.shared_locks.Revisions`, over a connection of its own. Any thread.
 
     A row stays when its time has passed, so that no revision of a key is used again.
     """

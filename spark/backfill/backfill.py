@@ -105,7 +105,7 @@ class _Backfill:
     def _of_a_log(self) -> Manifest:
         source = cast("MysqlOptions", self._options.source_options)
         try:
-            from .mysql_plan import plan_mysql
+            from .mysql_chunk import plan_mysql
         except ImportError as error:
             raise ConfigError(f"MariaDB needs: pip install 'tidemill[mysql]' ({error})") from error
         plan = self._directory.plan()
@@ -131,7 +131,7 @@ class _Backfill:
         self, plan: BackfillPlan, altered: Collection[Alteration], source: MysqlOptions
     ) -> BackfillPlan:
         """Return the plan with new chunks for altered tables, and with tables created since."""
-        from .mysql_plan import with_tables
+        from .mysql_chunk import with_tables
 
         names = {one.table for one in altered}
         kept = () if "" in names else tuple(t for t in plan.tables if t.table.full_name not in names)

@@ -20,8 +20,7 @@ from ...sources.sections import GivenSource
 from .. import option_values as values_of
 from ..captures_options import CapturesOptions
 from ..offsets.offset import Limit
-from ..option_form import divided, option_form
-from ..option_values import Seconds
+from ..option_values import Seconds, divided, option_form
 from ..reading import SparkReading, reading_of
 from .parts import Part
 

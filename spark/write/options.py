@@ -17,8 +17,7 @@ from ...engine.checkpoint import CheckpointFile
 from ...errors import ConfigError
 from ...sink.kind import ByFiles, ByRows, NotOnSpark, SinkContext, SinkKind
 from ...sink.registry import GivenSink, given_sink, open_given
-from ..option_form import divided, option_form
-from ..option_values import Seconds
+from ..option_values import Seconds, divided, option_form
 
 SINK_PREFIX: Final = "sink."
 """Prefix for options of a [[sink]] section in a feed.toml, for instance sink.schema."""

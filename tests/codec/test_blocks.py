@@ -3,17 +3,50 @@
 from __future__ import annotations
 
 import resource
+import struct
+from datetime import datetime
+from decimal import Decimal
 
 import pytest
 
-from tidemill.benchmarks.columns import COLUMNS, image
 from tidemill.codec.images import read_images
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.native import library
-from tidemill.testing.binlog_events import INSERT, rows_event, table_map
+from tidemill.testing.binlog_events import (
+    BLOB,
+    INSERT,
+    INT,
+    TINY,
+    UTF8MB4_BIN,
+    VARCHAR,
+    ColumnSpec,
+    datetime_bytes,
+    decimal,
+    decimal_bytes,
+    rows_event,
+    table_map,
+    varchar,
+)
 
 pytestmark = pytest.mark.skipif(not library.in_use, reason="the native decoder isn't in use")
 ROWS = 10_000
+COLUMNS = (
+    INT._replace(nullable=False), ColumnSpec(8), decimal(12, 2), ColumnSpec(5, b"\x08"), VARCHAR,
+    ColumnSpec(18, b"\0"), TINY, BLOB._replace(collation=UTF8MB4_BIN),
+)  # fmt: skip
+
+
+def image(key: int) -> list[bytes | None]:
+    return [
+        key.to_bytes(4, "little"),
+        (2**62 + key).to_bytes(8, "little"),
+        decimal_bytes(Decimal(f"{key % 10_000}.25"), 12, 2),
+        struct.pack("<d", key / 7),
+        varchar(f"name of {key}"),
+        datetime_bytes(datetime(2026, 3, key % 9 + 1, 4, 5, 6), 0),  # noqa: DTZ001
+        bytes((key % 100,)),
+        (40).to_bytes(2, "little") + b"n" * 40,
+    ]
 
 
 def event(first: int) -> bytes:

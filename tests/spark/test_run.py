@@ -34,8 +34,7 @@ from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.run.captures import Acknowledging
 from tidemill.spark.run.errors import explain
 from tidemill.spark.run.feed_reads import feed_reads
-from tidemill.spark.run.log import QueryLog
-from tidemill.spark.run.queries import SinkQuery
+from tidemill.spark.run.queries import QueryLog, SinkQuery
 from tidemill.spark.run.run import run
 from tidemill.testing.child import Child
 from tidemill.testing.mariadb import MariaDb

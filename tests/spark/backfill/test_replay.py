@@ -15,12 +15,11 @@ from tidemill.codec.tidb.changes import ChangesDecoder
 from tidemill.codec.tidb.table_info import encode_table_info
 from tidemill.errors import SourceError, StoreError
 from tidemill.events import PUT, KvChange, RowChange, Transaction
-from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter
+from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter, inserts_of, packed_piece
 from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.spark.backfill.plan import BackfillPlan, ChunkPlan, TablePlan
 from tidemill.spark.backfill.records import Manifest
 from tidemill.spark.backfill.replay import Replay
-from tidemill.spark.backfill.tikv_piece import inserts_of, packed_piece
 from tidemill.spark.envelope import Encoder
 
 
