@@ -52,7 +52,7 @@ class Disk:
             ts = compose_ts(NOON + minute * MINUTE + rng.randrange(MINUTE))
             op = DELETE if rng.random() < 0.2 else PUT
             owned.append((KvChange(ts, ts - 1, op, key, rng.randbytes(50)), owner))
-        owned.sort()
+        owned = [*{(c.commit_ts, c.op, c.key): (c, owner) for c, owner in owned}.values()]
         self.changes += [(tables[owner], change) for change, owner in owned]
         self.keys.update((tables[owner], change.key) for change, owner in owned)
         block = block_of(change for change, _ in owned)
@@ -234,7 +234,8 @@ def test_a_directory_without_a_store_is_said(spark, tmp_path):
 def test_a_damaged_block_is_an_error(spark, tmp_path):
     disk = Disk(tmp_path)
     batch = Batch()
-    batch.put(b"\0\0\0\1" + bytes(32), b"\1\2\3\4nonsense", 1)
+    block = block_of([KvChange(5, 4, PUT, b"k", b"value")]).to_bytes()
+    batch.put(b"\0\0\0\1" + bytes(32), block[:-1] + b"?", 1)
     disk.stores[0].write(batch)
     disk.flush()
     with pytest.raises(StoreError, match="the checksum does not match"):
