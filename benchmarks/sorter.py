@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import json
 import resource
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -64,12 +62,14 @@ def run(
         "stores": stores,
         "workers": workers,
     }
-    found: dict[str, list[dict[str, object]]] = {}
+    results_of: dict[str, list[dict[str, object]]] = {}
     for _ in range(rounds):
         for subject in ("ours", *yardsticks):
             with ProcessPoolExecutor(1, get_context("spawn")) as process:
-                found.setdefault(subject, []).append(process.submit(_measure, subject, settings).result())
-    best = {subject: _best(results) for subject, results in found.items()}
+                results_of.setdefault(subject, []).append(
+                    process.submit(_measure, subject, settings).result()
+                )
+    best = {subject: _best(results) for subject, results in results_of.items()}
     figures = best.pop("ours")
     spilled = figures.get("spilled_bytes")
     notes = {"note": _IN_MEMORY} if engine != "memory" and spilled == 0 else {}
@@ -361,12 +361,3 @@ def _ratios(figures: dict[str, Any], yardstick: dict[str, dict[str, Any]]) -> di
             if figures.get(name):
                 ratios[name + suffix] = round(theirs[name] / figures[name], 2)
     return ratios
-
-
-if __name__ == "__main__":
-    arguments: dict[str, Any] = dict(argument.split("=", 1) for argument in sys.argv[1:])
-    for number in {"tables", "events", "memory_tier", "workers", "rounds"} & arguments.keys():
-        arguments[number] = int(arguments[number])
-    if "yardsticks" in arguments:
-        arguments["yardsticks"] = [kind for kind in arguments["yardsticks"].split(",") if kind]
-    print(json.dumps(run(**arguments)))

@@ -43,8 +43,8 @@ class PackedRun(Run, eq=False, gc=False):
                 for piece in self.packed.to_pylist()
             ]
             with self.decoder.lock:
-                found = self.decoder.read(changes)
-            decoded = [change for change in found if change is not None and change.op == self.op]
+                changes_read = self.decoder.read(changes)
+            decoded = [change for change in changes_read if change is not None and change.op == self.op]
             if len(decoded) != len(changes):
                 raise SourceError(f"packed changes of {self.table.full_name} aren't each an {self.op}")
             self.decoded = decoded

@@ -27,8 +27,8 @@ class KvBlock:
         if self._decoded is None:
             with self.decoder.lock:
                 if self._decoded is None:
-                    found = self.decoder.read(self.changes)
-                    self._decoded = [change for change in found if change is not None]
+                    changes_read = self.decoder.read(self.changes)
+                    self._decoded = [change for change in changes_read if change is not None]
         return self._decoded
 
 
@@ -65,7 +65,7 @@ class PairsRun(Run, eq=False, gc=False):
 
     def changes(self) -> list[RowChange]:
         if self.decoded is None:
-            found = self.rows.decode(list(zip(self.keys, self.values, strict=True)))
+            rows_read = self.rows.decode(list(zip(self.keys, self.values, strict=True)))
             ts, table = self.commit_ts, self.table
-            self.decoded = [RowChange(ts, self.start_ts, table, self.op, None, row) for row in found]
+            self.decoded = [RowChange(ts, self.start_ts, table, self.op, None, row) for row in rows_read]
         return self.decoded

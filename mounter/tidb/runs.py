@@ -7,10 +7,20 @@ from itertools import compress, count, islice
 from operator import ne, or_
 from typing import Final
 
+from ...codec.tidb.changes import ChangesDecoder
 from ...codec.tidb.run import KvBlock, KvRun
 from ...events import PUT, KvChange, Op, RowChange, Rows, Run
+from .history import TableAt
 from .items import Parts
-from .rows import RowReader
+
+
+class RowReader(ChangesDecoder):
+    """Decodes the changes of one table as of a ts."""
+
+    def __init__(self, table: TableAt) -> None:
+        """Raises SourceError for a column of an unknown type."""
+        super().__init__(table.schema, table.info)
+
 
 TABLE_BYTES: Final = 9
 """Length of the part of a key that names the table."""
