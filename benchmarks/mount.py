@@ -20,6 +20,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
+from ..codec.blocks import block_of
 from ..codec.native import library
 from ..codec.tidb.changes import ChangesDecoder
 from ..codec.tidb.column_type import ColumnFlag, Type
@@ -99,7 +100,7 @@ def _decoders(info: TableInfo, *, in_use: bool) -> tuple[Callable[[Pairs], Any],
     encoder = TypedEncoder(decoder.table, Pick())
 
     def typed(pairs: Pairs) -> Any:
-        block = KvBlock(decoder, [KvChange(2, 1, PUT, *pair) for pair in pairs])
+        block = KvBlock(decoder, block_of([KvChange(2, 1, PUT, *pair) for pair in pairs]))
         return encoder.images([KvRun(2, 1, decoder.table, "insert", None, block, 0, len(pairs))])
 
     return decoder.rows.decode, typed

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import pairwise
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 from ..events import Block, KvChange
@@ -75,12 +75,22 @@ class PlainBlock:
         return {place[4] for place in self._places}
 
     def without(self, keyspaces: Set[int], /) -> PlainBlock:
-        kept = [n for n, place in enumerate(self._places) if place[4] not in keyspaces]
-        return PlainBlock([self._places[n] for n in kept], [self._contents[n] for n in kept])
+        return self._only([n for n, place in enumerate(self._places) if place[4] not in keyspaces])
+
+    def by_prefix(self, size: int, /) -> dict[bytes, PlainBlock]:
+        if size < 0:
+            raise ValueError("a prefix has 0 bytes or more")
+        numbers: dict[bytes, list[int]] = {}
+        for n, place in enumerate(self._places):
+            numbers.setdefault(place[3][:size], []).append(n)
+        return {prefix: self._only(numbers[prefix]) for prefix in sorted(numbers)}
 
     def begins(self) -> list[int]:
         pairs = enumerate(pairwise(self._places), 1)
         return [0, *[n for n, (a, b) in pairs if a[:2] != b[:2]]] if self._places else []
+
+    def _only(self, numbers: list[int]) -> PlainBlock:
+        return PlainBlock([self._places[n] for n in numbers], [self._contents[n] for n in numbers])
 
     def to_bytes(self) -> bytes:
         entries: list[bytes] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -71,6 +71,10 @@ class Block(Protocol):
 
     def without(self, keyspaces: Set[int], /) -> Block:
         """Return the changes of other keyspaces."""
+
+    def by_prefix(self, size: int, /) -> Mapping[builtins.bytes, Block]:
+        """Return the changes of each different prefix of that many bytes, or fewer of a shorter key, in the
+        order of the prefixes. Raises ValueError for a negative size."""
 
     def begins(self) -> list[int]:
         """Return the index at which each transaction begins: all changes of one commit ts and start ts."""

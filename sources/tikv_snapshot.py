@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ..actors import PooledActor, Target
 from ..chain.selection.tables import TablePatterns
+from ..codec.blocks import new_builder
 from ..codec.tidb.run import KvBlock, KvRun
 from ..codec.tidb.table import to_table
 from ..events import (
@@ -22,7 +23,6 @@ from ..events import (
     CreateTable,
     Ddl,
     Item,
-    KvChange,
     RowChange,
     Rows,
     SnapshotProgress,
@@ -134,12 +134,16 @@ class TikvSnapshot:
     def _read(self, reader: RowReader, pairs: Pairs, ts: Ts) -> Sequence[RowChange]:
         count = len(pairs[0])
         self._rows += count
-        block = KvBlock(reader, [KvChange(ts, ts, PUT, *pair) for pair in zip(*pairs, strict=True)])
+        builder = new_builder()
+        for pair in zip(*pairs, strict=True):
+            builder.add(ts, ts, PUT, *pair)
+        block = KvBlock(reader, builder.take())
+        run = KvRun(ts, ts, reader.table, "insert", None, block, 0, count)
         if self._decodes:
-            return block.rows()
+            return run.changes()
         if not count:
             return []
-        return Rows([KvRun(ts, ts, reader.table, "insert", None, block, 0, count)])
+        return Rows([run])
 
     def _pieces(self, ranges: Sequence[RawRange]) -> Iterator[Pairs]:
         low, high = self._tables.keys

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from ...events import KvChange, RowChange, Run
+from ...events import Block, RowChange, Run
 from .changes import ChangesDecoder
 from .row_decoder import RowDecoder
 
 
 class KvBlock:
-    """Raw changes of one table that are decoded together: those of many transactions, in their order.
-
-    Each of them changes a row: `op_of` isn't None, and it is no fill.
-    """
+    """Raw changes of one table that are decoded together: those of many transactions, in their order."""
 
     __slots__ = ("_decoded", "changes", "decoder")
 
-    def __init__(self, decoder: ChangesDecoder, changes: list[KvChange]) -> None:
+    def __init__(self, decoder: ChangesDecoder, changes: Block) -> None:
         self.decoder = decoder
         self.changes = changes
-        self._decoded: list[RowChange] | None = None
+        self._decoded: list[RowChange | None] | None = None
 
-    def rows(self) -> list[RowChange]:
-        """Return the row changes, decoded once. Raises SourceError."""
+    def rows(self) -> list[RowChange | None]:
+        """Return the row changes, decoded once; None for a change that no run has. Raises SourceError."""
         if self._decoded is None:
             with self.decoder.lock:
                 if self._decoded is None:
-                    found = self.decoder.read(self.changes)
-                    self._decoded = [change for change in found if change is not None]
+                    self._decoded = self.decoder.read(self.changes)
         return self._decoded
 
 
 class KvRun(Run, eq=False, gc=False):
-    """Consecutive changes of a block, of one operation."""
+    """Consecutive changes of a block, of one operation: each changes a row, and is no fill."""
 
     block: KvBlock
     start: int
@@ -44,12 +41,29 @@ class KvRun(Run, eq=False, gc=False):
 
     def changes(self) -> list[RowChange]:
         if self.decoded is None:
-            self.decoded = self.block.rows()[self.start : self.stop]
+            self.decoded = cast("list[RowChange]", self.block.rows()[self.start : self.stop])
         return self.decoded
 
-    def raw(self) -> list[KvChange]:
-        """Return the changes as they came."""
-        return self.block.changes[self.start : self.stop]
+
+def blocks_of(runs: Sequence[Run], decoder: ChangesDecoder) -> list[Block] | None:
+    """Return the raw changes of runs of this decoder, those of neighbours in one; None for other runs."""
+    blocks: list[Block] = []
+    block: KvBlock | None = None
+    start = stop = 0
+    for run in runs:
+        if not isinstance(run, KvRun):
+            return None
+        if run.block is block and run.start == stop:
+            stop = run.stop
+            continue
+        if run.block.decoder is not decoder:
+            return None
+        if block is not None:
+            blocks.append(block.changes.slice(start, stop))
+        block, start, stop = run.block, run.start, run.stop
+    if block is not None:
+        blocks.append(block.changes.slice(start, stop))
+    return blocks
 
 
 class PairsRun(Run, eq=False, gc=False):

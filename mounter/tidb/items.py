@@ -21,11 +21,11 @@ class Parts:
         self,
         commit_ts: list[Ts] | None = None,
         start_ts: list[Ts] | None = None,
-        contents: list[Content] | None = None,
+        contents: Sequence[Content] | None = None,
     ) -> None:
         self.commit_ts = commit_ts or []
         self.start_ts = start_ts or []
-        self.contents = contents or []
+        self.contents: list[Content] = [*contents] if contents else []
         """Rows of a transaction, a schema change, or the chunk of the rows after it."""
 
     def add(self, commit_ts: Ts, start_ts: Ts, content: Content) -> None:

@@ -1,6 +1,7 @@
 /* The Python types of blocks and of their builders. */
 #include "block.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static PyObject *change_type; /* KvChange */
@@ -166,6 +167,22 @@ static int has(PyObject *set, uint32_t keyspace)
     return found;
 }
 
+/* Return a storage of the same chunks, with room for all entries of the block; NULL with an exception. */
+static Storage *new_storage_beside(const Block *self)
+{
+    Storage *storage = new_storage(self->count);
+    for (uint32_t i = 0; storage != NULL && i < self->storage->chunk_count; i++) {
+        if (add_chunk(storage, self->storage->chunks[i]) < 0) {
+            drop_storage(storage);
+            storage = NULL;
+        } else
+            self->storage->chunks[i]->references++;
+    }
+    if (storage == NULL)
+        PyErr_NoMemory();
+    return storage;
+}
+
 static PyObject *without(PyObject *object, PyObject *removed)
 {
     Block *self = (Block *)object;
@@ -173,9 +190,9 @@ static PyObject *without(PyObject *object, PyObject *removed)
         PyErr_SetString(PyExc_TypeError, "keyspaces are a set");
         return NULL;
     }
-    Storage *storage = new_storage(self->count);
+    Storage *storage = new_storage_beside(self);
     if (storage == NULL)
-        return PyErr_NoMemory();
+        return NULL;
     int gone = 0;
     for (size_t i = 0; i < self->count; i++) {
         uint32_t owner = self->first[i].owner;
@@ -187,13 +204,6 @@ static PyObject *without(PyObject *object, PyObject *removed)
         }
         if (!gone)
             storage->entries[storage->count++] = self->first[i];
-    }
-    for (uint32_t i = 0; i < self->storage->chunk_count; i++) {
-        if (add_chunk(storage, self->storage->chunks[i]) < 0) {
-            drop_storage(storage);
-            return PyErr_NoMemory();
-        }
-        self->storage->chunks[i]->references++;
     }
     BlockPart kept = {storage, storage->entries, storage->count, -1};
     Storage *made;
@@ -216,6 +226,88 @@ static PyObject *compact(PyObject *object, PyObject *Py_UNUSED(nothing))
     made = merge_sources(&all, 1);
     Py_END_ALLOW_THREADS
     return made == NULL ? PyErr_NoMemory() : new_block(made);
+}
+
+/* The begin of a key, and the number of its change in the block. */
+typedef struct {
+    const uint8_t *key;
+    size_t size, index;
+} Prefix;
+
+static int compare_prefixes(const void *left, const void *right)
+{
+    const Prefix *a = left, *b = right;
+    int order = memcmp(a->key, b->key, a->size < b->size ? a->size : b->size);
+    return order ? order : (a->size > b->size) - (a->size < b->size);
+}
+
+static int compare_prefixes_totally(const void *left, const void *right)
+{
+    const Prefix *a = left, *b = right;
+    int order = compare_prefixes(a, b);
+    return order ? order : (a->index > b->index) - (a->index < b->index);
+}
+
+static Prefix prefix_of(const Block *self, size_t index, size_t size)
+{
+    const Entry *entry = &self->first[index];
+    return (Prefix){key_of(self->storage, entry), entry->key_bytes < size ? entry->key_bytes : size, index};
+}
+
+/* Set the block of a prefix; takes over the reference to the block. */
+static int set_part(PyObject *parts, const Prefix *prefix, PyObject *block)
+{
+    PyObject *name = bytes_of(prefix->key, (uint32_t)prefix->size);
+    int failed = name == NULL || block == NULL || PyDict_SetItem(parts, name, block) < 0;
+    Py_XDECREF(name);
+    Py_XDECREF(block);
+    return failed ? -1 : 0;
+}
+
+static int set_parts(PyObject *parts, const Block *self, Prefix *prefixes)
+{
+    Storage *storage = new_storage_beside(self);
+    if (storage == NULL)
+        return -1;
+    qsort(prefixes, self->count, sizeof *prefixes, compare_prefixes_totally);
+    for (size_t i = 0; i < self->count; i++)
+        storage->entries[storage->count++] = self->first[prefixes[i].index];
+    int failed = 0;
+    for (size_t first = 0, i = 1; i <= self->count && !failed; i++)
+        if (i == self->count || compare_prefixes(&prefixes[first], &prefixes[i])) {
+            failed = set_part(parts, &prefixes[first], part_of(storage, storage->entries + first, i - first));
+            first = i;
+        }
+    drop_storage(storage);
+    return failed;
+}
+
+static PyObject *by_prefix(PyObject *object, PyObject *given)
+{
+    Block *self = (Block *)object;
+    Py_ssize_t size = PyNumber_AsSsize_t(given, PyExc_OverflowError);
+    if (size < 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "a prefix has 0 bytes or more");
+        return NULL;
+    }
+    PyObject *parts = PyDict_New();
+    if (parts == NULL || self->count == 0)
+        return parts;
+    Prefix *prefixes = PyMem_Malloc(self->count * sizeof *prefixes);
+    if (prefixes == NULL) {
+        Py_DECREF(parts);
+        return PyErr_NoMemory();
+    }
+    int differ = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        prefixes[i] = prefix_of(self, i, (size_t)size);
+        differ |= compare_prefixes(&prefixes[0], &prefixes[i]);
+    }
+    if (differ ? set_parts(parts, self, prefixes) : set_part(parts, &prefixes[0], Py_NewRef(object)))
+        Py_CLEAR(parts);
+    PyMem_Free(prefixes);
+    return parts;
 }
 
 static PyObject *begins(PyObject *object, PyObject *Py_UNUSED(nothing))
@@ -272,6 +364,7 @@ static PyMethodDef block_methods[] = {
     {"compact", compact, METH_NOARGS, "Return it copied if it holds much more than its changes."},
     {"keyspaces", keyspaces, METH_NOARGS, "Return the keyspaces that have changes."},
     {"without", without, METH_O, "Return the changes of other keyspaces."},
+    {"by_prefix", by_prefix, METH_O, "Return the changes by the begin of their keys."},
     {"begins", begins, METH_NOARGS, "Return where each transaction begins."},
     {"to_bytes", to_bytes, METH_NOARGS, "Return the block as it is kept on disk."},
     {NULL},
