@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, Final
 
-from ...events import Block, KvChange, Op, Row, RowChange, Run, Table, Ts
+from ...events import Block, KvChange, Op, Row, RowChange, Rows, Table, Ts
 from ..mysql.row_code import RowsReader
 from ..tidb.native_rows import NativeTable
 from ..tidb.run import KvRun
@@ -52,10 +52,10 @@ def tidb_changes(
 ) -> list[RowChange | None]: ...
 def tidb_transactions(
     block: Block, tables: Mapping[bytes, NativeTable | None], change: type[RowChange], /
-) -> tuple[list[Ts], list[Ts], list[list[RowChange]]]: ...
+) -> tuple[list[Ts], list[Ts], list[Any]]: ...
 def tidb_runs(
-    block: Block, tables: Mapping[bytes, NativeTable | None], run: type[KvRun], /
-) -> tuple[list[Ts], list[Ts], list[list[Run]]]: ...
+    block: Block, tables: Mapping[bytes, NativeTable | None], run: type[KvRun], rows: type[Rows], /
+) -> tuple[list[Ts], list[Ts], list[Any]]: ...
 def tidb_columns(
     layout: TidbLayout, keys: tuple[bytes, ...], values: tuple[bytes | None, ...], /
 ) -> list[Buffers]: ...

@@ -32,7 +32,7 @@ _MOMENTS: Final = {"date": ("AS_DATE", 4), "datetime": ("AS_DATETIME", 8), "time
 Read = Callable[[bytes, bytes], Row]
 """Maps a key and a value to the row: the decoder in Python."""
 NativeTable: TypeAlias = "tuple[TidbLayout | None, Table, Read, Any]"
-"""How rows of a table are read from a block: without a layout by Python, and what runs of it have as block."""
+"""How rows of a table are read: without a layout by Python; last, what runs of the table have as block."""
 
 
 class TidbRows:

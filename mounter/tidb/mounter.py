@@ -77,7 +77,7 @@ class TidbMounter:
         ]
         if not marks:
             return self._rows(changes, tables)
-        parts = Parts()
+        parts = Parts([], [], [])
         start = 0
         for mark in sorted(marks):
             # The same mark may come from two keyspaces: neighbours, of which `find` returns the first.

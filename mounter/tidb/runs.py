@@ -25,7 +25,7 @@ def row_parts(changes: Block, tables: Tables, readers: Readers) -> Parts:
         return _plain_row_parts(changes, tables, readers)
     native = {prefix: reader.native_table(None) if reader else None for prefix, reader in readers.items()}
     with locating(readers, tables):
-        return Parts(*library.native.tidb_transactions(changes, native, RowChange))
+        return Parts(*library.native.tidb_transactions(changes, native, RowChange), are_whole=True)
 
 
 def raw_parts(changes: Block, tables: Tables, readers: Readers) -> Parts:
@@ -41,8 +41,7 @@ def raw_parts(changes: Block, tables: Tables, readers: Readers) -> Parts:
         for prefix, block in blocks.items()
     }
     with locating(readers, tables):
-        commit_ts, start_ts, runs = library.native.tidb_runs(changes, native, KvRun)
-    return Parts(commit_ts, start_ts, [*map(Rows, runs)])
+        return Parts(*library.native.tidb_runs(changes, native, KvRun, Rows), are_whole=True)
 
 
 # --- without the native module ---------------------------------------------------------------------
@@ -60,7 +59,7 @@ def _plain_row_parts(changes: PlainBlock, tables: Tables, readers: Readers) -> P
 
 def by_transaction(changes: Iterable[RowChange | None]) -> Parts:
     """Return the parts of transactions of decoded rows; those that are None are left out."""
-    parts = Parts()
+    parts = Parts([], [], [])
     rows: list[RowChange] = []
     last_ts = last_start_ts = -1
     for change in changes:
@@ -74,7 +73,7 @@ def by_transaction(changes: Iterable[RowChange | None]) -> Parts:
 
 def _plain_raw_parts(changes: PlainBlock, blocks: Mapping[bytes, KvBlock | None]) -> Parts:
     numbers = dict.fromkeys(blocks, -1)
-    parts = Parts()
+    parts = Parts([], [], [])
     runs: list[Run] = []
     run: KvRun | None = None
     last_ts = last_start_ts = -1

@@ -158,10 +158,10 @@ PyObject *tidb_block_columns(PyObject *module, PyObject *arguments);
 /* (layout, pairs of key and value, function of a pair) to a list of tuples. */
 PyObject *tidb_rows(PyObject *module, PyObject *arguments);
 
-/* Of (block, tables, type), where `tables` maps the prefix of each table's keys to (layout or None, table,
+/* Of (block, tables, type, of the last also the type Rows), where `tables` maps the prefix of each table's keys to (layout or None, table,
    function of a key and a value, KvBlock), or to None: its changes are left out. Of these functions the first
    returns a list of RowChange, with None for a change without effect or of a table that is left out; the others
-   return the commit ts, the start ts and the content of each transaction: changes, or runs (KvRun). */
+   return the commit ts, the start ts and the content of each transaction: changes, or Rows of runs (KvRun). */
 PyObject *tidb_changes(PyObject *module, PyObject *arguments);
 PyObject *tidb_transactions(PyObject *module, PyObject *arguments);
 PyObject *tidb_runs(PyObject *module, PyObject *arguments);

@@ -21,8 +21,9 @@ static PyObject *OPS[3];
 /* What is read of one block. */
 typedef struct {
     const Block *block;
-    PyObject *type;  /* RowChange or KvRun */
-    PyObject *items; /* of the dict of tables */
+    PyObject *type;      /* RowChange or KvRun */
+    PyObject *rows_type; /* Rows; may be NULL */
+    PyObject *items;     /* of the dict of tables */
     Py_ssize_t table_count;
     Table *tables; /* in the order of the prefixes */
     Table *last;
@@ -75,13 +76,14 @@ static void close_reading(Reading *reading)
     Py_XDECREF(reading->start_ts);
 }
 
-/* Open what reads (block, tables, type); -1 with an exception, and nothing to close. */
+/* Open what reads (block, tables, type, and it may be Rows); -1 with an exception, and nothing to close. */
 static int open_reading(Reading *reading, PyObject *arguments)
 {
     static const char *const TEXTS[] = {"insert", "update", "delete"};
     PyObject *tables;
     *reading = (Reading){0};
-    if (!PyArg_ParseTuple(arguments, "O!O!O", &BlockType, &reading->block, &PyDict_Type, &tables, &reading->type))
+    if (!PyArg_ParseTuple(arguments, "O!O!O|O", &BlockType, &reading->block, &PyDict_Type, &tables, &reading->type,
+                          &reading->rows_type))
         return -1;
     for (int op = 0; op < 3; op++)
         if (OPS[op] == NULL && (OPS[op] = PyUnicode_InternFromString(TEXTS[op])) == NULL)
@@ -186,21 +188,40 @@ PyObject *tidb_changes(PyObject *module, PyObject *arguments)
 
 /* --- transactions -------------------------------------------------------------------------------------- */
 
-/* Columns of transactions: their timestamps, and lists of what each has. */
+/* Columns of transactions: their timestamps, and what each has: a tuple of one, or a list of more. */
 typedef struct {
     PyObject *commit_ts, *start_ts, *contents;
-    PyObject *content; /* the last of `contents` */
+    PyObject *rows_type; /* Rows, to be made of the runs of each; NULL for contents that stay as they are */
+    size_t row_count;    /* of the last transaction */
 } Transactions;
 
-static int open_transactions(Transactions *all)
+static int open_transactions(Transactions *all, PyObject *rows_type)
 {
-    *all = (Transactions){PyList_New(0), PyList_New(0), PyList_New(0), NULL};
+    *all = (Transactions){PyList_New(0), PyList_New(0), PyList_New(0), rows_type, 0};
     return all->commit_ts == NULL || all->start_ts == NULL || all->contents == NULL ? -1 : 0;
+}
+
+/* End the last transaction, if there is one. */
+static int end_transaction(Transactions *all)
+{
+    Py_ssize_t last = PyList_GET_SIZE(all->contents) - 1;
+    if (all->rows_type == NULL || last < 0)
+        return 0;
+    PyObject *count = PyLong_FromSize_t(all->row_count), *rows = NULL;
+    PyObject *arguments[] = {PyList_GET_ITEM(all->contents, last), count};
+    if (count != NULL)
+        rows = PyObject_Vectorcall(all->rows_type, arguments, 2, NULL);
+    Py_XDECREF(count);
+    if (rows != NULL && PyObject_GC_IsTracked(rows))
+        PyObject_GC_UnTrack(rows); /* there is no way back from its runs: tracking it takes as long as making it */
+    all->row_count = 0;
+    return rows == NULL ? -1 : PyList_SetItem(all->contents, last, rows);
 }
 
 /* Return the columns, or NULL if it failed. */
 static PyObject *close_transactions(Transactions *all, int failed)
 {
+    failed = failed || end_transaction(all) < 0;
     PyObject *made = failed ? NULL : PyTuple_Pack(3, all->commit_ts, all->start_ts, all->contents);
     Py_XDECREF(all->commit_ts);
     Py_XDECREF(all->start_ts);
@@ -208,19 +229,36 @@ static PyObject *close_transactions(Transactions *all, int failed)
     return made;
 }
 
-/* Add to the transaction of the timestamps, which the reading has; takes over the reference. */
-static int add_content(Transactions *all, const Reading *reading, PyObject *made, int is_new)
+/* Begin a transaction of the reading's timestamps. */
+static int add_transaction(Transactions *all, const Reading *reading, PyObject *first)
 {
-    int failed = made == NULL;
-    if (!failed && (is_new || all->content == NULL)) {
-        PyObject *content = PyList_New(0);
-        failed = content == NULL || PyList_Append(all->contents, content) < 0 ||
+    if (end_transaction(all) < 0)
+        return -1;
+    PyObject *content = PyTuple_Pack(1, first);
+    if (content != NULL)
+        PyObject_GC_UnTrack(content); /* it contains nothing that the collector looks at */
+    int failed = content == NULL || PyList_Append(all->contents, content) < 0 ||
                  PyList_Append(all->commit_ts, reading->commit_ts) < 0 ||
                  PyList_Append(all->start_ts, reading->start_ts) < 0;
-        all->content = content;
-        Py_XDECREF(content); /* `contents` has it */
+    Py_XDECREF(content);
+    return failed ? -1 : 0;
+}
+
+/* Add to the transaction of the reading's timestamps; takes over the reference. */
+static int add_content(Transactions *all, const Reading *reading, PyObject *made, int is_new)
+{
+    Py_ssize_t last = PyList_GET_SIZE(all->contents) - 1;
+    int failed = made == NULL;
+    if (!failed && (is_new || last < 0))
+        failed = add_transaction(all, reading, made);
+    else if (!failed) {
+        PyObject *content = PyList_GET_ITEM(all->contents, last);
+        if (PyTuple_CheckExact(content)) {
+            content = PySequence_List(content);
+            failed = content == NULL || PyList_SetItem(all->contents, last, content) < 0;
+        }
+        failed = failed || PyList_Append(content, made) < 0;
     }
-    failed = failed || PyList_Append(all->content, made) < 0;
     Py_XDECREF(made);
     return failed ? -1 : 0;
 }
@@ -231,7 +269,7 @@ PyObject *tidb_transactions(PyObject *module, PyObject *arguments)
     Transactions all;
     if (open_reading(&reading, arguments) < 0)
         return NULL;
-    int failed = open_transactions(&all);
+    int failed = open_transactions(&all, NULL);
     for (size_t i = 0; i < reading.block->count && !failed; i++) {
         const Entry *entry = &reading.block->first[i];
         int is_new = reading.commit != entry->commit_ts || reading.start != entry->start_ts;
@@ -268,7 +306,9 @@ static int add_run(Transactions *all, const Reading *reading, const KvRun *run)
     }
     Py_XDECREF(start);
     Py_XDECREF(stop);
-    return add_content(all, reading, made, run->is_new);
+    int failed = add_content(all, reading, made, run->is_new);
+    all->row_count += run->stop - run->start;
+    return failed;
 }
 
 /* Return 1 for an update that changes no visible column, as where TiDB fills one that isn't public yet. */
@@ -292,7 +332,7 @@ PyObject *tidb_runs(PyObject *module, PyObject *arguments)
     KvRun run = {0};
     if (open_reading(&reading, arguments) < 0)
         return NULL;
-    int failed = open_transactions(&all);
+    int failed = open_transactions(&all, reading.rows_type);
     for (size_t i = 0; i < reading.block->count && !failed; i++) {
         const Entry *entry = &reading.block->first[i];
         Table *table = table_of(&reading, entry);

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import sys
 import tracemalloc
+from collections.abc import Callable
 from threading import Thread
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -145,14 +147,17 @@ def test_changes_are_the_same_by_both_readers() -> None:
             read = ChangesDecoder("s", case.info)
             read.rows = decoder(case, native=native)  # type: ignore[misc]
             read.table = read.rows.table  # type: ignore[misc]
-            for reads in (lambda: read.read(block_of(changes)), lambda: read.read_each(changes)):
-                try:
-                    found.append(repr(reads()))
-                except SourceError as error:
-                    found.append(str(error))
+            found += [_told(read.read, block_of(changes)), _told(read.read_each, changes)]
         assert len(set(found)) == 1
         count += found[0].endswith("None]")
     assert count
+
+
+def _told(read: Callable[[Any], object], changes: object) -> str:
+    try:
+        return repr(read(changes))
+    except SourceError as error:
+        return str(error)
 
 
 def _whole(seeds: range) -> list[tuple[TidbRows, Case]]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
+from tidemill.codec.blocks import block_of
 from tidemill.codec.native import library
 from tidemill.codec.tidb.changes import ChangesDecoder
 from tidemill.codec.tidb.layout import cells_of, layout_of
@@ -36,7 +37,8 @@ def of_snapshot(info: TableInfo, pairs: Pairs, names: Collection[str] | None = N
 
 def of_feed(info: TableInfo, pairs: Pairs) -> Run:
     decoder = ChangesDecoder("s", info)
-    block = KvBlock(decoder, [KvChange(9, 9, PUT, *pair) for pair in pairs])
+    changes = [KvChange(number, number, PUT, *pair) for number, pair in enumerate(pairs)]
+    block = KvBlock(decoder, block_of(changes))
     return KvRun(9, 9, decoder.table, "insert", None, block, 0, len(pairs))
 
 
