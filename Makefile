@@ -55,6 +55,7 @@ check: install
 # After a change of a .proto file.
 proto: install
 	cd codec/proto && ../../$(BIN)/python -m grpc_tools.protoc -I. --descriptor_set_out=descriptors.binpb *.proto
+	$(BIN)/python -m tidemill.testing.proto_stubs
 
 bench: install services
 	$(BIN)/python -m tidemill.benchmarks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
 import pykka
 
@@ -47,12 +47,12 @@ class PooledActor(pykka.Actor, Generic[M]):
 
     _process: Process
 
-    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+    def __init__(self, *_args: object, **_kwargs: object) -> None:
         # spawn() has set what pykka's own __init__ makes, without a uuid and an event for each actor.
         pass
 
     @classmethod
-    def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
+    def start(cls, *_args: object, **_kwargs: object) -> NoReturn:
         raise TypeError(f"{cls.__name__} needs a system: ActorSystem.spawn({cls.__name__}, ...)")
 
     # --- for the actor itself, in its turn -------------------------------------------------------
@@ -118,7 +118,7 @@ class PooledActor(pykka.Actor, Generic[M]):
         return self._process.ref.actor_urn
 
     @property
-    def actor_stopped(self) -> Any:  # type: ignore[override]
+    def actor_stopped(self) -> object:  # type: ignore[override]
         return self._process.ref.actor_stopped
 
     @staticmethod
@@ -126,7 +126,7 @@ class PooledActor(pykka.Actor, Generic[M]):
         raise TypeError("a pooled actor's mailbox is made by ActorSystem.spawn")
 
     @staticmethod
-    def _create_future() -> PooledFuture[Any]:
+    def _create_future() -> PooledFuture[object]:
         return PooledFuture()
 
     def _start_actor_loop(self) -> None:

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-_thread = local()
+class _Turns(local):
+    in_turn = False
+
+
+_thread = _Turns()
 
 
 def enter_turns(yes: bool) -> None:
@@ -28,7 +32,7 @@ def enter_turns(yes: bool) -> None:
 
 def in_turn() -> bool:
     """Return True if this thread runs an actor now: then it must not block."""
-    return getattr(_thread, "in_turn", False)
+    return _thread.in_turn
 
 
 class LockWaiter(Protocol):
@@ -60,7 +64,7 @@ class PooledFuture(pykka.Future[T]):
         self._wait = wait
         self._lock = Lock()
         self._done = False
-        self._value: Any = None
+        self._value: object = None
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[], None]] = []
 
@@ -134,7 +138,7 @@ class Ask:
         self.message = message
         self.future = future
 
-    def answer(self, value: Any) -> None:
+    def answer(self, value: object) -> None:
         with suppress(queue.Full):  # its owner may have set it himself
             self.future.set(value)
 

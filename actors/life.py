@@ -52,7 +52,7 @@ class Life(Mailbox):
         self.supervisor: PooledRef[Failed] | None = None
         self.respawn: Respawn | None = None
         self.state = STARTING
-        self.hand: list[Any] | None = None
+        self.hand: list[object] | None = None
         """Taken from the mailbox and not yet delivered, in order."""
         self.timers: set[Timer] | None = None
         self.stop_futures: list[PooledFuture[bool]] | None = None
@@ -70,7 +70,7 @@ class Life(Mailbox):
     def clock(self) -> Clock:
         return self.system.clock
 
-    def add_timer(self, seconds: float, message: Any, *, periodic: bool) -> Timer:
+    def add_timer(self, seconds: float, message: object, *, periodic: bool) -> Timer:
         """Called by the actor, in its turn."""
         if self.timers is None:
             self.timers = set()
@@ -108,7 +108,7 @@ class Life(Mailbox):
             self.failures += 1
             self.report(Failed(self.ref, self.name, None, error))
 
-    def fail(self, message: Any, error: BaseException) -> None:
+    def fail(self, message: object, error: BaseException) -> None:
         """The actor's code raised `error` while handling `message`."""
         try:
             self.actor.on_failure(type(error), error, error.__traceback__)
@@ -116,7 +116,7 @@ class Life(Mailbox):
             log.exception("%s: on_failure raised", self.name)
         self._restart_or_leave(message, error)
 
-    def _restart_or_leave(self, message: Any, error: BaseException) -> None:
+    def _restart_or_leave(self, message: object, error: BaseException) -> None:
         self.failures += 1
         self._cancel_timers()
         pause = None

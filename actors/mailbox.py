@@ -54,7 +54,7 @@ class Mailbox:
         if capacity < 1:
             raise ValueError(f"capacity of {name}: {capacity}; at least 1")
         self.lock = Lock()
-        self.messages: list[Any] = []
+        self.messages: list[object] = []
         self.name = name
         self.capacity = capacity
         self.limit = capacity
@@ -75,7 +75,7 @@ class Mailbox:
         """Make the consumer run. Called without the lock."""
         raise NotImplementedError
 
-    def offer(self, message: Any, mark: int = 0) -> bool:
+    def offer(self, message: object, mark: int = 0) -> bool:
         """Accept one message; False if full or closed. Nobody overtakes those in line."""
         with self.lock:
             messages = self.messages
@@ -89,7 +89,7 @@ class Mailbox:
         self.schedule()
         return True
 
-    def offer_all(self, messages: Sequence[Any]) -> bool:
+    def offer_all(self, messages: Sequence[object]) -> bool:
         """Accept all messages; False, and none is taken, if they don't fit or it is closed."""
         with self.lock:
             if len(self.messages) + len(messages) > self.limit:
@@ -101,7 +101,7 @@ class Mailbox:
         self.schedule()
         return True
 
-    def post(self, message: Any, mark: int = 0) -> bool:
+    def post(self, message: object, mark: int = 0) -> bool:
         """Accept beyond the bound; False if closed.
 
         Only for what is bounded in itself: one tick a timer, one report a failed actor.
@@ -199,7 +199,7 @@ class Waiter:
 
     __slots__ = ("accepted", "entries", "mark", "name", "since")
 
-    def __init__(self, entries: Sequence[Any], mark: int, name: str, since: float) -> None:
+    def __init__(self, entries: Sequence[object], mark: int, name: str, since: float) -> None:
         self.entries = entries
         self.accepted = 0
         self.mark = mark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .mailbox import Mailbox, Waiter, Waiting
 
@@ -43,13 +43,13 @@ class Outbox(Waiter):
     def __init__(self, owner: Life) -> None:
         super().__init__([], 0, owner.name, 0.0)
         self._owner = owner
-        self._queue: deque[tuple[Mailbox, Any]] = deque()
+        self._queue: deque[tuple[Mailbox, object]] = deque()
         self.waiting_on: Mailbox | None = None
 
     def __len__(self) -> int:
         return len(self._queue)
 
-    def add(self, target: Mailbox, message: Any) -> None:
+    def add(self, target: Mailbox, message: object) -> None:
         self._queue.append((target, message))
 
     def waiting(self, mailbox: Mailbox) -> Waiting:

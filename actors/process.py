@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .future import Ask
 from .life import Life, State
@@ -43,7 +43,7 @@ class Process(Life):
     def schedule(self) -> None:
         self.system.ready.put(self)
 
-    def send(self, target: Mailbox, message: Any) -> None:
+    def send(self, target: Mailbox, message: object) -> None:
         """Called by the actor, in its turn."""
         if self.outbox is None:
             if target.offer(message):
@@ -128,13 +128,13 @@ class Process(Life):
         else:
             self._deliver_each(hand, started + SLICE_SECONDS)
 
-    def _deliver_each(self, hand: list[Any], deadline: float) -> None:
+    def _deliver_each(self, hand: list[object], deadline: float) -> None:
         self.hand = hand
         receive = self.actor.on_receive
         marked = self.marks > 0
         now = self.system.clock.now
         left = iter(hand)
-        message: Any = None
+        message: object = None
         try:
             for message in left:
                 if not marked or (message := self._open(message)) is not NOTHING:
@@ -145,7 +145,7 @@ class Process(Life):
             self.fail(message, error)
         self.hand = list(left)
 
-    def _deliver_batch(self, hand: list[Any], started: float) -> None:
+    def _deliver_batch(self, hand: list[object], started: float) -> None:
         batch = hand
         self.hand = None
         size = 0
@@ -166,16 +166,16 @@ class Process(Life):
         elif seconds * 4 < SLICE_SECONDS and size >= self.chunk:
             self.chunk = min(MAX_BATCH, self.chunk * 2)
 
-    def _next_batch(self, hand: list[Any]) -> list[Any]:
+    def _next_batch(self, hand: list[object]) -> list[object]:
         """Answer the asks in front, then remove and return the messages up to the next one."""
-        batch: list[Any] = []
+        batch: list[object] = []
         while hand and self.outbox is None and not (batch and isinstance(hand[0], Ask)):
             message = self._open(hand.pop(0))
             if message is not NOTHING:
                 batch.append(message)
         return batch
 
-    def _open(self, entry: Any) -> Any:
+    def _open(self, entry: object) -> object:
         """The message to deliver, or NOTHING: an ask is answered here, a cancelled tick forgotten."""
         if not isinstance(entry, (Ask, Timer)):
             return entry

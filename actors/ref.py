@@ -37,7 +37,7 @@ class BlockedThread(Waiter):
 
     __slots__ = ("asleep",)
 
-    def __init__(self, entries: Sequence[Any], mark: int, since: float) -> None:
+    def __init__(self, entries: Sequence[object], mark: int, since: float) -> None:
         super().__init__(entries, mark, f"thread {current_thread().name}", since)
         self.asleep = Lock()
         self.asleep.acquire()
@@ -51,7 +51,7 @@ class SuspendedTask(Waiter):
 
     __slots__ = ("woken",)
 
-    def __init__(self, entries: Sequence[Any], mark: int, since: float) -> None:
+    def __init__(self, entries: Sequence[object], mark: int, since: float) -> None:
         task = asyncio.current_task()
         super().__init__(entries, mark, f"task {task.get_name() if task else '?'}", since)
         self.woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -160,7 +160,7 @@ class PooledRef(pykka.ActorRef[Any], Generic[M]):
         process = self.actor_inbox
         if block:
             self._check_may_block("ask")
-        future: PooledFuture[Any] = PooledFuture(process.system.wait)
+        future: PooledFuture[object] = PooledFuture(process.system.wait)
         started = process.clock.now()
         entry = Ask(message, future)
         if not process.offer(entry, 1):
@@ -205,7 +205,7 @@ class PooledRef(pykka.ActorRef[Any], Generic[M]):
         if in_turn():
             raise RuntimeError(f"{what} of {self.name} would block an actor's worker: use block=False")
 
-    def _put(self, entries: Sequence[Any], mark: int, timeout: float | None) -> None:
+    def _put(self, entries: Sequence[object], mark: int, timeout: float | None) -> None:
         process = self.actor_inbox
         if not process.limit:
             raise self._refusal()
@@ -220,7 +220,7 @@ class PooledRef(pykka.ActorRef[Any], Generic[M]):
         if not waiter.done:
             raise self._refusal(waiter.accepted)
 
-    async def _aput(self, entry: Any, mark: int) -> None:
+    async def _aput(self, entry: object, mark: int) -> None:
         process = self.actor_inbox
         waiter = SuspendedTask([entry], mark, process.clock.now())
         if not process.enter(waiter):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Never
 
 from .backoff import pause_seconds
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class Failed:
     """To the supervisor of an actor: handling `message` raised `error`."""
 
-    ref: PooledRef[Any]
+    ref: PooledRef[Never]
     name: str
-    message: Any
+    message: object
     """The message it was handling, which is not delivered again. For on_receive_batch the list of
     messages; None in on_start, on_stop and for a deadlock."""
     error: BaseException

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import pykka
 
@@ -74,12 +74,12 @@ class ActorSystem:
     def spawn(
         self,
         actor_class: type[PooledActor[M]],
-        *args: Any,
+        *args: object,
         capacity: int = 64,
         name: str | None = None,
         supervisor: PooledRef[Failed] | None = None,
         restart: Restart | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> PooledRef[M]:
         """Create `actor_class(*args, **kwargs)` and start it.
 

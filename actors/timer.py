@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .clock import Alarm
 
@@ -19,7 +19,7 @@ class Timer:
 
     __slots__ = ("_alarm", "_due", "_period", "_process", "_waiting", "message")
 
-    def __init__(self, process: Life, seconds: float, message: Any, *, periodic: bool) -> None:
+    def __init__(self, process: Life, seconds: float, message: object, *, periodic: bool) -> None:
         if seconds < 0 or (periodic and seconds == 0):
             raise ValueError(f"a timer of {seconds} seconds")
         self._process: Life | None = process

@@ -27,19 +27,19 @@ class Counting:
         self.left = count
         self.done = done
 
-    def on_receive(self, message: Any) -> Any:
+    def on_receive(self, message: object) -> object:
         self.left -= 1
         if not self.left:
             self.done.release()
         return message
 
 
-class Pooled(Counting, PooledActor[Any]):
+class Pooled(Counting, PooledActor[object]):
     pass
 
 
 class PooledBatch(Pooled):
-    def on_receive_batch(self, messages: Sequence[Any]) -> None:
+    def on_receive_batch(self, messages: Sequence[object]) -> None:
         self.left -= len(messages)
         if not self.left:
             self.done.release()
@@ -59,7 +59,7 @@ def run(
     capacity: int = 1_024,
     rounds: int = 5,
     yardstick_seconds: float = 10.0,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Measure tidemill's and pykka's actors in turn, `rounds` times; figures are medians over the rounds,
     ratios medians over the rounds that measured both.
 

@@ -24,7 +24,7 @@ from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pymysql
 
@@ -41,7 +41,7 @@ _FEW: Final = 1_000
 
 def run(
     *, rows: int = 1_000_000, chunk_rows: int = 100_000, processes: int = 2, rounds: int = 3
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return one result in the form that all benchmarks share."""
     from .. import spark as tidemill_spark
 

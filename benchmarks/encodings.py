@@ -19,7 +19,7 @@ from importlib import resources
 from typing import Any, Final
 
 from ..codec.proto import canal
-from ..events import RowChange
+from ..events import Row, RowChange
 from ..sink.encoding.encoder import Message
 from ..sink.encoding.encodings import make_encoder
 from ..testing.schema_registry import SchemaRegistryServer, schema_registry
@@ -87,7 +87,7 @@ def changes_of(rows: int) -> list[RowChange]:
     ]
 
 
-def _values(rows: int) -> Iterator[tuple[Any, ...]]:
+def _values(rows: int) -> Iterator[Row]:
     for n in range(rows):
         yield n, n * 7_919, Decimal(n).scaleb(-2), n / 7, f"customer {n}", _MOMENT, n % 100, f"note {n} " * 4
 
@@ -122,7 +122,7 @@ def _yardstick(name: str, messages: list[Message], registry: SchemaRegistryServe
     return _timed(lambda: [json.dumps(document, ensure_ascii=False).encode() for document in documents])
 
 
-def _csv(rows: list[tuple[Any, ...]]) -> bytes:
+def _csv(rows: list[Row]) -> bytes:
     stream = io.StringIO(newline="")
     csv.writer(stream, quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
     return stream.getvalue().encode()

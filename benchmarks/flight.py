@@ -30,11 +30,11 @@ from ..codec.mysql.position import Position
 from ..engine.checkpoint import CheckpointFile
 from ..engine.options import feed_options
 from ..events import Batch, Checkpoint, Item, Rows, Transaction
+from ..sources.source import Rank
 from ..spark.capture import client
 from ..spark.capture.answer import Answers
 from ..spark.capture.buffer import ChangeBuffer
 from ..spark.capture.lease import Lease
-from ..spark.capture.place import Rank
 from ..spark.capture.server import CaptureServer
 from ..spark.capture.sink import CaptureSink
 from ..spark.capture.ticket import Ticket

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from confluent_kafka import Producer
 
@@ -46,7 +46,7 @@ class _Spent(NamedTuple):
         return _Spent(time.perf_counter() - self.seconds, time.process_time() - self.cpu)
 
 
-def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -> dict[str, Any]:
+def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -> dict[str, object]:
     """Return one result in the form that all benchmarks share."""
     changes = changes_of(rows)
     items = [

@@ -28,7 +28,7 @@ from ..embedded import follow
 from ..engine.feed import Feed
 from ..engine.opening import checkpoint_file, open_sinks
 from ..engine.options import feed_options
-from ..events import Item, Transaction, row_count
+from ..events import Item, Row, Transaction, row_count
 from ..sink.python import python_sink
 from ..testing.mariadb import PASSWORD, MariaDb
 
@@ -40,7 +40,7 @@ COLUMNS = (
 
 def run(
     *, large_rows: int = 200_000, small_rows: int = 30_000, snapshot_rows: int = 200_000, rounds: int = 3
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return one result in the form that all benchmarks share; a ratio above 1 is better than the
     yardstick."""
     figures: dict[str, float] = {}
@@ -97,7 +97,7 @@ def _create(server: MariaDb) -> None:
             cursor.execute(f"CREATE TABLE bench.{name} ({COLUMNS})")
 
 
-def _row(key: int) -> tuple[Any, ...]:
+def _row(key: int) -> Row:
     moment = f"2026-03-0{key % 9 + 1} 04:05:06"
     return (key, 2**63 + key, f"{key % 10_000}.25", key / 7, f"name of {key}", moment, key % 100, "n" * 40)
 
@@ -150,7 +150,7 @@ def _follow(server: MariaDb, folder: Path, span: tuple[str, str], rows: int, num
     return last - first
 
 
-def _library(server: MariaDb, position: str, **options: Any) -> BinLogStreamReader:
+def _library(server: MariaDb, position: str, **options: object) -> BinLogStreamReader:
     file, _, offset = position.rpartition(":")
     return BinLogStreamReader(
         connection_settings={"host": server.host, "port": server.port, "user": "root", "passwd": PASSWORD},

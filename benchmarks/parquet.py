@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,7 +38,7 @@ Seconds: TypeAlias = tuple[float, float]
 """By the clock, and of CPU time."""
 
 
-def run(*, rows: int = 4_000_000, rounds: int = 3) -> dict[str, Any]:
+def run(*, rows: int = 4_000_000, rounds: int = 3) -> dict[str, object]:
     """Return one result in the form that all benchmarks share."""
     if library.native is None:
         raise RuntimeError(f"there is nothing to measure: {library.description()}")

@@ -40,7 +40,7 @@ ROWS_PER_MESSAGE = 4096
 _now = SystemClock().now
 
 
-def run(rows: int = 1_000_000, regions: int = 8, rounds: int = 3) -> dict[str, Any]:
+def run(rows: int = 1_000_000, regions: int = 8, rounds: int = 3) -> dict[str, object]:
     """Measure the puller, from a store's socket to a table's writer, and the bare client; figures in million
     changes per second.
 
@@ -49,7 +49,7 @@ def run(rows: int = 1_000_000, regions: int = 8, rounds: int = 3) -> dict[str, A
     """
     if regions < 1 or rows < regions:
         raise ValueError(f"rows {rows}, regions {regions}: at least one row in each region, and one region")
-    figures: dict[str, Any] = {}
+    figures: dict[str, object] = {}
     yardstick: dict[str, Any] = {}
     for kind in KINDS:
         with serving(_serve, kind, rows, regions) as server:
@@ -70,7 +70,7 @@ def run(rows: int = 1_000_000, regions: int = 8, rounds: int = 3) -> dict[str, A
 # --- the store -----------------------------------------------------------------------------------------
 
 
-def _serve(pipe: Any, kind: str, rows: int, regions: int) -> None:
+def _serve(pipe: object, kind: str, rows: int, regions: int) -> None:
     share = rows // regions
     recorded: Any = RecordedCluster(stores=1, tick_seconds=None)
     with recorded as cluster:

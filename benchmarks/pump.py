@@ -163,7 +163,7 @@ async def _pull(server: Server, address: str) -> None:
     async with channel:
         request = method.request(clusterID=server["cluster_id"], startFrom=binlog.Pos(offset=FIRST_TS - 1))
         call = channel.unary_stream(method.path)(request.SerializeToString())
-        parse_message, parse = method.response.FromString, binlog.Binlog.FromString
+        parse_message, parse = binlog.PullBinlogResp.FromString, binlog.Binlog.FromString
         while parse(parse_message(await call.read()).entity.payload).commit_ts < last:
             pass
         call.cancel()
@@ -176,7 +176,7 @@ def _bare_latency(server: Server) -> float:
 
 async def _bare_latencies(server: Server) -> Latencies:
     latencies = Latencies()
-    parse_message, parse = PUMP["PullBinlogs"].response.FromString, binlog.Binlog.FromString
+    parse_message, parse = binlog.PullBinlogResp.FromString, binlog.Binlog.FromString
     last = dict.fromkeys(server["pumps"], 0)
     done = asyncio.Event()
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
-from typing import Any
 
 from msgspec import Struct
 
@@ -92,7 +91,7 @@ class Decoding(PooledActor[Sorted]):
 
 
 @contextmanager
-def decoding(at: Ts, last: Ts, *, relays: bool) -> Iterator[tuple[Any, ...]]:
+def decoding(at: Ts, last: Ts, *, relays: bool) -> Iterator[tuple[object, ...]]:
     """Yield the arguments of Decoding, but for `done`: for rows above `at`, and a sink that has a relay if it
     `relays`.
 

@@ -40,7 +40,7 @@ UNITS: Mapping[str, str] = {
 """Units of the figures whose names don't end in one, such as `_seconds`, `_ms` or `_bytes`."""
 
 
-def _run(name: str, **settings: Any) -> Result:
+def _run(name: str, **settings: object) -> Result:
     result: Result = import_module(f".{name.replace('-', '_')}", __package__).run(**settings)
     return result
 
@@ -49,7 +49,7 @@ BENCHES: Mapping[str, Callable[..., Result]] = {name: partial(_run, name) for na
 """Benchmarks by name: each is the function `run` of the module of that name, imported when it is called."""
 
 
-def measured(name: str, **settings: Any) -> Result:
+def measured(name: str, **settings: object) -> Result:
     """Run a benchmark; return its result with the `unit` of its figures."""
     result = BENCHES[name](**settings)
     return {"bench": result.pop("bench"), "unit": UNITS[name], **result}
@@ -79,7 +79,7 @@ def report(result: Result) -> str:
     return "\n".join(lines)
 
 
-def _flat(figures: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flat(figures: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Yield the figures of a yardstick with several ones, each with a name such as "bare committed"."""
     for name, figure in figures.items():
         if isinstance(figure, Mapping):
@@ -88,7 +88,7 @@ def _flat(figures: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, figure
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     return (
         str(value)
         if not isinstance(value, (int, float))

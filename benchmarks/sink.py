@@ -25,7 +25,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ..dialects.sqlite.types import compile_encode, declared_type
 from ..engine.checkpoint import CheckpointFile
@@ -57,7 +57,7 @@ _MOMENT: Final = datetime(2026, 3, 1, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None)
 
 def run(
     *, rows: int = 200_000, updates: int = 50_000, small: int = 2_000, parallel: int = 30_000, rounds: int = 3
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return one result in the form that all benchmarks share; a ratio above 1 is better than the
     yardstick."""
     from . import diff  # which compares this table

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import pymysql
 
@@ -29,7 +28,7 @@ COLUMNS = (
 _WORKERS = {"consistent": 0, "one_worker": 1, "workers": MysqlOptions().snapshot_workers}
 
 
-def run(*, rows: int = 100_000, rounds: int = 3) -> dict[str, Any]:
+def run(*, rows: int = 100_000, rounds: int = 3) -> dict[str, object]:
     """Return one result in the form that all benchmarks share; `rows` is the number for each table."""
     with (
         tempfile.TemporaryDirectory(prefix="tidemill-bench-") as folder,

@@ -62,7 +62,7 @@ def run(
         "layout": layout,
         "workers": workers,
     }
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[dict[str, object]]] = {}
     for _ in range(rounds):
         for subject in ("ours", *yardsticks):
             with ProcessPoolExecutor(1, get_context("spawn")) as process:
@@ -196,11 +196,13 @@ class Ours:
 
     def both(self, _windows: list[Window]) -> None:
         total = 0
+        tables = range(len(self._writers))
         for built, resolved in self._windows:
             total += sum(map(len, built.values()))
-            for table, writer in enumerate(self._writers):
-                builder = built.get(table)
-                writer.tell(Changes(NOTHING if builder is None else builder.take(), resolved))
+            for table, builder in built.items():
+                self._writers[table].tell(Changes(builder.take(), resolved))
+            if len(built) < len(tables):  # the others are resolved at once, as a puller does
+                self._sorter.advance(dict.fromkeys(set(tables).difference(built), resolved))
             self._sorter.acknowledge(self._counter.resolved)
         self._counter.expect(total)
         self._counter.reached.wait()
@@ -214,7 +216,7 @@ class Ours:
         first.tell(Changes(block_of([change]), ts))
         self._counter.reached.wait()
 
-    def close(self) -> dict[str, Any]:
+    def close(self) -> dict[str, object]:
         last = self._sorter.statistics()
         self._sorter.close()
         self._system.stop()
@@ -261,12 +263,12 @@ class Theirs:
         self._yardstick.write(Window({0: [change]}, ts))
         self._yardstick.fetch(self._tables, ts - 1, ts)
 
-    def close(self) -> dict[str, Any]:
+    def close(self) -> dict[str, object]:
         self._yardstick.close()
         return {}
 
 
-def _throughput(subject: Ours | Theirs, windows: list[Window], mode: str) -> dict[str, Any]:
+def _throughput(subject: Ours | Theirs, windows: list[Window], mode: str) -> dict[str, object]:
     count = sum(len(changes) for window in windows for changes in window.tables.values())
     subject.prepare(windows)  # the input is created before: its creation shouldn't count
     gc.collect()
@@ -291,14 +293,14 @@ def _throughput(subject: Ours | Theirs, windows: list[Window], mode: str) -> dic
     }
 
 
-def _tables(subject: Ours | Theirs, events: int, tables: int) -> dict[str, Any]:
+def _tables(subject: Ours | Theirs, events: int, tables: int) -> dict[str, object]:
     windows = w1_by_table(tables, events // tables)
     subject.prepare(windows)
     gc.collect()
     gc.freeze()
-    figures: dict[str, Any] = {}
+    figures: dict[str, object] = {}
 
-    def timed(name: str, work: Callable[..., None], *args: Any) -> None:
+    def timed(name: str, work: Callable[..., None], *args: object) -> None:
         started = _now()
         work(*args)
         figures[name] = round(_now() - started, 3)
@@ -330,7 +332,7 @@ def process_time() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _latency(subject: Ours | Theirs) -> dict[str, Any]:
+def _latency(subject: Ours | Theirs) -> dict[str, object]:
     taken = []
     never = Event()
     for n in range(600):

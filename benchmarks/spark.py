@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from .flight import served
 from .turns import serving
@@ -42,7 +42,7 @@ def run(
     batches: int = 20,
     jdbc_rows: int = 400_000,
     tikv_rows: int = 300_000,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return one result in the form that all benchmarks share; a ratio above 1 is better than the
     yardstick."""
     from ..spark import session

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..codec.tidb.key import record_key
 from ..emulator.sql.sql import Tidb
+from ..events import Row
 from ..spark.data_source import TidemillSource
 from ..spark.read.batch_reader import BatchReader
 from .spark_source import FileSource
@@ -43,7 +44,7 @@ def serve(pipe: Any, rows: int) -> None:
         serve_until_ended(pipe, {"pd": tidb.pd_address})
 
 
-def _row(id_: int) -> tuple[Any, ...]:
+def _row(id_: int) -> Row:
     big, price = (1 << 63) + id_, Decimal(id_ % 10_000) / 4
     return id_, big, price, id_ / 7, f"name of {id_}", _BEGIN + timedelta(seconds=id_), id_ % 100, "n" * 40
 

@@ -60,7 +60,7 @@ _SUMS: Final = {
 """Sums over all columns, as both MariaDB and Spark compute them."""
 
 
-def run(*, rows: int = 1_500_000, small_rows: int = 150_000, rounds: int = 3) -> dict[str, Any]:
+def run(*, rows: int = 1_500_000, small_rows: int = 150_000, rounds: int = 3) -> dict[str, object]:
     """Return one result in the form that all benchmarks share."""
     if library.native is None:
         raise RuntimeError(f"there is nothing to measure: {library.description()}")
@@ -185,7 +185,7 @@ class _Case:
 
     def _query(self, frame: DataFrame, rows: int, compares: bool) -> SparkTimes:
         self._count += 1
-        compared: list[dict[str, Any]] = []
+        compared: list[dict[str, object]] = []
         if compares:
             writer = frame.writeStream.foreachBatch(lambda batch, _: compared.append(_sums(batch)))
         else:
@@ -210,8 +210,8 @@ class _Case:
             raise RuntimeError(f"the rows aren't the table's: their sums are {sums}, not {wanted}")
 
 
-def _sums(batch: DataFrame) -> dict[str, Any]:
-    found: dict[str, Any] = (
+def _sums(batch: DataFrame) -> dict[str, object]:
+    found: dict[str, object] = (
         batch.select("after.*")
         .selectExpr(*[f"{text} AS `{name}`" for name, text in _SUMS.items()])
         .collect()[0]
@@ -258,7 +258,7 @@ def _write(server: MariaDb, table: str, rows: int, part: int, size: int) -> tupl
         return before, starts
 
 
-def _serve(pipe: Any, folder: str, url: str, position: str) -> None:
+def _serve(pipe: object, folder: str, url: str, position: str) -> None:
     source = {"url": url, "tables": ["bench.*"], "snapshot": False, "position": position}
     options = feed_options({"data_dir": folder, "source": source})
     kept = CaptureOptions(listen="127.0.0.1:0", memory_bytes=2 << 30)

@@ -31,19 +31,19 @@ class _FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, object]:  # noqa: N802
         return {"batch": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadAllAvailable()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
+    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: ARG002, N802
         return {"batch": 1}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """There is one batch."""
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
         return [InputPartition(0)] if start != end else []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002

@@ -45,12 +45,12 @@ _TABLE = item_table(TABLE, "item")
 _now = SystemClock().now
 
 
-def run(rows: int = 300_000, regions: int = 8, rounds: int = 3) -> dict[str, Any]:
+def run(rows: int = 300_000, regions: int = 8, rounds: int = 3) -> dict[str, object]:
     """Measure rows per second, from the feed's start, which takes some tenths of a second, to the last row.
     The store and the subjects are processes of their own; subjects take turns, and the best round counts."""
     if regions < 1 or rows < 1_000 * regions:
         raise ValueError(f"rows {rows}, regions {regions}: at least one region, and 1,000 rows in each")
-    figures: dict[str, Any] = {}
+    figures: dict[str, object] = {}
     yardstick: dict[str, Any] = {}
     for name, size in SIZES.items():
         with serving(_serve, rows, regions, size) as server:
@@ -82,7 +82,7 @@ def note_rate(into: dict[str, Any], name: str, rows: int, best: dict[str, Any]) 
 # --- the store -----------------------------------------------------------------------------------------
 
 
-def _serve(pipe: Any, rows: int, regions: int, size: int) -> None:
+def _serve(pipe: object, rows: int, regions: int, size: int) -> None:
     share = rows // regions
     firsts = [number * share for number in range(regions)]
     recorded: Any = RecordedCluster(stores=1, tick_seconds=None)

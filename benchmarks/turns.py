@@ -17,7 +17,7 @@ Subject: TypeAlias = Callable[[Server], float]
 
 
 @contextmanager
-def serving(serve: Callable[..., None], *arguments: Any) -> Iterator[Server]:
+def serving(serve: Callable[..., None], *arguments: object) -> Iterator[Server]:
     """Run `serve` in a process of its own: it gets a pipe and the arguments, and calls
     `serve_until_ended`."""
     context = get_context("spawn")
@@ -43,7 +43,7 @@ def serve_until_ended(pipe: Any, server: Server) -> None:
 
 def take_turns(server: Server, subjects: dict[str, Subject], rounds: int) -> dict[str, dict[str, Any]]:
     """Return the best round of each: seconds, CPU seconds and peak RSS."""
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in subjects}
+    found: dict[str, list[dict[str, object]]] = {name: [] for name in subjects}
     for _ in range(rounds):
         for name, subject in subjects.items():
             with ProcessPoolExecutor(1, get_context("spawn")) as process:
@@ -53,13 +53,13 @@ def take_turns(server: Server, subjects: dict[str, Subject], rounds: int) -> dic
     }
 
 
-def note(into: dict[str, Any], name: str, best: dict[str, Any]) -> None:
+def note(into: dict[str, object], name: str, best: dict[str, object]) -> None:
     """Add a subject's resources to its rate."""
     into[f"{name}_cpu_seconds"] = best["cpu_seconds"]
     into[f"{name}_peak_rss_mb"] = best["peak_rss_mb"]
 
 
-def _measure(subject: Subject, server: Server) -> dict[str, Any]:
+def _measure(subject: Subject, server: Server) -> dict[str, object]:
     gc.collect()
     gc.freeze()
     before = resource.getrusage(resource.RUSAGE_SELF)

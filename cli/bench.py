@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -214,7 +214,7 @@ def bench_tikv(as_json: Json = False) -> None:
     _bench("tikv", as_json)
 
 
-def _bench(name: str, as_json: bool, **settings: Any) -> None:
+def _bench(name: str, as_json: bool, **settings: object) -> None:
     from ..benchmarks.report import measured, report
 
     result = measured(name, **settings)

@@ -6,7 +6,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -65,7 +65,7 @@ def diff(
             script = stack.enter_context(Script(fix, compared.target.begin_script())) if fix else None
             progress = stack.enter_context(Progress(sys.stderr))
             for one in compared:
-                more: dict[str, Any] = {}
+                more: dict[str, object] = {}
                 if not isinstance(one, Difference):
                     equal = equal and one.is_equal
                 elif script is not None:

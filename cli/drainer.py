@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
@@ -117,7 +117,7 @@ def _opened(options: DrainerOptions) -> Iterator[Registry]:
         opened.close()
 
 
-def _described(kind: str, node: NodeStatus, age: float) -> dict[str, Any]:
+def _described(kind: str, node: NodeStatus, age: float) -> dict[str, object]:
     return {
         "kind": kind.removesuffix("s"),
         "id": node.node_id,

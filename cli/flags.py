@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -44,7 +44,7 @@ def feed_tables(
     tables: list[str] | None,
     name: str | None,
     data_dir: Path | None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the file's tables, overridden by flags. Raises ConfigError."""
     found = config.read(file) if file is not None else {}
     if source is not None or tables:

@@ -87,7 +87,7 @@ def capture(
         from ..spark.sections import capture_feed
     except ImportError as error:
         raise ConfigError(f"a capture needs: pip install 'tidemill[arrow]' ({error})") from error
-    flags: dict[str, Any] = {
+    flags: dict[str, object] = {
         "listen": listen,
         "token_file": token_file,
         "tls_cert": tls_cert,
@@ -244,7 +244,7 @@ def compact(
         _report(report, lines or ["the archive has no tables"], as_json)
 
 
-def _report(found: Any, lines: list[str], as_json: bool) -> None:
+def _report(found: object, lines: list[str], as_json: bool) -> None:
     if as_json:
         typer.echo(msgspec.json.encode(found))
     else:

@@ -39,7 +39,7 @@ def encode_checkpoint(checkpoint: Checkpoint, length: int = 0) -> str:
     """Encode a checkpoint; `length` is stored with it for a sink that needs one: the length of its file."""
     loading = _loading_to_json(checkpoint.loading)
     is_packed = loading is not None and len(loading) > PACKED_TABLES
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "version": VERSION,
         "ts": checkpoint.ts,
         "time": _moment(checkpoint.ts),
@@ -92,7 +92,7 @@ def _damaged(where: str, why: str) -> str:
     )
 
 
-def _checksum(document: dict[str, Any]) -> str:
+def _checksum(document: dict[str, object]) -> str:
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return f"{zlib.crc32(canonical.encode()):08x}"
 
@@ -105,19 +105,19 @@ def _moment(ts: int) -> str | None:
         return None
 
 
-def _packed(loading: dict[str, Any] | None) -> str:
+def _packed(loading: dict[str, object] | None) -> str:
     text = json.dumps(loading, separators=(",", ":"))
     return b64encode(zlib.compress(text.encode(), 1)).decode()
 
 
-def _unpacked(packed: str) -> dict[str, Any]:
+def _unpacked(packed: str) -> dict[str, object]:
     """The checksum has shown that it is what was written."""
     text = zlib.decompressobj().decompress(b64decode(packed), _MAX_PACKED_BYTES)
-    found: dict[str, Any] = json.loads(text)
+    found: dict[str, object] = json.loads(text)
     return found
 
 
-def _loading_to_json(loading: SnapshotProgress | None) -> dict[str, Any] | None:
+def _loading_to_json(loading: SnapshotProgress | None) -> dict[str, object] | None:
     if loading is None:
         return None
     return {name: _progress_to_json(loaded) for name, loaded in loading.items()}
@@ -131,7 +131,7 @@ def _progress_to_json(loaded: TableProgress) -> str | list[int | str]:
     return _WHOLE if loaded.last is None else list(loaded.last)
 
 
-def _loading_from_json(loading: dict[str, Any] | None) -> SnapshotProgress | None:
+def _loading_from_json(loading: dict[str, object] | None) -> SnapshotProgress | None:
     if loading is None:
         return None
     return {name: _progress_from_json(loaded) for name, loaded in loading.items()}

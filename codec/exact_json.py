@@ -13,15 +13,17 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+from ..events import Row
+
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-def encode_values(values: Sequence[Any]) -> str:
+def encode_values(values: Sequence[object]) -> str:
     """Return the values as a JSON array in ASCII. Raises TypeError or ValueError for one without a form."""
     return json.dumps([_plain(value) for value in values], allow_nan=False, separators=(",", ":"))
 
 
-def decode_values(text: str) -> tuple[Any, ...]:
+def decode_values(text: str) -> Row:
     """Return the values of an array that `encode_values` made. Raises ValueError if it is damaged."""
     try:
         return tuple([_value(each) for each in json.loads(text)])
@@ -55,7 +57,7 @@ _MAKE: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def _value(found: Any) -> Any:
+def _value(found: object) -> object:
     if not isinstance(found, dict):
         return found
     ((kind, content),) = found.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TextIO
+from typing import Final, Self, TextIO
 
 import msgspec
 from rich.console import Console
@@ -23,7 +23,7 @@ _PLAIN_SECONDS: Final = 10.0
 _MOST_CHARS: Final = 200
 
 
-def json_of(finding: Finding, **more: Any) -> str:
+def json_of(finding: Finding, **more: object) -> str:
     """Return a finding as one JSON object; bytes and other values that JSON lacks are text."""
     kind = "difference" if isinstance(finding, Difference) else "table"
     fields = {name: _plain(getattr(finding, name)) for name in finding.__struct_fields__}
@@ -69,11 +69,11 @@ def _table(one: TableResult) -> str:
     return f"{one.table}: {', '.join(said)}"
 
 
-def _named(values: Mapping[str, Any]) -> str:
+def _named(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={shown(value)}" for name, value in values.items())
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value for people, cut if it is long."""
     text = "NULL" if value is None else f"x'{value.hex()}'" if isinstance(value, bytes) else None
     if text is None:
@@ -81,7 +81,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if value is None or isinstance(value, (bool, int, float)):

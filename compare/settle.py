@@ -50,7 +50,7 @@ class Settling:
 
     def settle(self, keys: Sequence[Key]) -> Iterator[Settled]:
         """Yield the differences among these stored keys, in order."""
-        seen: dict[Key, tuple[Any, Any, int]] = dict.fromkeys(keys, (None, None, 0))
+        seen: dict[Key, tuple[object, object, int]] = dict.fromkeys(keys, (None, None, 0))
         differing: dict[Key, Settled] = {}
         for _ in range(MOST_ROUNDS):
             if not seen:
@@ -69,7 +69,7 @@ class Settling:
         self.moving += len(seen)
         yield from (differing[key] for key in keys if key in differing)
 
-    def _read(self, keys: list[Key]) -> tuple[dict[Key, Any], dict[Key, Any], bool]:
+    def _read(self, keys: list[Key]) -> tuple[dict[Key, object], dict[Key, object], bool]:
         """Return both sides' values, and True if the target has applied what the source had."""
         if self._source.reads_at_checkpoint:
             with self._target.reading() as at:

@@ -24,10 +24,10 @@ T = TypeVar("T")
 
 def build(
     cls: type[T],
-    given: Mapping[str, Any],
+    given: Mapping[str, object],
     where: str,
     form: Form = FILE,
-    known: Mapping[str, Any] | None = None,
+    known: Mapping[str, object] | None = None,
 ) -> T:
     """Build an options dataclass from options found at `where` (for instance "sorter").
 
@@ -39,7 +39,7 @@ def build(
     names = declared.options
     folded = {name.lower(): name for name in names}
     values = dict(known or {})
-    rest: dict[str, Any] = {}
+    rest: dict[str, object] = {}
     for key, value in given.items():
         option = names.get(folded.get(key.lower(), key) if form.is_text else key)
         if option is not None:
@@ -72,14 +72,16 @@ def keys(cls: type) -> list[str]:
     return [field.name for field in fields(cls)]
 
 
-def reject_unknown(table: Mapping[str, Any], known: Collection[str], where: str, form: Form = FILE) -> None:
+def reject_unknown(
+    table: Mapping[str, object], known: Collection[str], where: str, form: Form = FILE
+) -> None:
     """Raise ConfigError for the first key that isn't known, naming the nearest that is."""
     for key in table:
         if key not in known:
             raise ConfigError(form.unknown(where, key, known))
 
 
-def _value(option: Option, given: Any, where: str, form: Form) -> Any:
+def _value(option: Option, given: object, where: str, form: Form) -> object:
     path, parse = form.path(where, option.name), option.given.parse
     try:
         written = _written(option, given, path, is_text=form.is_text)
@@ -112,7 +114,7 @@ def _written(option: Option, given: Any, path: str, *, is_text: bool) -> Any:
     raise ConfigError(f"{path}: expected {_forms(option.kind, path)}")
 
 
-def _forms(kind: Any, path: str) -> str:
+def _forms(kind: object, path: str) -> str:
     """Return the accepted forms of an option that may be a section."""
     header = re.sub(r" [^.:]*[:.]? ?", ".", path).strip(".")
     forms = [
@@ -123,11 +125,11 @@ def _forms(kind: Any, path: str) -> str:
     return ", or ".join(forms)
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(section, Mapping) for section in value)
 
 
-def _sections(cls: type[T], sections: Sequence[Mapping[str, Any]], path: str, form: Form) -> tuple[T, ...]:
+def _sections(cls: type[T], sections: Sequence[Mapping[str, object]], path: str, form: Form) -> tuple[T, ...]:
     """Build sections that come more than once; errors name each by its name, or by its number."""
     name = declaration(cls).options.get("name")
     found = []

@@ -32,7 +32,7 @@ class Given:
     """Wording of errors in sections."""
 
 
-def text(name: str, parse: Callable[[str], Any]) -> Given:
+def text(name: str, parse: Callable[[str], object]) -> Given:
     """Return the annotation of a field that is given as text: `Annotated[int, text("maxRows", whole)]`.
 
     `parse` raises ValueError that names the accepted values.
@@ -118,7 +118,7 @@ def _declaration(cls: type) -> Declaration:
     return Declaration(found, rest, variants)
 
 
-def _option(field: Field[Any], hint: Any, given: Given) -> Option:
+def _option(field: Field[object], hint: object, given: Given) -> Option:
     return Option(
         name=given.name or field.name,
         field=field.name,
@@ -129,7 +129,7 @@ def _option(field: Field[Any], hint: Any, given: Given) -> Option:
     )
 
 
-def bare(kind: Any) -> Any:
+def bare(kind: object) -> object:
     """Return a type without its annotations."""
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
@@ -139,12 +139,12 @@ def alternatives(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
-def section_type(kind: Any) -> type | None:
+def section_type(kind: object) -> type | None:
     """Return the options dataclass if the type is one; else None."""
     return kind if isinstance(kind, type) and is_dataclass(kind) else None
 
 
-def sections_type(kind: Any) -> type | None:
+def sections_type(kind: object) -> type | None:
     """Return the options dataclass if the type is a tuple of any number of them; else None."""
     match get_origin(kind), get_args(kind):
         case origin, (item, end) if origin is tuple and end is ...:

@@ -29,7 +29,7 @@ def read(path: Path, only: Collection[str] | None = None) -> dict[str, Any]:
         raise ConfigError(f"{path}: not TOML: {error}") from None
     if only is not None:
         tables = {key: value for key, value in tables.items() if key in only}
-    expanded: dict[str, Any] = _expand(tables, "")
+    expanded: dict[str, object] = _expand(tables, "")
     return expanded
 
 

@@ -131,7 +131,7 @@ def _type(schema: Mapping[str, Any]) -> str:
     return "any value"
 
 
-def _bounds(schema: Mapping[str, Any]) -> str:
+def _bounds(schema: Mapping[str, object]) -> str:
     found = [
         f"{word} {schema[key]:,}"
         for key, word in (

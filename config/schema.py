@@ -13,7 +13,7 @@ import msgspec
 
 from .declaration import Option, Variant, alternatives, declaration, section_type, sections_type
 
-_SIZE: Final[dict[str, Any]] = {
+_SIZE: Final[dict[str, object]] = {
     "anyOf": [
         {"type": "integer", "minimum": 0},
         {"type": "string", "pattern": r"^\s*\d+\s*([KMGT]iB|B)?\s*$"},
@@ -21,7 +21,7 @@ _SIZE: Final[dict[str, Any]] = {
 }
 
 
-def document_schema(cls: type, title: str) -> dict[str, Any]:
+def document_schema(cls: type, title: str) -> dict[str, object]:
     """Return the schema of a file whose tables are the fields of an options dataclass."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -30,7 +30,7 @@ def document_schema(cls: type, title: str) -> dict[str, Any]:
     }
 
 
-def section_schema(cls: type) -> dict[str, Any]:
+def section_schema(cls: type) -> dict[str, object]:
     """Return the schema of a section whose options are the fields of a dataclass.
 
     Each property has the field's docstring as its description. Sizes (`_bytes`) may have a unit. A section
@@ -45,7 +45,7 @@ def section_schema(cls: type) -> dict[str, Any]:
 
 def _object(cls: type, without: Collection[str] = ()) -> dict[str, Any]:
     texts = docstrings(cls)
-    properties: dict[str, Any] = {}
+    properties: dict[str, object] = {}
     required = []
     for name, option in declaration(cls).options.items():
         if option.field in without:
@@ -69,7 +69,7 @@ def _object(cls: type, without: Collection[str] = ()) -> dict[str, Any]:
 def _variant(common: dict[str, Any], variant: Variant) -> dict[str, Any]:
     """Return the schema of a section's kind, with the keys common to all kinds."""
     own = _object(variant.options, variant.without)
-    url: dict[str, Any] = {**common["properties"]["url"], "pattern": _urls(variant.schemes)}
+    url: dict[str, object] = {**common["properties"]["url"], "pattern": _urls(variant.schemes)}
     if variant.examples:
         url["examples"] = [*variant.examples]
     own["properties"] = {**common["properties"], **own["properties"], "url": url}
@@ -81,7 +81,7 @@ def _urls(schemes: tuple[str, ...]) -> str:
     return rf"^(\$\{{|({'|'.join(schemes)})(\+\w+)?:)"
 
 
-def option_schema(option: Option) -> dict[str, Any]:
+def option_schema(option: Option) -> dict[str, object]:
     """Return the schema of what is written for an option."""
     if option.field.endswith("_bytes"):
         return dict(_SIZE)
@@ -92,7 +92,7 @@ def option_schema(option: Option) -> dict[str, Any]:
     return found[0] if len(found) == 1 else {"anyOf": found}
 
 
-def _section_schema(kind: Any) -> dict[str, Any]:
+def _section_schema(kind: object) -> dict[str, object]:
     if (one := section_type(kind)) is not None:
         return section_schema(one)
     if (one := sections_type(kind)) is not None:
@@ -100,12 +100,12 @@ def _section_schema(kind: Any) -> dict[str, Any]:
     return _type_schema(kind)
 
 
-def _type_schema(hint: Any) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.schema(hint, schema_hook=_other)
+def _type_schema(hint: object) -> dict[str, object]:
+    found: dict[str, object] = msgspec.json.schema(hint, schema_hook=_other)
     return found
 
 
-def _other(kind: type) -> dict[str, Any]:
+def _other(kind: type) -> dict[str, object]:
     return {"type": "string"} if issubclass(kind, Path) else {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Final, Literal, get_args, get_origin
 
 import msgspec
 
@@ -15,7 +15,7 @@ _UNITS: Final = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, 
 _SIZE: Final = re.compile(r"\s*+(\d++)\s*+([A-Za-z]*+)\s*+")
 
 
-def value_of(kind: Any, written: Any, *, is_text: bool) -> Any:
+def value_of(kind: object, written: object, *, is_text: bool) -> object:
     """Return the value of a type. Raises ValueError that names the accepted values, and msgspec's
     ValidationError."""
     if is_text and isinstance(written, str):
@@ -44,7 +44,7 @@ def size_of(value: object) -> int:
     )
 
 
-def _from_text(kind: Any, text: str) -> object:
+def _from_text(kind: object, text: str) -> object:
     match get_origin(kind) or kind, get_args(kind):
         case origin, (item, end) if origin is tuple and end is ...:
             return tuple(_from_text(item, part) for part in map(str.strip, text.split(",")) if part)
@@ -60,7 +60,7 @@ def _from_text(kind: Any, text: str) -> object:
     return text
 
 
-def _check_choice(kind: Any, value: Any) -> None:
+def _check_choice(kind: object, value: object) -> None:
     """Raise ValueError for a value that is none of a literal type's, or has an item that is none."""
     match get_origin(kind), get_args(kind):
         case origin, accepted if origin is Literal:

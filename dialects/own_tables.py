@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
+
+from ..events import Row
 
 
 class OwnTables(Protocol):
@@ -32,5 +33,5 @@ class OwnTables(Protocol):
     def create(self, table: str, columns: str) -> None:
         """Create a table unless it is there, in an open transaction; other processes may do the same."""
 
-    def query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
+    def query(self, statement: str, *values: str | int | None) -> list[Row]:
         """Run a statement, in which each ? stands for a value; return its rows."""

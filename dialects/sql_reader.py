@@ -39,7 +39,7 @@ class FeedReader(ABC):
         return []
 
     @abstractmethod
-    def _rows(self, sql: str, *values: Any) -> list[Any]:
+    def _rows(self, sql: str, *values: object) -> list[Row]:
         """Return the rows of a query. Raises TidemillError."""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class FeedReader(ABC):
     def repair(self, table: Table, found: Settled) -> list[str]: ...
 
     @abstractmethod
-    def _present(self, table: Table, key: Key) -> Any:
+    def _present(self, table: Table, key: Key) -> object:
         """Return the row with this key, or the number of such rows, locked."""
 
     def _begin_writing(self) -> None:
@@ -141,19 +141,19 @@ class SqlReader(FeedReader):
         """Return a quoted name."""
 
     @abstractmethod
-    def _literal(self, column: Column, value: Any) -> str:
+    def _literal(self, column: Column, value: object) -> str:
         """Return a stored value as SQL text of its column's type."""
 
     @abstractmethod
-    def _equals(self, column: Column, value: Any) -> str:
+    def _equals(self, column: Column, value: object) -> str:
         """Return the condition that a column has exactly this stored value, or NULL."""
 
     @abstractmethod
-    def _source_form(self, column: Column) -> Callable[[Any], Any]:
+    def _source_form(self, column: Column) -> Callable[[object], object]:
         """Return the function from a stored value to the source's."""
 
     @abstractmethod
-    def _pages(self, query: str) -> Iterator[list[Any]]:
+    def _pages(self, query: str) -> Iterator[list[Row]]:
         """Yield the rows of a query of any size."""
 
     def _value(self, column: Column) -> str:
@@ -164,7 +164,7 @@ class SqlReader(FeedReader):
         """Return the expression of a stored value's parameter."""
         return "?"
 
-    def _bound(self, table: Table, key: Key) -> tuple[str, Sequence[Any]]:
+    def _bound(self, table: Table, key: Key) -> tuple[str, Sequence[object]]:
         """Return a key as SQL, and the parameters in it."""
         return f"({','.join(self._mark(table.columns[i]) for i in table.key)})", key
 
@@ -201,7 +201,7 @@ class SqlReader(FeedReader):
         key = self._key(table)
         after, upto = within
         while True:
-            conditions, values = list[str](), list[Any]()
+            conditions, values = list[str](), list[object]()
             for sign, bound in (">", after), ("<=", upto):
                 if bound is not None:
                     text, parameters = self._bound(table, bound)
@@ -266,7 +266,7 @@ class SqlReader(FeedReader):
         """Return the condition that a row has this key."""
         return " AND ".join(map(self._equals, [table.columns[i] for i in table.key], key))
 
-    def _present(self, table: Table, key: Key) -> Any:
+    def _present(self, table: Table, key: Key) -> object:
         if not table.key:
             same = self._same(table, key)
             return len(self._rows(f"SELECT 1 FROM {self._qualified(table)} WHERE {same} {self.lock}"))
@@ -275,10 +275,10 @@ class SqlReader(FeedReader):
 
 
 class Cursor(Protocol):
-    def fetchmany(self, size: int, /) -> list[Any]: ...
+    def fetchmany(self, size: int, /) -> list[Row]: ...
 
 
-def fetched(rows: Cursor) -> Iterator[list[Any]]:
+def fetched(rows: Cursor) -> Iterator[list[Row]]:
     """Yield the rest of a query's rows in pages."""
     while page := rows.fetchmany(PAGE_ROWS):
         yield page

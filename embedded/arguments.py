@@ -28,13 +28,13 @@ def read_arguments(
     data_dir: str | Path,
     name: str,
     until: str | None,
-    source_options: Mapping[str, Any] | None,
-    sorter: SorterOptions | Mapping[str, Any] | None,
+    source_options: Mapping[str, object] | None,
+    sorter: SorterOptions | Mapping[str, object] | None,
     sinks: Sequence[SinkArgument],
 ) -> tuple[FeedOptions, list[SinkFactory]]:
     """Return the options, and factories of the sinks in the order given. Raises ConfigError."""
     sections = [_sink_section(number, sink) for number, sink in enumerate(sinks, 1)]
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "data_dir": str(data_dir),
         "name": name,
         "until": until or "",
@@ -69,7 +69,7 @@ def read_arguments(
     return options, factories
 
 
-def _sink_section(number: int, sink: SinkArgument) -> dict[str, Any] | None:
+def _sink_section(number: int, sink: SinkArgument) -> dict[str, object] | None:
     """Return a sink's section of a feed.toml; None for a function, which needs none."""
     if isinstance(sink, str):
         sink = {"url": sink}

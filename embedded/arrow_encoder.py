@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -172,7 +172,7 @@ class _TableColumns:
         arrays = [self._array(column, field.type, values) for column, field, values in triples]
         return pa.StructArray.from_arrays(arrays, fields=self._fields, mask=absent)
 
-    def _array(self, column: Column, type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
+    def _array(self, column: Column, type_: pa.DataType, values: Sequence[object]) -> pa.Array:
         if column.kind in _TEMPORAL:
             values = self._dates(column, values)
         try:
@@ -181,7 +181,7 @@ class _TableColumns:
             what = f"column {column.name} of {self.table.full_name}"
             raise SourceError(f"{what} has a value that {type_} can't hold: {error}") from error
 
-    def _dates(self, column: Column, values: Sequence[Any]) -> Sequence[Any]:
+    def _dates(self, column: Column, values: Sequence[object]) -> Sequence[object]:
         text = next((value for value in values if type(value) is str), None)
         if text is None:
             return values

@@ -32,8 +32,8 @@ def follow(
     data_dir: str | Path = ...,
     name: str = ...,
     until: str | None = ...,
-    source_options: Mapping[str, Any] | None = ...,
-    sorter: SorterOptions | Mapping[str, Any] | None = ...,
+    source_options: Mapping[str, object] | None = ...,
+    sorter: SorterOptions | Mapping[str, object] | None = ...,
     sinks: Sequence[SinkArgument] = ...,
     stages: Sequence[Stage] = ...,
     ddl: Literal[False] = ...,
@@ -48,8 +48,8 @@ def follow(
     data_dir: str | Path = ...,
     name: str = ...,
     until: str | None = ...,
-    source_options: Mapping[str, Any] | None = ...,
-    sorter: SorterOptions | Mapping[str, Any] | None = ...,
+    source_options: Mapping[str, object] | None = ...,
+    sorter: SorterOptions | Mapping[str, object] | None = ...,
     sinks: Sequence[SinkArgument] = ...,
     stages: Sequence[Stage] = ...,
     ddl: bool,
@@ -63,8 +63,8 @@ def follow(
     data_dir: str | Path = "tidemill-data",
     name: str = "tidemill",
     until: str | None = None,
-    source_options: Mapping[str, Any] | None = None,
-    sorter: SorterOptions | Mapping[str, Any] | None = None,
+    source_options: Mapping[str, object] | None = None,
+    sorter: SorterOptions | Mapping[str, object] | None = None,
     sinks: Sequence[SinkArgument] = (),
     stages: Sequence[Stage] = (),
     ddl: bool = False,
@@ -112,7 +112,7 @@ async def _to_end(handle: FollowHandle) -> None:
 class _Callback:
     """Calls a function with each item: in the sink's thread, or an async one in an event loop."""
 
-    def __init__(self, receive: Callable[[Any], object], is_async: bool) -> None:
+    def __init__(self, receive: Callable[[object], object], is_async: bool) -> None:
         self._receive = receive
         self._is_async = is_async
         self._loop: asyncio.AbstractEventLoop | None = None  # of an async function
@@ -221,7 +221,7 @@ class FollowHandle:
         await self._end()
         self._raise_error()
 
-    def __await__(self) -> Generator[Any, None, None]:
+    def __await__(self) -> Generator[object, None, None]:
         return self._end_well().__await__()
 
     def __enter__(self) -> Self:

@@ -23,7 +23,7 @@ from .arguments import read_arguments
 
 def merge(
     receive: Callable[[str, Item], object],
-    feeds: Mapping[str, Mapping[str, Any]],
+    feeds: Mapping[str, Mapping[str, object]],
     *,
     data_dir: str | Path = "tidemill-data",
     options: GroupOptions | None = None,
@@ -53,7 +53,7 @@ class MergeHandle:
     def __init__(
         self,
         receive: Callable[[str, Item], object],
-        feeds: Mapping[str, Mapping[str, Any]],
+        feeds: Mapping[str, Mapping[str, object]],
         data_dir: Path,
         options: GroupOptions,
         ddl: bool,
@@ -70,7 +70,7 @@ class MergeHandle:
         for name, given in feeds.items():
             self._feeds[name] = self._feed(name, given, data_dir, ddl, clock)
 
-    def _feed(self, name: str, given: Mapping[str, Any], data_dir: Path, ddl: bool, clock: Clock) -> Feed:
+    def _feed(self, name: str, given: Mapping[str, object], data_dir: Path, ddl: bool, clock: Clock) -> Feed:
         defaults: dict[str, Any] = {
             "until": None, "source_options": None, "sorter": None, "sinks": (), "name": name,
             "data_dir": data_dir / name,

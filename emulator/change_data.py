@@ -9,10 +9,10 @@ the GC safe point: the scan then lacks the collected versions. Checking with PD 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import grpc
+from grpc import aio
 
 from ..codec.proto import CHANGE_DATA, cdcpb
 from ..events import Ts
@@ -24,7 +24,7 @@ from .options import Options
 from .percolator import Row
 from .region import Region
 from .scans import Scans
-from .server import stream
+from .server import RpcMethodHandler, stream
 from .subscription import Subscription, SubscriptionState
 
 FEATURES = {"stream-multiplexing"}
@@ -51,7 +51,7 @@ class ChangeData:
         self.connections: list[Connection] = []
         self.scans = Scans(options)
 
-    def handlers(self) -> dict[str, Any]:
+    def handlers(self) -> dict[str, RpcMethodHandler]:
         first, second = CHANGE_DATA["EventFeed"], CHANGE_DATA["EventFeedV2"]
         return {
             first.path: stream(first, self._event_feed, raw=True),
@@ -60,20 +60,34 @@ class ChangeData:
 
     # --- streams
 
-    async def _event_feed(self, requests: Any, context: Any) -> None:
+    async def _event_feed(
+        self,
+        requests: AsyncIterator[cdcpb.ChangeDataRequest],
+        context: aio.ServicerContext[cdcpb.ChangeDataRequest, bytes],
+    ) -> None:
         await self._serve(requests, context, multiplexing=False)
 
-    async def _event_feed_v2(self, requests: Any, context: Any) -> None:
+    async def _event_feed_v2(
+        self,
+        requests: AsyncIterator[cdcpb.ChangeDataRequest],
+        context: aio.ServicerContext[cdcpb.ChangeDataRequest, bytes],
+    ) -> None:
         asked: set[str] = set()
-        for key, value in context.invocation_metadata():
-            if key == "features":
+        for key, value in context.invocation_metadata() or ():
+            if key == "features" and isinstance(value, str):
                 asked |= {name.strip() for name in value.split(",")}
         unknown = sorted(asked - FEATURES)
         if unknown:
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, ",".join(unknown))
         await self._serve(requests, context, multiplexing="stream-multiplexing" in asked)
 
-    async def _serve(self, requests: Any, context: Any, *, multiplexing: bool) -> None:
+    async def _serve(
+        self,
+        requests: AsyncIterator[cdcpb.ChangeDataRequest],
+        context: aio.ServicerContext[cdcpb.ChangeDataRequest, bytes],
+        *,
+        multiplexing: bool,
+    ) -> None:
         connection = Connection(
             self._store_id, quota_bytes=self._options.quota_bytes, multiplexing=multiplexing
         )
@@ -96,7 +110,7 @@ class ChangeData:
         for subscription in list(connection.subscriptions.values()):
             self._stop(subscription)
 
-    async def _read(self, requests: Any, connection: Connection) -> None:
+    async def _read(self, requests: AsyncIterator[cdcpb.ChangeDataRequest], connection: Connection) -> None:
         async for request in requests:
             if connection.version is None:
                 connection.version = parse_version(request.header.ticdc_version)
@@ -107,7 +121,7 @@ class ChangeData:
 
     # --- registration
 
-    def _register(self, connection: Connection, request: Any) -> None:
+    def _register(self, connection: Connection, request: cdcpb.ChangeDataRequest) -> None:
         region = self._keyspace.by_id.get(request.region_id)
         error = self._refusal(connection, request, region)
         if error is not None or region is None:
@@ -127,7 +141,9 @@ class ChangeData:
         region.feed.append(subscription)
         self.scans.add(subscription)
 
-    def _refusal(self, connection: Connection, request: Any, region: Region | None) -> Any:
+    def _refusal(
+        self, connection: Connection, request: cdcpb.ChangeDataRequest, region: Region | None
+    ) -> cdcpb.Error | None:
         """Return the cdcpb.Error with which TiKV would refuse the request; None if it would accept it."""
         injected = self._injected("feed", region)
         if injected is not None:
@@ -160,7 +176,7 @@ class ChangeData:
                 gone = cdcpb.Error(region_not_found={"region_id": subscription.region.id})
                 self.fail(subscription, gone)
 
-    def fail(self, subscription: Subscription, error: Any) -> None:
+    def fail(self, subscription: Subscription, error: cdcpb.Error) -> None:
         """End a subscription with a cdcpb.Error."""
         self._stop(subscription)
         subscription.connection.put(error_event(subscription.region.id, error), subscription.request_id)

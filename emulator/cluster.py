@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from ..actors.clock import Clock, SystemClock
 from ..codec.proto import metapb
@@ -34,6 +34,8 @@ from .server import Server
 from .store import TikvStore
 from .topology import Topology
 from .transactions import Transactions
+
+T = TypeVar("T")
 
 
 class Cluster(Faults):
@@ -82,7 +84,7 @@ class Cluster(Faults):
         stores = [store.server for store in self.stores.values()]
         return [*(member.server for member in self.pd.members), *stores]
 
-    def _described(self, store: TikvStore) -> Any:
+    def _described(self, store: TikvStore) -> metapb.Store:
         return metapb.Store(
             id=store.id,
             address=store.server.address,
@@ -187,7 +189,7 @@ class Cluster(Faults):
         """Roll keys back, locked or not. Raises Rejected if one is committed."""
         self._loop.run(self.transactions.rollback(start_ts, sorted(keys)))
 
-    def _apply(self, region: Region, step: Callable[..., Any], *arguments: Any) -> Any:
+    def _apply(self, region: Region, step: Callable[..., T], *arguments: object) -> T:
         """Run a step of Percolator on the region's shard, then send its changes to the change feed."""
         rows: list[Row] | None = None if region.feed is None else []
         try:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import grpc
+from grpc import aio
 
 from ..codec.proto import cdcpb
 from .event_bytes import framed, resolved_message
@@ -87,7 +89,11 @@ class Connection:
         self.paused = paused
         self._wake.set()
 
-    async def send(self, context: Any, delay: Any) -> None:
+    async def send(
+        self,
+        context: aio.ServicerContext[cdcpb.ChangeDataRequest, bytes],
+        delay: Callable[[], Awaitable[None]],
+    ) -> None:
         """Write the queue until the stream ends; `await delay()` before each message."""
         while True:
             while (not self._queue or self.paused) and self.cut != "drop":

@@ -6,7 +6,6 @@ Protobuf messages may be concatenated: a later field is added to what came befor
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ..codec.proto import cdcpb
 from ..codec.tidb.number import encode_uvarint
@@ -36,12 +35,12 @@ def rows_event(region_id: int, rows: Iterable[Row], *, old_values: bool) -> byte
             made.old_value = row.old_value
         if row.generation:
             made.generation = row.generation
-    return event.SerializeToString()  # type: ignore[no-any-return]
+    return event.SerializeToString()
 
 
-def error_event(region_id: int, error: Any) -> bytes:
+def error_event(region_id: int, error: cdcpb.Error | None) -> bytes:
     """Serialize an Event without its request id; `error` is a cdcpb.Error."""
-    return cdcpb.Event(region_id=region_id, error=error).SerializeToString()  # type: ignore[no-any-return]
+    return cdcpb.Event(region_id=region_id, error=error).SerializeToString()
 
 
 def framed(event: bytes, request_id: int) -> bytes:
@@ -53,4 +52,4 @@ def framed(event: bytes, request_id: int) -> bytes:
 def resolved_message(regions: Sequence[int], ts: int, request_id: int = 0) -> bytes:
     """Serialize a ChangeDataEvent of one resolved ts."""
     message = cdcpb.ChangeDataEvent(resolved_ts={"regions": regions, "ts": ts, "request_id": request_id})
-    return message.SerializeToString()  # type: ignore[no-any-return]
+    return message.SerializeToString()

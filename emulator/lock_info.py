@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..codec.proto import kvrpcpb
 from .shard import LOCK, PESSIMISTIC, SHARED, SHARED_PESSIMISTIC, Lock
@@ -12,7 +11,7 @@ _PLAIN = {SHARED: LOCK, SHARED_PESSIMISTIC: PESSIMISTIC}
 """Types of the locks inside a shared one."""
 
 
-def lock_info(key: bytes, lock: Lock) -> Any:
+def lock_info(key: bytes, lock: Lock) -> kvrpcpb.LockInfo:
     """Return the kvrpcpb.LockInfo of a lock."""
     attempt = lock.attempt
     return kvrpcpb.LockInfo(
@@ -29,7 +28,7 @@ def lock_info(key: bytes, lock: Lock) -> Any:
     )
 
 
-def lock_info_on(key: bytes, locks: Sequence[Lock]) -> Any:
+def lock_info_on(key: bytes, locks: Sequence[Lock]) -> kvrpcpb.LockInfo:
     """Return the kvrpcpb.LockInfo of all locks of a key: shared locks are wrapped in one without a
     transaction."""
     if not locks[0].shared:

@@ -25,7 +25,7 @@ class _Loop(asyncio.SelectorEventLoop):
             return asyncio.Handle(callback, args, self)
         return super().call_soon_threadsafe(callback, *args, context=context)
 
-    def call_exception_handler(self, context: dict[str, Any]) -> None:
+    def call_exception_handler(self, context: dict[str, object]) -> None:
         late = "PollerCompletionQueue" in str(context.get("handle"))
         if not (late and isinstance(context.get("exception"), RuntimeError | BlockingIOError)):
             super().call_exception_handler(context)
@@ -56,7 +56,7 @@ class LoopThread:
     def stopped(self) -> bool:
         return self._stopped
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, None, T]) -> T:
         """Run a coroutine and return its result; from any other thread.
 
         Raises RuntimeError if the loop has stopped, or stops before the end.
@@ -76,7 +76,7 @@ class LoopThread:
         except CancelledError:
             raise RuntimeError("the cluster was closed meanwhile") from None
 
-    def call(self, work: Callable[..., T], *arguments: Any) -> T:
+    def call(self, work: Callable[..., T], *arguments: object) -> T:
         """Call a function in the loop's thread and return its result."""
 
         async def called() -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from .faults.injected import Injected
 from .keyspace import Keyspace
@@ -33,7 +33,7 @@ class Parts:
     topology: Topology
     transactions: Transactions
 
-    def _call(self, work: Callable[..., T], *arguments: Any) -> T:
+    def _call(self, work: Callable[..., T], *arguments: object) -> T:
         return self._loop.call(work, *arguments)
 
     def _store_of(self, store: int) -> TikvStore:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 import grpc
 
-from ..codec.proto import PD, metapb, pdpb
+from ..codec.proto import PD, Message, metapb, pdpb
 from ..events import LOGICAL_BITS, MAX_LOGICAL
 from .keyspace import Keyspace
 from .options import Options
 from .oracle import Oracle
 from .region import Region
 from .safe_points import SafePoints
-from .server import Server, stream, unary
+from .server import Behaviour, Context, RpcMethodHandler, Server, stream, unary
 
 
 class PlacementDriver:
@@ -25,13 +25,13 @@ class PlacementDriver:
         self.options = options
         self.oracle = oracle
         self.safe_points = SafePoints()
-        self.stores: Mapping[int, Any] = {}
-        """Store id → metapb.Store."""
+        self.stores: Mapping[int, metapb.Store] = {}
+        """By id."""
         self.leader = 0
         self.members: list[Member] = []
 
-    def member(self, index: int) -> Any:
-        """Return the pdpb.Member of a member."""
+    def member(self, index: int) -> pdpb.Member:
+        """Return a member as a message."""
         scheme = "https" if self.options.tls else "http"
         url = f"{scheme}://{self.members[index].server.address}"
         return pdpb.Member(
@@ -42,15 +42,13 @@ class PlacementDriver:
             binary_version=f"v{self.options.version}",
         )
 
-    def header(self, error: str = "", kind: int = 0) -> Any:
-        """Return a pdpb.ResponseHeader."""
+    def header(self, error: str = "", kind: int = 0) -> pdpb.ResponseHeader:
         header = pdpb.ResponseHeader(cluster_id=self.options.cluster_id)
         if error:
             header.error.CopyFrom(pdpb.Error(type=kind or pdpb.ErrorType.UNKNOWN, message=error))
         return header
 
-    def region(self, region: Region) -> Any:
-        """Return the pdpb.Region of a region."""
+    def region(self, region: Region) -> pdpb.Region:
         return pdpb.Region(region=region.to_proto(), leader=region.peer(region.leader))
 
 
@@ -63,8 +61,8 @@ class Member:
         port = pd.options.pd_port if index == 0 else 0
         self.server = Server(self._handlers(), host="127.0.0.1", port=port, tls=pd.options.tls)
 
-    def _handlers(self) -> dict[str, Any]:
-        calls: dict[str, Callable[[Any], Any]] = {
+    def _handlers(self) -> dict[str, RpcMethodHandler]:
+        calls: dict[str, Callable[[Any], Message]] = {
             "IsBootstrapped": lambda _: pdpb.IsBootstrappedResponse(
                 header=self._pd.header(), bootstrapped=True
             ),
@@ -84,11 +82,11 @@ class Member:
         made[PD["Tso"].path] = stream(PD["Tso"], self._tso)
         return made
 
-    def _led(self, call: Callable[[Any], Any]) -> Any:
-        async def behaviour(request: Any, context: Any) -> Any:
+    def _led(self, call: Callable[[Any], Message]) -> Behaviour:
+        async def behaviour(request: Any, context: Context) -> Message:
             if self._pd.leader != self._index:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "not leader")
-            await self._check_cluster(request, context)
+            await self._check_cluster(request.header, context)
             try:
                 return call(request)
             except ValueError as error:  # errors that PD doesn't return in a header
@@ -96,25 +94,27 @@ class Member:
 
         return behaviour
 
-    async def _check_cluster(self, request: Any, context: Any) -> None:
-        mine, asked = self._pd.options.cluster_id, request.header.cluster_id
+    async def _check_cluster(self, header: pdpb.RequestHeader, context: Context) -> None:
+        mine, asked = self._pd.options.cluster_id, header.cluster_id
         if asked != mine:
             message = f"mismatch cluster id, need {mine} but got {asked}"
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, message)
 
-    async def _get_members(self, _request: Any, _context: Any) -> Any:
+    async def _get_members(
+        self, _request: pdpb.GetMembersRequest, _context: Context
+    ) -> pdpb.GetMembersResponse:
         """Answer for any cluster id, as any member does: clients learn the cluster id by this call."""
         pd = self._pd
         leader = pd.member(pd.leader)
         members = [pd.member(index) for index in range(len(pd.members))]
         return pdpb.GetMembersResponse(header=pd.header(), members=members, leader=leader, etcd_leader=leader)
 
-    async def _tso(self, requests: Any, context: Any) -> None:
+    async def _tso(self, requests: AsyncIterator[pdpb.TsoRequest], context: Context) -> None:
         async for request in requests:
             if self._pd.leader != self._index:
                 message = "generate timestamp failed, requested pd is not leader of cluster"
                 await context.abort(grpc.StatusCode.UNKNOWN, message)
-            await self._check_cluster(request, context)
+            await self._check_cluster(request.header, context)
             count = request.count
             if not count:
                 message = "generate timestamp failed, tso count should be positive"
@@ -125,14 +125,14 @@ class Member:
 
     # --- stores
 
-    def _get_store(self, request: Any) -> Any:
+    def _get_store(self, request: pdpb.GetStoreRequest) -> pdpb.GetStoreResponse:
         store = self._pd.stores.get(request.store_id)
         if store is None:
             message = f"invalid store ID {request.store_id}, not found"
             return pdpb.GetStoreResponse(header=self._pd.header(message))
         return pdpb.GetStoreResponse(header=self._pd.header(), store=store)
 
-    def _get_all_stores(self, request: Any) -> Any:
+    def _get_all_stores(self, request: pdpb.GetAllStoresRequest) -> pdpb.GetAllStoresResponse:
         stores = [
             store
             for store in self._pd.stores.values()
@@ -140,14 +140,14 @@ class Member:
         ]
         return pdpb.GetAllStoresResponse(header=self._pd.header(), stores=stores)
 
-    def _get_cluster_config(self, _request: Any) -> Any:
+    def _get_cluster_config(self, _request: pdpb.GetClusterConfigRequest) -> pdpb.GetClusterConfigResponse:
         options = self._pd.options
         cluster = metapb.Cluster(id=options.cluster_id, max_peer_count=options.replicas)
         return pdpb.GetClusterConfigResponse(header=self._pd.header(), cluster=cluster)
 
     # --- regions
 
-    def _region_response(self, region: Region | None) -> Any:
+    def _region_response(self, region: Region | None) -> pdpb.GetRegionResponse:
         """Return a response; without a region if there is none, which isn't an error in PD."""
         if region is None:
             return pdpb.GetRegionResponse(header=self._pd.header())
@@ -155,16 +155,16 @@ class Member:
             header=self._pd.header(), region=region.to_proto(), leader=region.peer(region.leader)
         )
 
-    def _get_region(self, request: Any) -> Any:
+    def _get_region(self, request: pdpb.GetRegionRequest) -> pdpb.GetRegionResponse:
         return self._region_response(self._pd.keyspace.locate(request.region_key))
 
-    def _get_prev_region(self, request: Any) -> Any:
+    def _get_prev_region(self, request: pdpb.GetRegionRequest) -> pdpb.GetRegionResponse:
         return self._region_response(self._pd.keyspace.before(request.region_key))
 
-    def _get_region_by_id(self, request: Any) -> Any:
+    def _get_region_by_id(self, request: pdpb.GetRegionByIDRequest) -> pdpb.GetRegionResponse:
         return self._region_response(self._pd.keyspace.by_id.get(request.region_id))
 
-    def _scan_regions(self, request: Any) -> Any:
+    def _scan_regions(self, request: pdpb.ScanRegionsRequest) -> pdpb.ScanRegionsResponse:
         found = self._pd.keyspace.scan(request.start_key, request.end_key, request.limit)
         regions = [self._pd.region(region) for region in found]
         return pdpb.ScanRegionsResponse(
@@ -174,7 +174,7 @@ class Member:
             leaders=[region.leader for region in regions],
         )
 
-    def _batch_scan_regions(self, request: Any) -> Any:
+    def _batch_scan_regions(self, request: pdpb.BatchScanRegionsRequest) -> pdpb.BatchScanRegionsResponse:
         response = pdpb.BatchScanRegionsResponse
         if wrong := _wrong(request.ranges):
             return response(header=self._pd.header(f"invalid key range, {wrong}"))
@@ -190,10 +190,12 @@ class Member:
 
     # --- safe points
 
-    def _get_gc_safe_point(self, _request: Any) -> Any:
+    def _get_gc_safe_point(self, _request: pdpb.GetGCSafePointRequest) -> pdpb.GetGCSafePointResponse:
         return pdpb.GetGCSafePointResponse(header=self._pd.header(), safe_point=self._pd.safe_points.gc)
 
-    def _update_service_gc_safe_point(self, request: Any) -> Any:
+    def _update_service_gc_safe_point(
+        self, request: pdpb.UpdateServiceGCSafePointRequest
+    ) -> pdpb.UpdateServiceGCSafePointResponse:
         now_s = self._pd.oracle.now_ms() / 1000
         service, hold = self._pd.safe_points.update(
             request.service_id, request.TTL, request.safe_point, now_s
@@ -205,7 +207,7 @@ class Member:
         )
 
 
-def _wrong(ranges: Iterable[Any]) -> str:
+def _wrong(ranges: Iterable[pdpb.KeyRange]) -> str:
     """Return PD's objection to these pdpb.KeyRanges; "" if there is none."""
     end = b""
     for span in ranges:

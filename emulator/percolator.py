@@ -7,7 +7,6 @@ is a `Rejected`, which carries the kvrpcpb.KeyErrors.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -60,7 +59,7 @@ Mutation = tuple[int, bytes, bytes]
 class Rejected(Exception):
     """A step was refused, with the kvrpcpb.KeyErrors that say why."""
 
-    def __init__(self, errors: Sequence[Any]) -> None:
+    def __init__(self, errors: Sequence[kvrpcpb.KeyError]) -> None:
         super().__init__("; ".join(str(error).strip() for error in errors))
         self.errors = errors
 
@@ -128,7 +127,7 @@ def _admit(
     return todo, least
 
 
-def _obstacle(shard: Shard, attempt: Attempt, op: int, key: bytes) -> Any:
+def _obstacle(shard: Shard, attempt: Attempt, op: int, key: bytes) -> kvrpcpb.LockInfo | None:
     """Return the kvrpcpb.LockInfo of blocking locks of other transactions on a key; None if there are
     none."""
     others = [lock for lock in shard.locks_on(key) if lock.start_ts != attempt.start_ts]
@@ -149,7 +148,7 @@ def _check(shard: Shard, attempt: Attempt, op: int, key: bytes) -> None:
         raise Rejected([kvrpcpb.KeyError(already_exist=kvrpcpb.AlreadyExist(key=key))])
 
 
-def _conflict(attempt: Attempt, key: bytes, start_ts: Ts, commit_ts: Ts, reason: str) -> Any:
+def _conflict(attempt: Attempt, key: bytes, start_ts: Ts, commit_ts: Ts, reason: str) -> kvrpcpb.KeyError:
     return kvrpcpb.KeyError(
         conflict=kvrpcpb.WriteConflict(
             start_ts=attempt.start_ts,

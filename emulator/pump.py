@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right, insort
-from typing import Any, Final
+from typing import Final
 
 import grpc
 from msgspec import Struct
 
 from ..codec.proto import PUMP, binlog
 from ..events import Ts
-from .server import Server, Tls, unary_stream
+from .server import Context, Server, Tls, unary_stream
 
 BATCH: Final = 256
 """Binlogs sent before other tasks run."""
@@ -91,7 +91,7 @@ class Pump:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    async def _pull(self, request: Any, context: Any) -> None:
+    async def _pull(self, request: binlog.PullBinlogReq, context: Context) -> None:
         if request.clusterID != self.cluster_id:
             message = f"cluster ID are mismatch, {request.clusterID} vs {self.cluster_id}"
             await context.abort(grpc.StatusCode.UNKNOWN, message)
@@ -131,7 +131,7 @@ class Pump:
         faults.duplicates -= twice
         return [*entries, *entries[:twice]]
 
-    async def _send(self, entries: list[tuple[Ts, bytes]], context: Any) -> None:
+    async def _send(self, entries: list[tuple[Ts, bytes]], context: Context) -> None:
         faults = self.faults
         if faults.late_seconds:
             await asyncio.sleep(faults.late_seconds)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from grpc import aio
 from msgspec import Struct
 
+from ..codec.proto import cdcpb
 from ..events import Ts
 from .change_data import ChangeData
 from .cluster import Cluster
@@ -58,7 +60,13 @@ class RecordedFeed(ChangeData):
     def resolve(self, now: Ts, held: dict[int, Ts]) -> None:
         """Do nothing: recordings contain their resolved ts."""
 
-    async def _serve(self, requests: Any, context: Any, *, multiplexing: bool) -> None:
+    async def _serve(
+        self,
+        requests: AsyncIterator[cdcpb.ChangeDataRequest],
+        context: aio.ServicerContext[cdcpb.ChangeDataRequest, bytes],
+        *,
+        multiplexing: bool,
+    ) -> None:
         playing: deque[Iterator[bytes]] = deque()
         wake = asyncio.Event()
         reader = asyncio.ensure_future(self._listen(requests, playing, wake, multiplexing))
@@ -78,7 +86,11 @@ class RecordedFeed(ChangeData):
             await asyncio.gather(reader, return_exceptions=True)
 
     async def _listen(
-        self, requests: Any, playing: deque[Iterator[bytes]], wake: asyncio.Event, multiplexing: bool
+        self,
+        requests: AsyncIterator[cdcpb.ChangeDataRequest],
+        playing: deque[Iterator[bytes]],
+        wake: asyncio.Event,
+        multiplexing: bool,
     ) -> None:
         async for request in requests:
             recording = self._recordings.get(request.region_id)
@@ -87,7 +99,7 @@ class RecordedFeed(ChangeData):
                 wake.set()
 
 
-def _played(recording: Recording, request: Any, multiplexing: bool) -> Iterator[bytes]:
+def _played(recording: Recording, request: cdcpb.ChangeDataRequest, multiplexing: bool) -> Iterator[bytes]:
     for events in recording.messages:
         yield b"".join([framed(event, request.request_id) for event in events])
     stream = request.request_id if multiplexing else 0

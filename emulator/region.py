@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..codec.proto import metapb
 from ..codec.tidb.key import decode_bytes, encode_bytes
@@ -10,6 +11,8 @@ from .shard import Shard
 
 if TYPE_CHECKING:
     from .subscription import Subscription
+
+T = TypeVar("T")
 
 STORES_PER_REGION_ID = 1_000
 """A peer's id is region id * this + store id, so that no id is stored per peer."""
@@ -73,7 +76,7 @@ class Region:
         added = 0 if self._added is None else self._added.get(store, 0)
         return (added << ADDED_SHIFT) + self.id * STORES_PER_REGION_ID + store
 
-    def peer(self, store: int) -> Any:
+    def peer(self, store: int) -> metapb.Peer:
         """Return the metapb.Peer on a store."""
         return metapb.Peer(id=self.peer_id(store), store_id=store)
 
@@ -83,7 +86,7 @@ class Region:
         self.conf_ver += 1
         self._added = {**(self._added or {}), store: self.conf_ver}
 
-    def to_proto(self) -> Any:
+    def to_proto(self) -> metapb.Region:
         """Return the present metapb.Region."""
         return metapb.Region(
             id=self.id,
@@ -92,3 +95,9 @@ class Region:
             region_epoch=metapb.RegionEpoch(conf_ver=self.conf_ver, version=self.version),
             peers=[self.peer(store) for store in self.stores],
         )
+
+
+class Apply(Protocol):
+    """Runs a step of Percolator on the shard of a region, and publishes the rows that it changes."""
+
+    def __call__(self, region: Region, step: Callable[..., T], *arguments: object) -> T: ...

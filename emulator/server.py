@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 from grpc import aio
 
-from ..codec.proto import Method
+from ..codec.proto import Message, Method
 
 OPTIONS = (
     ("grpc.so_reuseport", 0),  # a port in use must fail, not be shared
@@ -18,6 +18,11 @@ OPTIONS = (
     ("grpc.max_send_message_length", -1),
     ("grpc.http2.max_ping_strikes", 0),  # as in TiKV: clients may send keepalive pings at any rate
 )
+
+
+RpcMethodHandler: TypeAlias = "grpc.RpcMethodHandler[Message, Message]"
+Context: TypeAlias = "aio.ServicerContext[Message, Message]"
+Behaviour: TypeAlias = Callable[[Any, Context], Awaitable[Message]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +33,7 @@ class Tls:
     cert_path: Path
     key_path: Path
 
-    def credentials(self) -> Any:
+    def credentials(self) -> grpc.ServerCredentials:
         pair = (self.key_path.read_bytes(), self.cert_path.read_bytes())
         return grpc.ssl_server_credentials([pair], self.ca_path.read_bytes(), require_client_auth=True)
 
@@ -37,13 +42,13 @@ class Server:
     """A server with handlers by call path; the port is chosen at the first start and then kept."""
 
     def __init__(
-        self, handlers: Mapping[str, Any], *, host: str, port: int = 0, tls: Tls | None = None
+        self, handlers: Mapping[str, RpcMethodHandler], *, host: str, port: int = 0, tls: Tls | None = None
     ) -> None:
         self._handlers = handlers
         self._host = host
         self._port = port
         self._tls = tls
-        self._server: Any = None
+        self._server: aio.Server | None = None
 
     @property
     def address(self) -> str:
@@ -72,27 +77,31 @@ class Server:
 
 
 class _Handlers(grpc.GenericRpcHandler):  # type: ignore[type-arg]
-    def __init__(self, handlers: Mapping[str, Any]) -> None:
+    def __init__(self, handlers: Mapping[str, RpcMethodHandler]) -> None:
         self._handlers = handlers
 
-    def service(self, handler_call_details: Any) -> Any:
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> RpcMethodHandler | None:
         return self._handlers.get(handler_call_details.method)
 
 
-def unary(method: Method, behaviour: Any) -> Any:
+def unary(method: Method, behaviour: Behaviour) -> RpcMethodHandler:
     """Return a handler of `async behaviour(request, context) -> response`."""
     return grpc.unary_unary_rpc_method_handler(
         behaviour, method.request.FromString, method.response.SerializeToString
     )
 
 
-def stream(method: Method, behaviour: Any, *, raw: bool = False) -> Any:
+def stream(
+    method: Method, behaviour: Callable[[AsyncIterator[Any], Any], Awaitable[None]], *, raw: bool = False
+) -> RpcMethodHandler:
     """Return a handler of `async behaviour(requests, context)`, which writes; messages are bytes if `raw`."""
     serialize = None if raw else method.response.SerializeToString
     return grpc.stream_stream_rpc_method_handler(behaviour, method.request.FromString, serialize)
 
 
-def unary_stream(method: Method, behaviour: Any, *, raw: bool = False) -> Any:
+def unary_stream(
+    method: Method, behaviour: Callable[[Any, Any], Awaitable[None]], *, raw: bool = False
+) -> RpcMethodHandler:
     """Return a handler of `async behaviour(request, context)`, which writes; messages are bytes if `raw`."""
     serialize = None if raw else method.response.SerializeToString
     return grpc.unary_stream_rpc_method_handler(behaviour, method.request.FromString, serialize)

@@ -25,7 +25,7 @@ def blocking(shard: Shard, key: bytes, ts: Ts, passed: Collection[Ts]) -> Lock |
     return lock
 
 
-def get(shard: Shard, request: Any) -> Any:
+def get(shard: Shard, request: kvrpcpb.GetRequest) -> kvrpcpb.GetResponse:
     """Answer a kvrpcpb.GetRequest."""
     lock = blocking(shard, request.key, request.version, request.context.resolved_locks)
     if lock is not None:
@@ -36,7 +36,7 @@ def get(shard: Shard, request: Any) -> Any:
     return kvrpcpb.GetResponse(value=write.value)
 
 
-def scan(shard: Shard, request: Any, start: bytes, end: bytes) -> Any:
+def scan(shard: Shard, request: kvrpcpb.ScanRequest, start: bytes, end: bytes) -> kvrpcpb.ScanResponse:
     """Answer a kvrpcpb.ScanRequest for the raw keys [start, end); a locked key is a pair with an error."""
     answer = kvrpcpb.ScanResponse()
     keys = shard.range(start, end)
@@ -54,7 +54,9 @@ def scan(shard: Shard, request: Any, start: bytes, end: bytes) -> Any:
     return answer
 
 
-def scan_locks(shard: Shard, request: Any, start: bytes, end: bytes) -> Any:
+def scan_locks(
+    shard: Shard, request: kvrpcpb.ScanLockRequest, start: bytes, end: bytes
+) -> kvrpcpb.ScanLockResponse:
     """Answer a kvrpcpb.ScanLockRequest: locks of transactions up to max_version.
 
     Shared locks of a key are wrapped in one, and each of them counts for the limit, which may cut off the
@@ -76,7 +78,7 @@ def collect_garbage(shard: Shard, safe_point: Ts) -> None:
     """Drop the versions that no snapshot at or above `safe_point` can see."""
     empty = []
     for key in shard.sorted_keys():
-        kept: list[Any] = []
+        kept: list[object] = []
         for write in shard.versions(key):
             kept.append(write)
             if write.commit_ts <= safe_point and write.op != LOCK:

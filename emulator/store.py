@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 
-from ..codec.proto import TIKV, kvrpcpb
+from ..codec.proto import TIKV, Message, errorpb, kvrpcpb
 from . import percolator, snapshot_read, txn_status
 from .change_data import ChangeData
 from .faults import region_errors
 from .keyspace import Keyspace
 from .options import Options
 from .percolator import Rejected
-from .region import Region
+from .region import Apply, Region
 from .resolved import Resolved
-from .server import Server, unary
+from .server import Behaviour, Context, RpcMethodHandler, Server, unary
 from .shard import Attempt
+
+Stepped = TypeVar(
+    "Stepped", kvrpcpb.CommitResponse, kvrpcpb.BatchRollbackResponse, kvrpcpb.ResolveLockResponse
+)
 
 
 class TikvStore:
@@ -30,7 +34,7 @@ class TikvStore:
         id: int,  # noqa: A002
         keyspace: Keyspace,
         options: Options,
-        apply: Callable[..., Any],
+        apply: Apply,
         resolved: Resolved,
         injected: Callable[[str, Region | None], str | None],
         *,
@@ -51,8 +55,8 @@ class TikvStore:
         if self.slow_seconds:
             await asyncio.sleep(self.slow_seconds)
 
-    def _handlers(self) -> dict[str, Any]:
-        calls = {
+    def _handlers(self) -> dict[str, RpcMethodHandler]:
+        calls: dict[str, Callable[[Region, Any], Message]] = {
             "KvGet": self._get,
             "KvScan": self._scan,
             "KvPrewrite": self._prewrite,
@@ -66,10 +70,10 @@ class TikvStore:
         made = {TIKV[name].path: unary(TIKV[name], self._checked(name, call)) for name, call in calls.items()}
         return made | self.change_data.handlers()
 
-    def _checked(self, name: str, call: Callable[[Region, Any], Any]) -> Any:
+    def _checked(self, name: str, call: Callable[[Region, Any], Message]) -> Behaviour:
         response = TIKV[name].response
 
-        async def behaviour(request: Any, context: Any) -> Any:
+        async def behaviour(request: Any, context: Context) -> Message:
             await self.delay()
             if request.context.cluster_id not in (0, self._cluster_id):
                 message = "the cluster id of the request does not match the TiKV cluster"
@@ -81,7 +85,9 @@ class TikvStore:
 
         return behaviour
 
-    def _check(self, context: Any, keys: Iterable[bytes]) -> tuple[Any, Region | None]:
+    def _check(
+        self, context: kvrpcpb.Context, keys: Iterable[bytes]
+    ) -> tuple[errorpb.Error | None, Region | None]:
         """Return (errorpb.Error, None) or (None, the region)."""
         region = self._keyspace.by_id.get(context.region_id)
         word = self._injected("kv", region)
@@ -93,7 +99,7 @@ class TikvStore:
         return None, region
 
     def _obstacle(
-        self, context: Any, region: Region | None, keys: Iterable[bytes]
+        self, context: kvrpcpb.Context, region: Region | None, keys: Iterable[bytes]
     ) -> tuple[str | None, bytes]:
         if context.peer.store_id != self.id:
             return "store_not_match", b""
@@ -112,18 +118,18 @@ class TikvStore:
 
     # --- reads
 
-    def _get(self, region: Region, request: Any) -> Any:
+    def _get(self, region: Region, request: kvrpcpb.GetRequest) -> kvrpcpb.GetResponse:
         self._resolved.observe(request.version)
         return snapshot_read.get(region.shard, request)
 
-    def _scan(self, region: Region, request: Any) -> Any:
+    def _scan(self, region: Region, request: kvrpcpb.ScanRequest) -> kvrpcpb.ScanResponse:
         self._resolved.observe(request.version)
         start, end = request.start_key, request.end_key
         if request.reverse:
             start, end = end, start
         return snapshot_read.scan(region.shard, request, *self._within(region, start, end))
 
-    def _scan_lock(self, region: Region, request: Any) -> Any:
+    def _scan_lock(self, region: Region, request: kvrpcpb.ScanLockRequest) -> kvrpcpb.ScanLockResponse:
         self._resolved.observe(request.max_version)
         span = self._within(region, request.start_key, request.end_key)
         return snapshot_read.scan_locks(region.shard, request, *span)
@@ -137,7 +143,7 @@ class TikvStore:
 
     # --- writes
 
-    def _prewrite(self, region: Region, request: Any) -> Any:
+    def _prewrite(self, region: Region, request: kvrpcpb.PrewriteRequest) -> kvrpcpb.PrewriteResponse:
         attempt, one_pc = self._attempt(region, request)
         mutations = [(mutation.op, mutation.key, mutation.value) for mutation in request.mutations]
         try:
@@ -149,7 +155,7 @@ class TikvStore:
             return kvrpcpb.PrewriteResponse(errors=refused.errors)
         return kvrpcpb.PrewriteResponse(min_commit_ts=least)
 
-    def _attempt(self, region: Region, request: Any) -> tuple[Attempt, bool]:
+    def _attempt(self, region: Region, request: kvrpcpb.PrewriteRequest) -> tuple[Attempt, bool]:
         """Return a prewrite's attempt, and True if it commits at once (1PC).
 
         If its commit ts would be above its max_commit_ts, it falls back to two phases.
@@ -174,16 +180,20 @@ class TikvStore:
         )
         return attempt, calculates and request.try_one_pc
 
-    def _commit(self, region: Region, request: Any) -> Any:
+    def _commit(self, region: Region, request: kvrpcpb.CommitRequest) -> kvrpcpb.CommitResponse:
         start, ts = request.start_version, request.commit_version
-        step = (percolator.commit, start, ts, request.keys)
-        return self._step(region, kvrpcpb.CommitResponse(commit_version=ts), step)
+        response = kvrpcpb.CommitResponse(commit_version=ts)
+        return self._step(region, response, percolator.commit, start, ts, request.keys)
 
-    def _rollback(self, region: Region, request: Any) -> Any:
-        step = (percolator.rollback, request.start_version, request.keys)
-        return self._step(region, kvrpcpb.BatchRollbackResponse(), step)
+    def _rollback(
+        self, region: Region, request: kvrpcpb.BatchRollbackRequest
+    ) -> kvrpcpb.BatchRollbackResponse:
+        response = kvrpcpb.BatchRollbackResponse()
+        return self._step(region, response, percolator.rollback, request.start_version, request.keys)
 
-    def _check_txn_status(self, region: Region, request: Any) -> Any:
+    def _check_txn_status(
+        self, region: Region, request: kvrpcpb.CheckTxnStatusRequest
+    ) -> kvrpcpb.CheckTxnStatusResponse:
         for ts in (request.lock_ts, request.current_ts, request.caller_start_ts):
             self._resolved.observe(ts)
         try:
@@ -191,25 +201,31 @@ class TikvStore:
         except Rejected as refused:
             return kvrpcpb.CheckTxnStatusResponse(error=refused.errors[0])
 
-    def _check_secondary_locks(self, region: Region, request: Any) -> Any:
+    def _check_secondary_locks(
+        self, region: Region, request: kvrpcpb.CheckSecondaryLocksRequest
+    ) -> kvrpcpb.CheckSecondaryLocksResponse:
         self._resolved.observe(request.start_version)
         return self._apply(region, txn_status.check_secondary_locks, request.keys, request.start_version)
 
-    def _resolve_lock(self, region: Region, request: Any) -> Any:
+    def _resolve_lock(
+        self, region: Region, request: kvrpcpb.ResolveLockRequest
+    ) -> kvrpcpb.ResolveLockResponse:
         fates = [(request.start_version, request.commit_version)] if request.start_version else []
         fates += [(info.txn, info.status) for info in request.txn_infos]
-        step = (percolator.resolve, fates, request.keys)
-        return self._step(region, kvrpcpb.ResolveLockResponse(), step)
+        return self._step(region, kvrpcpb.ResolveLockResponse(), percolator.resolve, fates, request.keys)
 
-    def _step(self, region: Region, response: Any, step: tuple[Any, ...]) -> Any:
+    def _step(
+        self, region: Region, response: Stepped, step: Callable[..., object], *values: object
+    ) -> Stepped:
         try:
-            self._apply(region, *step)
+            self._apply(region, step, *values)
         except Rejected as refused:
-            return type(response)(error=refused.errors[0])
+            response.Clear()
+            response.error.CopyFrom(refused.errors[0])
         return response
 
 
-def _keys(request: Any) -> list[bytes]:
+def _keys(request: Message) -> list[bytes]:
     """Return the raw keys that must lie in the request's region."""
     match request:
         case kvrpcpb.GetRequest():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ..codec.proto import cdcpb
 from .faults import region_errors
@@ -69,7 +68,7 @@ class Topology:
             if region.leader == store and able:
                 region.leader = able[region.id % len(able)]
 
-    def tell(self, region: Region, error: Any) -> int:
+    def tell(self, region: Region, error: cdcpb.Error) -> int:
         """End a region's subscriptions with a cdcpb.Error; return their number."""
         heard = list(region.feed or ())
         for subscription in heard:

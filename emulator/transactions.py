@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -18,9 +18,11 @@ from .keyspace import Keyspace
 from .options import CommitMode
 from .oracle import Oracle
 from .percolator import Rejected
-from .region import Region
+from .region import Apply, Region
 from .resolved import Resolved
 from .shard import DELETE, INSERT, LOCK, PESSIMISTIC, PUT, SHARED, SHARED_PESSIMISTIC, Attempt
+
+T = TypeVar("T")
 
 OPS = {
     "put": PUT,
@@ -48,7 +50,7 @@ class Transactions:
         self,
         keyspace: Keyspace,
         oracle: Oracle,
-        apply: Callable[..., Any],
+        apply: Apply,
         resolved: Resolved,
         congestion_seconds: float,
     ) -> None:
@@ -129,18 +131,18 @@ class Transactions:
     async def commit(self, start_ts: Ts, keys: Sequence[bytes], commit_ts: Ts = 0) -> Ts:
         """Commit or roll back `keys`, which are in ascending order."""
         commit_ts = commit_ts or self._oracle.next()
-        async for region, batch in self._batches(keys):
+        async for region, batch in self._batches(keys, bytes):
             self._apply(region, percolator.commit, start_ts, commit_ts, batch)
         return commit_ts
 
     async def rollback(self, start_ts: Ts, keys: Sequence[bytes]) -> None:
         """Commit or roll back `keys`, which are in ascending order."""
-        async for region, batch in self._batches(keys):
+        async for region, batch in self._batches(keys, bytes):
             self._apply(region, percolator.rollback, start_ts, batch)
 
     async def _batches(
-        self, items: Sequence[Any], key: Callable[[Any], bytes] = bytes
-    ) -> AsyncIterator[tuple[Region, Sequence[Any]]]:
+        self, items: Sequence[T], key: Callable[[T], bytes]
+    ) -> AsyncIterator[tuple[Region, Sequence[T]]]:
         """Yield ascending items in steps within one region; the caller must not await while it uses one."""
         at = 0
         while at < len(items):

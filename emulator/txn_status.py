@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..codec.proto import kvrpcpb
 from ..events import LOGICAL_BITS, Ts
@@ -13,7 +12,9 @@ from .percolator import Rejected, Rows, committed, rollback
 from .shard import Lock, Shard
 
 
-def check_txn_status(shard: Shard, request: Any, rows: Rows) -> Any:
+def check_txn_status(
+    shard: Shard, request: kvrpcpb.CheckTxnStatusRequest, rows: Rows
+) -> kvrpcpb.CheckTxnStatusResponse:
     """Answer a kvrpcpb.CheckTxnStatusRequest; an expired lock is rolled back.
 
     That of an async commit is not, unless it is forced. Raises Rejected.
@@ -40,7 +41,9 @@ def check_txn_status(shard: Shard, request: Any, rows: Rows) -> Any:
     return answer
 
 
-def _missing(shard: Shard, request: Any, rows: Rows) -> Any:
+def _missing(
+    shard: Shard, request: kvrpcpb.CheckTxnStatusRequest, rows: Rows
+) -> kvrpcpb.CheckTxnStatusResponse:
     """Return the answer for a key without a lock of the transaction, or without an effective one."""
     answer = kvrpcpb.CheckTxnStatusResponse()
     key, start_ts = request.primary_key, request.lock_ts
@@ -59,7 +62,7 @@ def _missing(shard: Shard, request: Any, rows: Rows) -> Any:
     return answer
 
 
-def _expire(shard: Shard, lock: Lock, request: Any, rows: Rows) -> int:
+def _expire(shard: Shard, lock: Lock, request: kvrpcpb.CheckTxnStatusRequest, rows: Rows) -> int:
     """End a transaction whose primary lock has expired; return the kvrpcpb.Action taken."""
     key, start_ts = request.primary_key, request.lock_ts
     if lock.pessimistic and request.resolving_pessimistic_lock:
@@ -69,7 +72,7 @@ def _expire(shard: Shard, lock: Lock, request: Any, rows: Rows) -> int:
     return int(kvrpcpb.Action.TTLExpireRollback)
 
 
-def _push(lock: Lock, request: Any, answer: Any) -> None:
+def _push(lock: Lock, request: kvrpcpb.CheckTxnStatusRequest, answer: kvrpcpb.CheckTxnStatusResponse) -> None:
     """Push min_commit_ts above the waiting reader, if the lock supports it."""
     attempt, caller = lock.attempt, request.caller_start_ts
     if attempt.min_commit_ts and attempt.min_commit_ts <= caller < MAX_TS:
@@ -78,7 +81,9 @@ def _push(lock: Lock, request: Any, answer: Any) -> None:
         answer.action = kvrpcpb.Action.MinCommitTSPushed
 
 
-def check_secondary_locks(shard: Shard, keys: Sequence[bytes], start_ts: Ts, rows: Rows) -> Any:
+def check_secondary_locks(
+    shard: Shard, keys: Sequence[bytes], start_ts: Ts, rows: Rows
+) -> kvrpcpb.CheckSecondaryLocksResponse:
     """Return a kvrpcpb.CheckSecondaryLocksResponse: all the locks, or the commit ts (0: rolled back).
 
     The first key that isn't prewritten decides. The transaction can't lock it any more, and a pessimistic

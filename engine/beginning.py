@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +14,7 @@ from ..sharding import adopted_tables
 from ..sharding.key_space import check_shards
 from ..sink import Sink
 from ..sink.rules import SinkRules
-from ..sources.source import Source, SourceInfo
+from ..sources.source import Rank, Source, SourceInfo
 from .checkpoint import lowest
 from .options import FeedOptions
 from .patterns import check_patterns, reject_unmatched
@@ -30,7 +29,7 @@ class Beginning(Struct, frozen=True):
     """Checkpoint of each sink's target, by the sink's name; None for a new target."""
     start: Checkpoint | None
     """Checkpoint from which the source serves all of them; None: with a first snapshot."""
-    until: Any
+    until: Rank | None
     """Rank of the position where the feed ends; None if it has no end."""
 
     @property

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from ..codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ..errors import CheckpointError
 from ..events import CREATED, REST, STALE, Checkpoint, SnapshotProgress, TableProgress, progress_of
+from ..sources.source import Rank
 from ..store import disk
 
 
@@ -48,7 +48,7 @@ class CheckpointFile:
 
 def lowest(
     checkpoints: Iterable[Checkpoint | None],
-    order: Callable[[str], Any],
+    order: Callable[[str], Rank],
     wants: Sequence[Callable[[str], bool]] = (),
 ) -> Checkpoint | None:
     """Return the checkpoint from which the source serves every sink; None: with a first snapshot.

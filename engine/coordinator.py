@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from threading import Event
-from typing import Any, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from ..events import Checkpoint, TablePosition
 from ..puller.puller import Connected, Retrying, SnapshotReport, SourceReport, StopRequested
 from ..sink import Acknowledged, FromSink, Review, Seek
 from ..sorter import EventSorter
-from ..sources.source import Source
+from ..sources.source import Rank, Source
 from .failures import Retry, accounted
 from .sinks import AbandonedSink
 
@@ -85,7 +85,10 @@ class End:
     """The end of a feed, `until`, as a condition on a sink's checkpoint. Any thread."""
 
     def __init__(
-        self, until: Any, rank: Callable[[str], Any], waiting_shards: Callable[[str], Collection[str]]
+        self,
+        until: Rank | None,
+        rank: Callable[[str], Rank],
+        waiting_shards: Callable[[str], Collection[str]],
     ) -> None:
         """`until` is the rank of a position, None for a feed without an end. `waiting_shards` returns, for a
         sink's name, the origin names of tables whose rows wait for other shards: they don't keep it from the

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..actors import PooledActor, PooledRef
 from ..events import Item, Sorted, Transaction
 from ..sink import Deliver
-from ..sources.source import Source
+from ..sources.source import Rank, Source
 
 
 class Counts:
@@ -50,7 +49,7 @@ class DecodeActor(PooledActor[Sorted | Deliver]):
         source: Source,
         sinks: Sequence[PooledRef[Deliver]],
         counts: Counts,
-        until: Any,
+        until: Rank | None,
         loading: bool,
     ) -> None:
         super().__init__()
@@ -72,7 +71,7 @@ class DecodeActor(PooledActor[Sorted | Deliver]):
         for sink in self._sinks:
             self.send(sink, deliver)
 
-    def _up_to(self, items: list[Item], until: Any) -> list[Item]:
+    def _up_to(self, items: list[Item], until: Rank) -> list[Item]:
         if self._passed:
             return []
         last = items[-1].position if items and not self._loading else ""

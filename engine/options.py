@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from .. import config
 from ..chain.selection.rule import Rule
@@ -139,7 +139,7 @@ class FeedOptions(StoreOptions, MergeOptions):
 F = TypeVar("F", bound=FeedOptions)
 
 
-def feed_options(found: Mapping[str, Any], source: GivenSource | None = None) -> FeedOptions:
+def feed_options(found: Mapping[str, object], source: GivenSource | None = None) -> FeedOptions:
     """Build a feed's options. Raises ConfigError for missing, unknown and out-of-range values.
 
     `source` is the source of a program that made its options itself.
@@ -147,7 +147,7 @@ def feed_options(found: Mapping[str, Any], source: GivenSource | None = None) ->
     return built_feed(FeedOptions, found, source)
 
 
-def built_feed(cls: type[F], found: Mapping[str, Any], source: GivenSource | None = None) -> F:
+def built_feed(cls: type[F], found: Mapping[str, object], source: GivenSource | None = None) -> F:
     """Build options of a feed with more sections. Raises ConfigError."""
     if source is not None:
         return config.build(cls, found, "", known={"source": source})

@@ -94,7 +94,7 @@ class _Warnings(logging.Handler):
         log("message", detail=self.format(record))
 
 
-def _escaped(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _escaped(_logger: object, _method: str, line: MutableMapping[str, object]) -> MutableMapping[str, object]:
     return {name: printable(value) if isinstance(value, str) else value for name, value in line.items()}
 
 

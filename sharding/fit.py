@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any
 
 from ..codec.mysql.column_defaults import NotComputable, default_for_existing_rows
 from ..errors import SinkError
@@ -29,7 +28,7 @@ class Fit:
         """Raises SinkError if values can't be kept."""
         places = {column.name.lower(): index for index, column in enumerate(have.columns)}
         self.table = wanted
-        fills: list[Any] = []
+        fills: list[object] = []
         kept: list[int] = []
         for column in wanted.columns:
             place = places.get(column.name.lower())
@@ -57,7 +56,7 @@ def kinds(table: Table) -> dict[str, str]:
     return {column.name.lower(): column.kind for column in table.columns}
 
 
-def _fill(shard: Shard, column: Column) -> Any:
+def _fill(shard: Shard, column: Column) -> object:
     try:
         return default_for_existing_rows(column, 0.0)
     except NotComputable as error:

@@ -55,7 +55,7 @@ def form_of(ddl: Ddl) -> str:
     return json.dumps([_form(action) for action in ddl.actions], sort_keys=True)
 
 
-def _form(action: Action) -> list[Any]:
+def _form(action: Action) -> list[object]:
     match action:
         case ChangeColumn():
             action = replace(action, before=None, name=action.name.lower(), column=_folded(action.column))

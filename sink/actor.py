@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec import Struct
 
@@ -119,7 +119,7 @@ class SinkActor(PooledActor[ToSink | _Tick]):
             self._delivery.flush(self.clock.now())
         self._delivery.close()
 
-    def on_failure(self, exc_type: Any, exc: Any, tb: Any) -> None:  # noqa: ARG002
+    def on_failure(self, exc_type: object, exc: object, tb: object) -> None:  # noqa: ARG002
         if not isinstance(exc, Retryable):
             with suppress(SinkError):  # the first error is the one that is reported
                 self._delivery.close()

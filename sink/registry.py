@@ -28,7 +28,7 @@ SINKS: Final = config.Registry(
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]*)(?:\+([A-Za-z0-9._-]*))?:")
 _TYPE: Final = re.compile(r"expected `(\w+)`(?:, got .*)?")
-_NO_OPTIONS: Final[Mapping[str, Any]] = {}
+_NO_OPTIONS: Final[Mapping[str, object]] = {}
 
 
 class SinkForm(config.Form):
@@ -68,7 +68,7 @@ class GivenSink(NamedTuple):
 def given_sink(
     name: str,
     target: str | Receiver,
-    options: Mapping[str, Any] = _NO_OPTIONS,
+    options: Mapping[str, object] = _NO_OPTIONS,
     form: config.Form = SINK_FORM,
 ) -> GivenSink:
     """Return the choice for a URL or a function, with its options built. Raises ConfigError."""
@@ -84,7 +84,7 @@ def open_sink(
     *,
     feed: str,
     store: CheckpointStore,
-    options: Mapping[str, Any] = _NO_OPTIONS,
+    options: Mapping[str, object] = _NO_OPTIONS,
 ) -> Sink:
     """Make the sink for a URL, or for a function that takes items; not opened yet.
 
@@ -109,7 +109,7 @@ def open_given(given: GivenSink, context: SinkContext) -> Sink:
 
 
 def open_dead_letters(
-    target: str, *, feed: str, options: Mapping[str, Any] = _NO_OPTIONS, name: str = "copy"
+    target: str, *, feed: str, options: Mapping[str, object] = _NO_OPTIONS, name: str = "copy"
 ) -> DeadLetters:
     """Return the dead letters of a feed in a target, by its URL and options, not connected yet.
 
@@ -140,7 +140,7 @@ def misfits(given: GivenSink, tables: Iterable[Table]) -> Iterator[config.Findin
             yield from find(given.options, table)
 
 
-def _kind(name: str, url: str, options: Mapping[str, Any]) -> SinkKind:
+def _kind(name: str, url: str, options: Mapping[str, object]) -> SinkKind:
     found = _SCHEME.match(url)
     if found is None:
         raise ConfigError(f"sink {name}: {redacted(url)!r} is not a URL; accepted: {_accepted()}")

@@ -69,7 +69,10 @@ class AdmissionControl:
     def advance(self, resolved: Mapping[int, Ts]) -> None:
         """Record resolved ts by table id; the Intake applies them in order with the changes it takes."""
         with self._lock:
-            self._advanced.update(resolved)
+            if self._advanced:
+                self._advanced.update(resolved)
+            else:
+                self._advanced = dict(resolved)
         if not self._busy:
             self._busy = True
             self._wake()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from threading import Lock
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -12,12 +11,25 @@ from ..events import Ts
 from .run import Run
 from .table import Table
 
+Uid: TypeAlias = int
+"""A table's `uid`."""
+
 
 class Wake(Struct, frozen=True):
     """To the Merger: look at the arrivals."""
 
 
 WAKE: Final = Wake()
+
+
+class New(Struct, frozen=True):
+    """Runs, and tables by uid: those added and those that advanced with their resolved ts, those removed."""
+
+    runs: list[Run]
+    added: dict[Uid, Ts]
+    advanced: dict[Uid, Ts]
+    """May have tables that were removed, and lower ts than were told before."""
+    removed: list[Uid]
 
 
 class Arrivals:
@@ -30,55 +42,52 @@ class Arrivals:
     def __init__(self) -> None:
         self._lock = Lock()
         self._runs: list[Run] = []
-        self._advanced: dict[Table, Ts] = {}
-        self._removed: list[Table] = []
+        self._advanced: dict[Uid, Ts] = {}
+        self._added: dict[Uid, Ts] = {}
+        self._removed: list[Uid] = []
         self.busy = False
         """True from waking the Merger until it has nothing left to send."""
 
-    def post(self, runs: list[Run], resolved: Mapping[Table, Ts], now: float) -> bool:
-        """Hand over runs with their resolved ts; True if the Merger must be woken.
+    def post(self, runs: list[Run], resolved: dict[Uid, Ts]) -> bool:
+        """Hand over runs with the resolved ts of tables, a dict that is this object's from then on; True if
+        the Merger must be woken.
 
         Runs alone don't wake it: they can't leave until a resolved ts advances.
         """
         with self._lock:
             self._runs += runs
-            advanced = self._advanced
-            moved = False
-            for table, ts in resolved.items():
-                if ts > table.resolved and not table.removed:
-                    table.resolved = ts
-                    table.since = now
-                    advanced[table] = ts
-                    moved = True
-            return moved and self._wake()
+            if self._advanced:
+                self._advanced.update(resolved)
+            else:
+                self._advanced = resolved
+            return bool(resolved) and self._wake()
 
-    def add(self, table: Table) -> bool:
+    def add(self, table: Table, resolved: Ts) -> bool:
         """Add a table; True if the Merger must be woken."""
         with self._lock:
-            self._advanced[table] = table.resolved
+            self._added[table.uid] = resolved
             return self._wake()
 
     def remove(self, table: Table) -> bool:
         """Remove a table and ignore its later changes; True if the Merger must be woken."""
         with self._lock:
             table.removed = True
-            self._advanced.pop(table, None)
-            self._removed.append(table)
+            self._added.pop(table.uid, None)
+            self._removed.append(table.uid)
             return self._wake()
 
-    def collect(self) -> tuple[list[Run], dict[Table, Ts], list[Table]]:
-        """Return the runs, the tables advanced or added, and the tables removed since the last call."""
+    def collect(self) -> New:
+        """Return what came since the last call."""
         with self._lock:
-            runs, self._runs = self._runs, []
-            advanced, self._advanced = self._advanced, {}
-            removed, self._removed = self._removed, []
-        return runs, advanced, removed
+            new = New(self._runs, self._added, self._advanced, self._removed)
+            self._runs, self._added, self._advanced, self._removed = [], {}, {}, []
+        return new
 
     def rest(self) -> bool:
         """The Merger has nothing left to send; False if something came meanwhile. From then on it has
         to be woken again."""
         with self._lock:
-            self.busy = bool(self._advanced or self._removed)
+            self.busy = bool(self._added or self._advanced or self._removed)
             return not self.busy
 
     def _wake(self) -> bool:

@@ -68,17 +68,16 @@ class Engine:
         self._gate.intake = intake.actor_inbox
         self._intake = intake
 
-    def _new_table(self, table_id: int, uid: int, resolved: Ts, now: float) -> Table:
-        return Table(table_id, uid, 0, resolved, now)
+    def _new_table(self, table_id: int, uid: int) -> Table:
+        return Table(table_id, uid, 0)
 
     def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Changes]:
         with self._lock:
             if table_id in self._tables:
                 raise ValueError(f"table {table_id} is in the sorter already")
-            now = self._system.clock.now()
-            table = self._new_table(table_id, next(_uids), resolved, now)
+            table = self._new_table(table_id, next(_uids))
             writer = self._tables[table_id] = Writer(table, self._gate, self._system)
-        self._wake(self._arrivals.add(table))
+        self._wake(self._arrivals.add(table, resolved))
         return writer.ref()
 
     def remove_table(self, table_id: int) -> None:
@@ -120,8 +119,10 @@ class Engine:
         slowest = progress.slowest()
         held = self._tier.used_bytes + self._tier.stored_bytes
         if slowest is not None and held and progress.sent == progress.resolved:
-            seconds = now - slowest.since
-            waits.append(Wait("sorter", "table", seconds, table_id=slowest.id, ts=progress.resolved))
+            tables = [writer.table for writer in [*self._tables.values()]]
+            table_id = next((table.id for table in tables if table.uid == slowest), 0)
+            since = now - progress.since_of.get(slowest, now)
+            waits.append(Wait("sorter", "table", since, table_id=table_id, ts=progress.resolved))
         waits += self._waiting_writers(now)
         mine = {self._merger.name, self._intake.name}
         waits += (

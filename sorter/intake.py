@@ -10,7 +10,7 @@ from ..actors.future import Ask
 from ..codec.blocks import NOTHING, merge
 from ..events import Block, Changes, Ts
 from .admission import AdmissionControl, SorterActor
-from .arrivals import WAKE, Arrivals, Wake
+from .arrivals import WAKE, Arrivals, Uid, Wake
 from .run import Run, cut
 from .table import Table
 from .tier import Tier
@@ -83,17 +83,12 @@ class Intake(SorterActor[Wake]):
 
     def _advance(self, advanced: dict[int, Ts]) -> None:
         """Resolve tables, after the changes that their Writers still hold."""
-        resolved: dict[Table, Ts] = {}
         writers = self._writers
-        for table_id, ts in advanced.items():
-            writer = writers.get(table_id)
-            if writer is None:
-                continue
-            if writer.messages:
+        for writer in list(self._gate.writers):
+            ts = advanced.pop(writer.table.id, None)
+            if ts is not None and writer is writers.get(writer.table.id):
                 writer.post(Changes(NOTHING, ts))
-            else:
-                resolved[writer.table] = ts
-        self._hand_over([], resolved)
+        self._hand_over([], {writers[id_].table.uid: ts for id_, ts in advanced.items() if id_ in writers})
 
     def _take_in(self, asks: list[Ask]) -> None:
         groups, resolved = self._collect(asks)
@@ -103,19 +98,19 @@ class Intake(SorterActor[Wake]):
             runs += cut(tuple(dict.fromkeys(tables)), merged, RUN_CHANGES, RUN_BYTES)
         self._hand_over(runs, resolved)
 
-    def _hand_over(self, runs: list[Run], resolved: dict[Table, Ts]) -> None:
+    def _hand_over(self, runs: list[Run], resolved: dict[Uid, Ts]) -> None:
         spilled = self._tier.add(runs) if runs else []
-        if self._arrivals.post(runs, resolved, self.clock.now()):
+        if self._arrivals.post(runs, resolved):
             self.send(self._merger, WAKE)
         if spilled and self._spill is not None:
             self._spill(spilled, self)
 
-    def _collect(self, asks: list[Ask]) -> tuple[dict[Any, tuple[list[Table], list[Block]]], dict[Table, Ts]]:
+    def _collect(self, asks: list[Ask]) -> tuple[dict[Any, tuple[list[Table], list[Block]]], dict[Uid, Ts]]:
         """Take the messages of about one turn. Returns tables and their blocks by spill group, and the
         resolved ts by table."""
         writers = self._gate.writers
         groups: dict[Any, tuple[list[Table], list[Block]]] = {}
-        resolved: dict[Table, Ts] = {}
+        resolved: dict[Uid, Ts] = {}
         room = TURN_CHANGES
         tables_left = TURN_CHANGES
         first: Writer | None = None
@@ -141,6 +136,6 @@ class Intake(SorterActor[Wake]):
                     group[1].append(changes)
                     room -= len(changes)
                 ts = message.resolved
-                if ts > table.resolved and ts > resolved.get(table, 0):
-                    resolved[table] = ts
+                if ts > resolved.get(table.uid, 0):
+                    resolved[table.uid] = ts
         return groups, resolved

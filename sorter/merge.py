@@ -14,9 +14,8 @@ from ..codec.blocks import NOTHING, merge
 from ..errors import InvariantViolated
 from ..events import Block, Sorted, Ts
 from .admission import AdmissionControl, SorterActor
-from .arrivals import WAKE, Arrivals, Wake
+from .arrivals import WAKE, Arrivals, New, Uid, Wake
 from .run import Bound, Run, first_of, floor, in_parts
-from .table import Table
 from .tier import Tier
 
 READ_BYTES: Final = 1 << 20
@@ -62,17 +61,19 @@ class MergeCursor:
 class MergeProgress:
     """The Merger's progress, readable from any thread."""
 
-    __slots__ = ("resolved", "resolved_of", "sent")
+    __slots__ = ("resolved", "resolved_of", "sent", "since_of")
 
     def __init__(self) -> None:
         self.resolved: Ts = 0
         """The lowest resolved ts of all tables."""
         self.sent: Ts = 0
         """The resolved ts of the last Sorted: nothing at or below it may follow."""
-        self.resolved_of: dict[Table, Ts] = {}
+        self.resolved_of: dict[Uid, Ts] = {}
+        self.since_of: dict[Uid, float] = {}
+        """The clock's `now()` when the resolved ts of each table last moved."""
 
-    def slowest(self) -> Table | None:
-        """The table with the lowest resolved ts."""
+    def slowest(self) -> Uid | None:
+        """Return the uid of the table with the lowest resolved ts."""
         resolved_of = self.resolved_of.copy()
         return min(resolved_of, key=resolved_of.__getitem__, default=None)
 
@@ -115,7 +116,7 @@ class Merger(SorterActor[Wake | RunsRead]):
         """Open runs that are still read from disk, by their first change."""
         self._wanted: list[Run] = []
         """Open runs not requested from a Reader yet, for instance since they are still being flushed."""
-        self._tables: list[tuple[Ts, int, Table]] | None = None
+        self._tables: list[tuple[Ts, Uid]] | None = None
         """Heap of the tables by a resolved ts that may be outdated (`_resolved_of`). None while most tables
         advance together, when a search among all is cheaper."""
         self._resolved_of = progress.resolved_of
@@ -140,47 +141,54 @@ class Merger(SorterActor[Wake | RunsRead]):
     # --- what came -------------------------------------------------------------------------------
 
     def _collect(self) -> None:
-        runs, advanced, removed = self._arrivals.collect()
-        for run in runs:
+        new = self._arrivals.collect()
+        for run in new.runs:
             self._push(run)
-        if advanced or removed:
-            self._advance(advanced, removed)
-        if removed:
+        if new.added or new.advanced or new.removed:
+            self._advance(new)
+        if new.removed:
             self._forget_removed()
 
     def _push(self, run: Run) -> None:
         heappush(self._waiting, (run.first, next(self._numbers), run))
 
-    def _advance(self, advanced: dict[Table, Ts], removed: list[Table]) -> None:
+    def _advance(self, new: New) -> None:
         of = self._resolved_of
-        if len(advanced) * MANY > len(of):
+        now, since_of = self.clock.now(), self._progress.since_of
+        of.update(new.added)
+        since_of.update(dict.fromkeys(new.added, now))
+        advanced = {uid: ts for uid, ts in new.advanced.items() if of.get(uid, ts) < ts}
+        of.update(advanced)
+        since_of.update(dict.fromkeys(advanced, now))
+        for uid in new.removed:
+            of.pop(uid, None)
+            since_of.pop(uid, None)
+        moved = len(advanced) + len(new.added)
+        if moved * MANY > len(of):
             self._tables = None
         elif self._tables is not None:
-            for table in advanced.keys() - of.keys():
-                heappush(self._tables, (advanced[table], table.uid, table))
-        of.update(advanced)
-        for table in removed:
-            of.pop(table, None)
+            for uid, ts in new.added.items():
+                heappush(self._tables, (ts, uid))
         if of:
-            least = min(of.values()) if len(advanced) * MANY > len(of) else self._least()
+            least = min(of.values()) if moved * MANY > len(of) else self._least()
             self._progress.resolved = max(self._progress.resolved, least)
 
     def _least(self) -> Ts:
         """Return the lowest resolved ts, found among the few tables that may have it."""
         of = self._resolved_of
         if self._tables is None:
-            self._tables = [(ts, table.uid, table) for table, ts in of.items()]
+            self._tables = [(ts, uid) for uid, ts in of.items()]
             heapify(self._tables)
         tables = self._tables
         while True:
-            known, uid, table = tables[0]
-            resolved = of.get(table)
+            known, uid = tables[0]
+            resolved = of.get(uid)
             if resolved is None:
                 heappop(tables)
             elif resolved == known:
                 return resolved
             else:
-                heapreplace(tables, (resolved, uid, table))
+                heapreplace(tables, (resolved, uid))
 
     def _forget_removed(self) -> None:
         """Drop the changes of removed tables, and runs that hold nothing else."""

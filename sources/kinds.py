@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from ..config import Finding
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .source import Source
 
 
-def _address(url: str) -> dict[str, Any]:
+def _address(url: str) -> dict[str, object]:
     """Return host, port, user and password, as far as they are given."""
     try:
         parts = urlsplit(url)
@@ -33,7 +33,7 @@ def _address(url: str) -> dict[str, Any]:
         raise ConfigError(f"source.url: {PERCENT_ENCODE}")
     if rest:
         raise ConfigError("source.url: ends after host and port; the tables are chosen by source.tables")
-    given: dict[str, Any] = {"host": parts.hostname, "port": port}
+    given: dict[str, object] = {"host": parts.hostname, "port": port}
     given |= {
         "user": unquote(parts.username) if parts.username else None,
         "password": unquote(parts.password) if parts.password else None,
@@ -75,7 +75,7 @@ def _survey_tikv(options: TikvOptions, context: SourceContext) -> Iterator[Findi
     return source.survey(context.note, is_new=context.is_new)
 
 
-def _pumps(url: str) -> dict[str, Any]:
+def _pumps(url: str) -> dict[str, object]:
     """Return the pumps' addresses, or those of PD, through which they are found."""
     if url.startswith("binlog:"):
         return {"pd": endpoints(url.removeprefix("binlog://"))}

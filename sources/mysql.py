@@ -63,6 +63,10 @@ class MysqlSource(Source):
         self._lane = lane
         self._layouts = Layouts(self._name if names_source else "")
 
+    @property
+    def begins_at(self) -> str:
+        return self._options.position
+
     def look(self) -> SourceInfo:
         found = probe_any(self._options)
         self._identity = found.source

@@ -49,7 +49,7 @@ def decode_positions(text: str, names: Sequence[str]) -> dict[str, str]:
     return {name: found[name] for name in names}
 
 
-class Ranks(tuple[Any, ...]):
+class Ranks(tuple[object, ...]):
     """Ranks of several sources. One is at or after another if it is so for every source.
 
     All positions of one feed are in order. Where they aren't, as after a server's reset, each is both before
@@ -64,8 +64,8 @@ class Ranks(tuple[Any, ...]):
     def __le__(self, other: tuple[Any, ...]) -> bool:
         return all(mine <= theirs for mine, theirs in zip(self, other, strict=True))
 
-    def __lt__(self, other: tuple[Any, ...]) -> bool:
+    def __lt__(self, other: tuple[object, ...]) -> bool:
         return not self >= other
 
-    def __gt__(self, other: tuple[Any, ...]) -> bool:
+    def __gt__(self, other: tuple[object, ...]) -> bool:
         return not self <= other

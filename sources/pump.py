@@ -159,7 +159,6 @@ class PumpSource(TidbSource):
             capacity=MAILBOX,
             supervisor=context.coordinator,
         )
-        self._client.on_error = lambda error: self._tell(Broken(error))
         self._pumps.start(self)
 
     def _follow(self, at: Ts) -> None:  # noqa: ARG002
@@ -205,6 +204,12 @@ class PumpSource(TidbSource):
 
     def ask_to_stop(self) -> None:
         self._context.coordinator.post(StopRequested())
+
+    def _failed(self, error: BaseException) -> None:
+        if self._collector is not None:
+            self._tell(Broken(error))
+        else:
+            super()._failed(error)
 
     def lost(self, error: TidemillError) -> None:
         self._tell(Broken(error))
@@ -311,10 +316,6 @@ class PumpSource(TidbSource):
         return self._names.get(table_id, "")
 
     # --- the end ---------------------------------------------------------------------------------
-
-    def stop(self) -> None:
-        super().stop()
-        self._client.on_error = None
 
     def close(self) -> None:
         self.stop()

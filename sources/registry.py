@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .. import config
 from ..config.url import redacted
@@ -37,7 +37,7 @@ def source_kind(url: str) -> SourceKind:
 
 
 def source_options(
-    url: str, given: Mapping[str, Any], form: config.Form = config.FILE
+    url: str, given: Mapping[str, object], form: config.Form = config.FILE
 ) -> tuple[SourceKind, SourceOptions]:
     """Return a URL's kind, and its options from a section without `url` and `tables`. Raises ConfigError."""
     kind = source_kind(url)
@@ -62,7 +62,7 @@ def checked_options(options: SourceOptions) -> tuple[SourceKind, SourceOptions]:
     return kind, config.checked(options, "source")
 
 
-def missing_url(given: Mapping[str, Any]) -> ConfigError:
+def missing_url(given: Mapping[str, object]) -> ConfigError:
     """Return the error about a section without a URL. Raises ConfigError for a key that no kind has."""
     names = {name for kind in SOURCES for name in config.declaration(kind.options).options}
     config.reject_unknown(given, [*OF_ANY, *sorted(names)], "source")

@@ -48,8 +48,6 @@ class Member(Struct, frozen=True):
     source: Source
     tables: TablePatterns
     loads: bool
-    position: str
-    """Start position without a checkpoint; empty for the end of the log."""
 
     @property
     def stage(self) -> str:
@@ -185,7 +183,9 @@ class Several(Source):
 
     def _first(self) -> Checkpoint:
         """Return the checkpoint from which a new feed begins."""
-        positions = {member.name: member.position or self._ends[member.name] for member in self._members}
+        positions = {
+            member.name: member.source.begins_at or self._ends[member.name] for member in self._members
+        }
         loading: SnapshotProgress | None = {} if self._members[0].loads else None
         return Checkpoint(0, encode_positions(positions), loading)
 

@@ -65,8 +65,7 @@ def _open(options: SeveralOptions, context: SourceContext) -> Source:
             context, tables=tables, lane=lane, directory=context.directory.with_name(f"scratch-{one.name}")
         )
         source = open_kind(one.kind, one.options, own)
-        position = getattr(one.options, "position", "")
-        members.append(Member(one.name, source, tables, one.options.loads, position))
+        members.append(Member(one.name, source, tables, one.options.loads))
     return Several(
         members, context.clock, TableNames([one.name for one in members] if context.routes else ())
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from ..sharding.key_space import KeySpace
     from ..sink import Deliver
     from ..sorter import EventSorter
+
+
+class Rank(Protocol):
+    """Sort key of a position, comparable with those of the same source."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+    def __le__(self, other: Any, /) -> bool: ...
+    def __gt__(self, other: Any, /) -> bool: ...
+    def __ge__(self, other: Any, /) -> bool: ...
 
 
 class SourceInfo(Struct, frozen=True):
@@ -86,12 +95,17 @@ class Source(ABC):
     def traits(self) -> SourceTraits:
         return SourceTraits()
 
+    @property
+    def begins_at(self) -> str:
+        """Start position without a checkpoint; empty for the source's end."""
+        return ""
+
     @abstractmethod
     def look(self) -> SourceInfo:
         """Connect. Raises Retryable and Fatal."""
 
     @abstractmethod
-    def rank(self, position: str) -> Any:
+    def rank(self, position: str) -> Rank:
         """Return the sort key of a position. Raises CheckpointError for an invalid position."""
 
     @abstractmethod

@@ -20,6 +20,7 @@ from ..config import Finding
 from ..errors import ConfigError, SourceError, TidemillError
 from ..events import REST, Item, Table, Transaction, Ts, parse_ts
 from ..mounter import SchemaHistory
+from ..puller.grpc.loop import log_error
 from ..puller.puller import Connected, State
 from ..puller.tikv.client import TikvClient
 from ..puller.tikv.options import TikvOptions
@@ -73,7 +74,7 @@ class TidbSource(Source):
         self._name = name
         self._directory = directory
         self._clock = clock
-        self._client = TikvClient(options, clock, Random())
+        self._client = TikvClient(options, clock, Random(), self._failed)
         self._stack = ExitStack()
         self._lock = Lock()
         """Guards what jobs, released changes and the end change in three threads."""
@@ -105,6 +106,10 @@ class TidbSource(Source):
         return SourceInfo(
             self._identity, str(self._end), names.names, continues=lambda at: at.source == drained
         )
+
+    def _failed(self, error: BaseException) -> None:
+        """Stop the feed with an error of the client; called in its loop's thread."""
+        log_error(error)
 
     async def _ask(self, names: TableNames) -> None:
         pd = self._client.pd
@@ -179,7 +184,6 @@ class TidbSource(Source):
                 self._tables,
                 self._identity,
                 at,
-                decodes=context.decodes,
                 goes_on=tables_to_load(context.sink_checkpoints) is not None,
             )
             steps = snapshot.steps(start.loading or {} if start is not None else {}, context.sink_checkpoints)

@@ -81,7 +81,7 @@ class TikvSource(TidbSource):
             decodes=context.decodes,
             details=self._details,
         )
-        self._puller = TikvPuller(
+        puller = TikvPuller(
             self._client,
             context.compute,
             self._store(scratch, PREWRITE_BUFFER_BYTES),
@@ -89,7 +89,8 @@ class TikvSource(TidbSource):
             max_prewrite_bytes=self._options.max_prewrite_bytes,
             advance=context.sorter.advance,
         )
-        self._puller.start()
+        puller.start()
+        self._puller = puller
 
     def _follow(self, at: Ts) -> None:
         """Pull changes above `at`. The jobs are added last: nothing is released until they are resolved."""
@@ -176,6 +177,12 @@ class TikvSource(TidbSource):
                 self._context.sorter.remove_table(table_id)
                 if self._puller is not None:
                     self._puller.remove(table_id)
+
+    def _failed(self, error: BaseException) -> None:
+        if (puller := self._puller) is not None:
+            puller.fail(error)
+        else:
+            super()._failed(error)
 
     # --- what it says of itself ------------------------------------------------------------------
 

@@ -61,17 +61,14 @@ class TikvSnapshot:
         source: str,
         at: Ts,
         *,
-        decodes: bool = True,
         goes_on: bool = False,
     ) -> None:
-        """Without `decodes`, rows are decoded when they are read. With `goes_on`, single tables of other
-        sinks are loaded after it."""
+        """With `goes_on`, single tables of other sinks are loaded after it."""
         self._client = client
         self._history = history
         self._tables = tables
         self._source = source
         self._at = at
-        self._decodes = decodes
         self._goes_on = goes_on
         self._rows = 0
 
@@ -134,16 +131,13 @@ class TikvSnapshot:
     def _read(self, reader: RowReader, pairs: Pairs, ts: Ts) -> Sequence[RowChange]:
         count = len(pairs[0])
         self._rows += count
+        if not count:
+            return []
         builder = new_builder()
         for pair in zip(*pairs, strict=True):
             builder.add(ts, ts, PUT, *pair)
         block = KvBlock(reader, builder.take())
-        run = KvRun(ts, ts, reader.table, "insert", None, block, 0, count)
-        if self._decodes:
-            return run.changes()
-        if not count:
-            return []
-        return Rows([run])
+        return Rows([KvRun(ts, ts, reader.table, "insert", None, block, 0, count)])
 
     def _pieces(self, ranges: Sequence[RawRange]) -> Iterator[Pairs]:
         low, high = self._tables.keys

@@ -147,7 +147,7 @@ class Layouts:
         self._by_layout: dict[bytes, RowBytes | SourceBytes] = {}
         self._by_event: dict[tuple[str, bytes], EventBytes] = {}
         self._of_kv: dict[tuple[str, int], tuple[ChangesDecoder, bytes]] = {}
-        self._decoders: dict[bytes, Any] = {}
+        self._decoders: dict[bytes, object] = {}
         """Decoders of rows of TiKV and of snapshots, by the bytes in the layout that describe them."""
 
     def of_event(self, source: str, payload: bytes) -> EventBytes:
@@ -232,7 +232,7 @@ def _make_room(cache: dict[Any, Any]) -> None:
         cache.clear()
 
 
-def _layout(source: str, described: Any, chunk: Chunk | None = None, form: int = 0) -> bytes:
+def _layout(source: str, described: object, chunk: Chunk | None = None, form: int = 0) -> bytes:
     parts = source, described, chunk, form
     return zlib.compress(_encode(parts if form else parts[: 2 if chunk is None else 3]), 9)
 

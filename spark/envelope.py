@@ -280,7 +280,7 @@ class Decoder:
         return items
 
 
-def _exact(batch: pa.RecordBatch) -> list[list[Any]]:
+def _exact(batch: pa.RecordBatch) -> list[list[object]]:
     missing = [name for name in EXACT if name not in batch.schema.names]
     if missing:
         raise SinkError(
@@ -317,7 +317,7 @@ def row_text(table: Table) -> _Text:
     return text
 
 
-def to_batch(lines: list[list[Any]], schema: pa.Schema) -> pa.RecordBatch:
+def to_batch(lines: list[list[object]], schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch of the rows in `lines`."""
     columns = zip(*lines, strict=True) if lines else [[]] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]

@@ -46,7 +46,7 @@ def json_texts(table: Table, image: Image, count: int) -> pa.Array:
 def _joined(columns: Sequence[Column], arrays: Sequence[pa.Array], count: int) -> pa.Array:
     if not columns:
         return repeated(["{}"], [count], pa.string())
-    pieces: list[Any] = []
+    pieces: list[object] = []
     before = "{"
     for column, values in zip(columns, arrays, strict=True):
         texts, is_quoted = _texts(column, values)

@@ -11,6 +11,7 @@ from ..errors import ConfigError
 from ..events import Table, parse_ts
 from ..sources.kind import SourceKind
 from ..sources.registry import source_kind
+from ..sources.source import Rank
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +38,7 @@ class SparkReading:
     """
     pause_seconds: float
     """Default pause between requests to a source without new changes."""
-    rank: Callable[[str], Any]
+    rank: Callable[[str], Rank]
     """Sort key of positions. Raises CheckpointError."""
     open_offsets: Callable[[ReadOptions], Offsets]
     """Connect to the source. Raises Retryable and Fatal."""
@@ -72,7 +73,7 @@ def reading_of_kind(kind: SourceKind) -> SparkReading:
 # --- a binlog
 
 
-def _rank_mysql(position: str) -> Any:
+def _rank_mysql(position: str) -> Rank:
     from ..codec.mysql.position import Position
 
     return Position.parse(position).rank

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ..config import build
 from ..engine.options import FeedOptions, built_feed
@@ -14,7 +14,7 @@ from .reading import reading_of_kind
 from .run.options import SECTION, SparkOptions
 
 CAPTURE: Final = "capture"
-_NO_FLAGS: Final[Mapping[str, Any]] = {}
+_NO_FLAGS: Final[Mapping[str, object]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class SparkFeedOptions(SparkSections, FeedOptions):
     """A feed that captures and Spark read."""
 
 
-def spark_options(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS) -> SparkOptions:
+def spark_options(found: Mapping[str, object], flags: Mapping[str, object] = _NO_FLAGS) -> SparkOptions:
     """Return the options in the table `[spark]` of a feed.toml, overridden by the flags that aren't None.
 
     Raises ConfigError.
@@ -41,7 +41,7 @@ def spark_options(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS
     return build(SparkSections, {SECTION: section}, "").spark
 
 
-def spark_feed(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS) -> SparkFeedOptions:
+def spark_feed(found: Mapping[str, object], flags: Mapping[str, object] = _NO_FLAGS) -> SparkFeedOptions:
     """Return a feed's options, with the table `[spark]` overridden by the flags that aren't None.
 
     Raises ConfigError.
@@ -49,7 +49,7 @@ def spark_feed(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS) -
     return built_feed(SparkFeedOptions, _overridden(found, SECTION, flags))
 
 
-def capture_feed(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS) -> SparkFeedOptions:
+def capture_feed(found: Mapping[str, object], flags: Mapping[str, object] = _NO_FLAGS) -> SparkFeedOptions:
     """Return the options of a capture's feed, without its sinks, with the table `[capture]` overridden by the
     flags that aren't None.
 
@@ -62,7 +62,7 @@ def capture_feed(found: Mapping[str, Any], flags: Mapping[str, Any] = _NO_FLAGS)
     return options
 
 
-def _overridden(found: Mapping[str, Any], name: str, flags: Mapping[str, Any]) -> Mapping[str, Any]:
+def _overridden(found: Mapping[str, object], name: str, flags: Mapping[str, object]) -> Mapping[str, object]:
     """Return the tables of a feed.toml, with the keys of one overridden by the flags that aren't None."""
     given = {key: _plain(value) for key, value in flags.items() if value is not None}
     section = found.get(name, {})

@@ -21,7 +21,7 @@ def summarised(method: _Call) -> _Call:
     if inspect.isgeneratorfunction(method):
 
         @wraps(method)
-        def each(*args: Any, **kwargs: Any) -> Generator[Any]:
+        def each(*args: object, **kwargs: object) -> Generator[object]:
             try:
                 yield from method(*args, **kwargs)
             except TidemillError as error:
@@ -31,7 +31,7 @@ def summarised(method: _Call) -> _Call:
         return cast("_Call", each)
 
     @wraps(method)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         try:
             return method(*args, **kwargs)
         except TidemillError as error:

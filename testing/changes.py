@@ -63,11 +63,11 @@ class MemoryStore:
         self.saved = checkpoint, length
 
 
-def insert(table: Table, *row: Any) -> RowChange:
+def insert(table: Table, *row: object) -> RowChange:
     return RowChange(0, 0, table, "insert", None, row)
 
 
-def delete(table: Table, *row: Any) -> RowChange:
+def delete(table: Table, *row: object) -> RowChange:
     return RowChange(0, 0, table, "delete", row, None)
 
 

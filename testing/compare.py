@@ -19,10 +19,10 @@ from typing import Any, TypeAlias
 
 import psycopg
 import pymysql
-from pymysql.cursors import SSCursor
+from pymysql.cursors import Cursor, SSCursor
 
 from ..dialects.sqlite.types import from_sqlite
-from ..events import Column
+from ..events import Column, Row
 from .postgres_values import from_postgres
 
 Printed: TypeAlias = tuple[str | None, ...]
@@ -45,7 +45,7 @@ class PrintedColumn:
 
 
 def source_columns(
-    connection: pymysql.Connection[Any], schema: str, table: str, *, generated: bool = True
+    connection: pymysql.Connection[Cursor], schema: str, table: str, *, generated: bool = True
 ) -> list[PrintedColumn]:
     """Return a table's columns, with or without those that are computed from others."""
     with connection.cursor() as cursor:
@@ -60,7 +60,7 @@ def source_columns(
 
 
 def mariadb_rows(
-    connect: Callable[..., AbstractContextManager[pymysql.Connection[Any]]],
+    connect: Callable[..., AbstractContextManager[pymysql.Connection[Cursor]]],
     schema: str,
     table: str,
     columns: Sequence[PrintedColumn],
@@ -109,7 +109,7 @@ def sqlite_rows(path: Path, table: str, columns: Sequence[PrintedColumn]) -> Row
 
 
 def postgres_rows(
-    connect: Callable[..., psycopg.Connection[Any]], schema: str, table: str, columns: Sequence[PrintedColumn]
+    connect: Callable[..., psycopg.Connection[Row]], schema: str, table: str, columns: Sequence[PrintedColumn]
 ) -> Rows:
     """Yield the rows of a table of a PostgreSQL database, as the source prints them."""
     kinds = [_kind(column) for column in columns]
@@ -138,7 +138,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def printed(column: PrintedColumn, value: Any) -> str | None:
+def printed(column: PrintedColumn, value: object) -> str | None:
     """Return a Python value as MariaDB prints it."""
     match value:
         case None:

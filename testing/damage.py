@@ -14,7 +14,7 @@ CALLS_A_BYTE = 20
 CALLS_AT_ALL = 5_000
 """Reading a few bytes may compile code for them first."""
 
-_ODD: tuple[Any, ...] = (None, True, -1, 0, 1 << 70, 1.5, "", "x", [], [None], {}, {"O": 1}, "[" * 2000)
+_ODD: tuple[object, ...] = (None, True, -1, 0, 1 << 70, 1.5, "", "x", [], [None], {}, {"O": 1}, "[" * 2000)
 
 
 def damaged(data: bytes, random: Random) -> bytes:
@@ -56,11 +56,11 @@ def _places(container: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(container[key])
 
 
-def calls(work: Callable[[], Any]) -> int:
+def calls(work: Callable[[], object]) -> int:
     """How many functions the work calls."""
     count = 0
 
-    def profile(_frame: FrameType, event: str, _arg: Any) -> None:
+    def profile(_frame: FrameType, event: str, _arg: object) -> None:
         nonlocal count
         count += event in ("call", "c_call")
 

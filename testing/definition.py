@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-import pymysql
 from pymysql.err import ProgrammingError
 
-from ..dialects.mysql.client import show_create_table
+from ..dialects.mysql.client import Session, show_create_table
 
 NOT_COPIED = re.compile(
     r" (ENGINE|AUTO_INCREMENT)=\w+| GENERATED ALWAYS AS \(.*?\) (VIRTUAL|STORED)"
@@ -18,7 +16,7 @@ _OF_COLUMNS = re.compile(r"(CHARACTER SET \w+ )?COLLATE \w+|CHARACTER SET \w+")
 """A server prints them or not, by its own rules."""
 
 
-def definition(connection: pymysql.Connection[Any], schema: str, table: str) -> list[str]:
+def definition(connection: Session, schema: str, table: str) -> list[str]:
     """Return a table's definition as far as it is copied, line by line, its indexes sorted."""
     quoted = table.replace("`", "``")
     try:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..engine.status import FeedStatus, StatusFile
 from ..errors import CheckpointError
+from ..events import Row
 from .child import CLI, Child
 from .mariadb import MariaDb
 from .progress import completed, moved
@@ -53,7 +54,7 @@ class Running(Child):
         status = self._place.status()
         return status if status is not None and status.pid == self.process.pid else None
 
-    def until(self, condition: Callable[[FeedStatus], Any]) -> FeedStatus:
+    def until(self, condition: Callable[[FeedStatus], object]) -> FeedStatus:
         """Return the first status that meets the condition. Raises as Child.wait_until."""
 
         def look() -> FeedStatus | None:
@@ -98,7 +99,7 @@ class CopiedTable:
 
     # --- the source
 
-    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
+    def execute(self, *statements: str) -> list[Row]:
         """The rows of the last one."""
         with self.server.connect() as connection, connection.cursor() as cursor:
             for statement in statements:
@@ -158,10 +159,10 @@ class CopiedTable:
         """Up to the source's present end, or its failure."""
         return self.call("run", str(self.config), "--until", "now", *more)
 
-    def start(self, *more: str, **options: Any) -> Running:
+    def start(self, *more: str, **options: object) -> Running:
         return self.start_command("run", str(self.config), *more, **options)
 
-    def start_command(self, *arguments: str, **options: Any) -> Running:
+    def start_command(self, *arguments: str, **options: object) -> Running:
         return Running(self, self.command(*arguments), **options)
 
     def shell(self, script: str) -> None:
@@ -187,10 +188,10 @@ class CopiedTable:
 
     # --- the copy
 
-    def present(self) -> list[tuple[Any, ...]]:
+    def present(self) -> list[Row]:
         return self.execute(f"SELECT * FROM {self.schema}.item ORDER BY id")
 
-    def copied(self) -> list[tuple[Any, ...]]:
+    def copied(self) -> list[Row]:
         if self.copy_server is not None:
             with self.copy_server.connect(database=self.copy_schema) as server, server.cursor() as cursor:
                 cursor.execute("SELECT * FROM item ORDER BY id")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import pymysql
+from pymysql.cursors import Cursor
 
+from ..events import Row
 from .private_server import PrivateServer
 
 _NAMES: Final = tuple(f"t{number}" for number in range(5))
@@ -88,14 +90,14 @@ class History:
             self.log.append(f"{number}: {statement};")
 
     @staticmethod
-    def _run(session: pymysql.Connection[Any], statement: str) -> list[tuple[Any, ...]]:
+    def _run(session: pymysql.Connection[Cursor], statement: str) -> list[Row]:
         with session.cursor() as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
 
     # --- what there is
 
-    def _look(self, query: str) -> list[tuple[Any, ...]]:
+    def _look(self, query: str) -> list[Row]:
         return self._run(self._sessions[0], query)
 
     def _tables(self) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import pymysql
-from pymysql.cursors import DictCursor
+from pymysql.cursors import Cursor, DictCursor
 
 MAY_DIFFER: Final[Mapping[str, frozenset[str]]] = {
     "TABLES": frozenset({
@@ -45,7 +45,7 @@ _TABLE_TYPES: Final = ("BASE TABLE", "SYSTEM VERSIONED")
 _GENERATED: Final = re.compile(r"(?:VIRTUAL|STORED) GENERATED(?:, )?")
 
 
-def definitions(connection: pymysql.Connection[Any], schemas: Collection[str]) -> dict[str, list[str]]:
+def definitions(connection: pymysql.Connection[Cursor], schemas: Collection[str]) -> dict[str, list[str]]:
     """Return the definitions of all tables of these schemas: lines by the name of a table, which no two of
     them may have."""
     found: dict[str, list[str]] = defaultdict(list)
@@ -60,7 +60,9 @@ def definitions(connection: pymysql.Connection[Any], schemas: Collection[str]) -
     return {table: sorted(lines) for table, lines in found.items()}
 
 
-def _rows(connection: pymysql.Connection[Any], view: str, schemas: Collection[str]) -> list[dict[str, Any]]:
+def _rows(
+    connection: pymysql.Connection[Cursor], view: str, schemas: Collection[str]
+) -> list[dict[str, Any]]:
     schema = "CONSTRAINT_SCHEMA" if view == "CHECK_CONSTRAINTS" else "TABLE_SCHEMA"
     query = f"SELECT * FROM information_schema.{view} WHERE {schema} IN %s"
     with connection.cursor(DictCursor) as cursor:

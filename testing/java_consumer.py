@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from . import kafka
 
@@ -39,7 +39,7 @@ class JavaConsumer:
             stderr=subprocess.STDOUT,
         )
 
-    def rebuilt(self, brokers: str, registry: str, *topics: str) -> dict[str, list[dict[str, Any]]]:
+    def rebuilt(self, brokers: str, registry: str, *topics: str) -> dict[str, list[dict[str, object]]]:
         """Return the rows of each topic's table; topics are named as "canal-json:TOPIC" or "avro:TOPIC"."""
         said, _ = self._compiler.communicate(timeout=_SECONDS)
         if self._compiler.returncode:
@@ -49,7 +49,7 @@ class JavaConsumer:
         done = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS)
         if done.returncode:
             raise AssertionError(done.stderr.decode(errors="replace"))
-        found: dict[str, list[dict[str, Any]]] = {topic: [] for topic in topics}
+        found: dict[str, list[dict[str, object]]] = {topic: [] for topic in topics}
         for line in done.stdout.decode().splitlines():
             row = json.loads(line)
             found[row["topic"]].append(row["row"])

@@ -7,7 +7,7 @@ import shutil
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
@@ -152,7 +152,7 @@ class Kafka(PrivateServer):
             return str(error.args[0])
         return ""
 
-    def url(self, database: str = "", **_: Any) -> str:
+    def url(self, database: str = "", **_: object) -> str:
         """Return the URL of a sink with this topic."""
         return f"kafka://{self.brokers}/{database}"
 
@@ -182,7 +182,7 @@ def _has_leaders(brokers: str, topic: str, partitions: int) -> bool:
     return True
 
 
-def messages(brokers: str, topic: str, *, committed: bool = True, **settings: Any) -> list[Message]:
+def messages(brokers: str, topic: str, *, committed: bool = True, **settings: object) -> list[Message]:
     """Return the messages of a topic that are there now, those of each partition in order; with `committed`
     only those of transactions that have committed.
 
@@ -191,7 +191,7 @@ def messages(brokers: str, topic: str, *, committed: bool = True, **settings: An
     return list(_messages(brokers, topic, "read_committed" if committed else "read_uncommitted", settings))
 
 
-def _messages(brokers: str, topic: str, isolation: str, settings: dict[str, Any]) -> Iterator[Message]:
+def _messages(brokers: str, topic: str, isolation: str, settings: dict[str, object]) -> Iterator[Message]:
     used = {
         "bootstrap.servers": brokers,
         "group.id": "tests",

@@ -43,7 +43,7 @@ def _rebuilt(
 
     def rows() -> Iterator[Printed]:
         there: Counter[str] = Counter()
-        seen: set[Any] = set()
+        seen: set[object] = set()
         for message in messages(brokers, topic):
             if at := dict(message.headers() or ()).get("at"):
                 if at in seen:

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import confluent_kafka
 
@@ -40,8 +40,8 @@ class MockKafka:
         reason = ctypes.create_string_buffer(200)
         configuration = ctypes.c_void_p(library.rd_kafka_conf_new())
         library.rd_kafka_conf_set(configuration, b"log_level", b"0", reason, 200)
-        self._client: Any = ctypes.c_void_p(library.rd_kafka_new(0, configuration, reason, 200))
-        self._cluster: Any = ctypes.c_void_p(library.rd_kafka_mock_cluster_new(self._client, brokers))
+        self._client: object = ctypes.c_void_p(library.rd_kafka_new(0, configuration, reason, 200))
+        self._cluster: object = ctypes.c_void_p(library.rd_kafka_mock_cluster_new(self._client, brokers))
 
     @property
     def brokers(self) -> str:

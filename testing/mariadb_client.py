@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..events import Row
 from .private_server import PrivateServer
 
 
@@ -18,7 +17,7 @@ class Client:
     def reconnect(self) -> None:
         self._connection = self.server.connect(database=self.database)
 
-    def __call__(self, *statements: str) -> list[tuple[Any, ...]]:
+    def __call__(self, *statements: str) -> list[Row]:
         """Run statements; the rows of the last one."""
         with self._connection.cursor() as cursor:
             for statement in statements:

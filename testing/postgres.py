@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import psycopg
 
+from ..events import Row
 from .private_server import PASSWORD as PASSWORD
 from .private_server import PrivateServer, locked
 
@@ -82,7 +83,7 @@ class PostgreSql(PrivateServer):
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
 
-    def connect(self, **options: Any) -> psycopg.Connection[Any]:
+    def connect(self, **options: Any) -> psycopg.Connection[Row]:
         """Return a connection as root with autocommit; `options` are psycopg's."""
         wanted: dict[str, Any] = {"user": USER, "password": PASSWORD, "dbname": DATABASE, **options}
         return psycopg.connect(**{"host": self.host, "port": self.port, "autocommit": True, **wanted})

@@ -9,14 +9,14 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from ipaddress import ip_address
-from typing import Any, assert_never
+from typing import assert_never
 
 from ..codec.text import datetime_text, time_text
 from ..events import Column
 from .column_kinds import float32
 
 
-def from_postgres(column: Column, text: str | None) -> Any:
+def from_postgres(column: Column, text: str | None) -> object:
     """Return the value that `column` of the source has."""
     if text is None:
         return None
@@ -45,7 +45,7 @@ def from_postgres(column: Column, text: str | None) -> Any:
             assert_never(column.kind)
 
 
-def as_printed(column: Column, text: str | None) -> Any:
+def as_printed(column: Column, text: str | None) -> object:
     """Return the value, but a decimal or a time as the text that the source prints."""
     value = from_postgres(column, text)
     match value:
@@ -58,7 +58,7 @@ def as_printed(column: Column, text: str | None) -> Any:
     return value
 
 
-def _moment(column: Column, text: str) -> Any:
+def _moment(column: Column, text: str) -> object:
     try:
         if column.kind == "date":
             return date.fromisoformat(text)

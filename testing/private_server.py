@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pymysql
 
-from ..dialects.mysql.client import Connection
+from ..dialects.mysql.client import Session
 from .progress import RetryDelay, Stalled, ended
 
 PASSWORD: Final = "tidemill"
@@ -110,7 +110,7 @@ class PrivateServer:
 
     def connect(self, **options: Any) -> Any:
         """Return a connection as root with autocommit; `options` are the driver's."""
-        return Connection(
+        return Session(
             **{
                 "host": self.host,
                 "port": self.port,

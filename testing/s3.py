@@ -14,7 +14,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 LOGIN: Final = {"AWS_ACCESS_KEY_ID": "tidemill", "AWS_SECRET_ACCESS_KEY": "secret"}
 """Environment variables for clients; any login is accepted."""
 
-Fault = Callable[[dict[str, Any], Callable[[], object]], None]
+Fault = Callable[[dict[str, object], Callable[[], object]], None]
 """Called with a request's WSGI environment and a function that handles it without an answer. May wait, or
 raise Broken; otherwise the request is handled and answered."""
 
@@ -32,7 +32,7 @@ class S3Server:
         """Return another client."""
         return self._client()
 
-    def _client(self, **options: Any) -> pafs.FileSystem:
+    def _client(self, **options: object) -> pafs.FileSystem:
         return pafs.S3FileSystem(
             access_key=LOGIN["AWS_ACCESS_KEY_ID"],
             secret_key=LOGIN["AWS_SECRET_ACCESS_KEY"],
@@ -67,7 +67,7 @@ class S3Server:
 
 
 class _Quiet(WSGIRequestHandler):
-    def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002
+    def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002
         pass
 
 

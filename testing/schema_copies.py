@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from ..events import Row
 from .child import CLI, Child
 from .compare import Rows, compare, mariadb_rows, postgres_rows, source_columns, sqlite_rows
 from .definition import definition
@@ -39,7 +40,7 @@ class SchemaCopies:
         directory: Path,
         *,
         postgres: PostgreSql | None = None,
-        **source: Any,
+        **source: object,
     ) -> None:
         self.server = server
         self.schema = schema
@@ -64,7 +65,7 @@ class SchemaCopies:
             postgres_sink = {"name": "postgres", "url": postgres.url(), "schema": schema, "dates": "text"}
             self._config["sink"].append(postgres_sink)
 
-    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
+    def execute(self, *statements: str) -> list[Row]:
         """Run statements in one session in the schema; return the rows of the last one."""
         with self.server.connect(database=self.schema) as connection, connection.cursor() as cursor:
             for statement in statements:
@@ -122,7 +123,7 @@ class SchemaCopies:
                     pairs[f"postgres: {table}"] = rows, there_rows
             return compare(pairs).differences
 
-    def _definitions(self, schema: str) -> Sequence[tuple[Any, ...]]:
+    def _definitions(self, schema: str) -> Sequence[Row]:
         with self.server.connect() as connection, connection.cursor() as cursor:
             cursor.execute(_DEFINITIONS, (schema,))
             return list(cursor.fetchall())

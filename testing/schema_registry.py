@@ -33,7 +33,7 @@ class SchemaRegistryServer:
         self.url = ""
         self._lock: Final = Lock()
 
-    def register(self, subject: str, schema: str, kind: str = "AVRO") -> tuple[int, Any]:
+    def register(self, subject: str, schema: str, kind: str = "AVRO") -> tuple[int, object]:
         """Return a status and an answer."""
         with self._lock:
             try:
@@ -59,7 +59,7 @@ class SchemaRegistryServer:
                 self.subjects[subject] = [*versions, number]
             return 200, {"id": number}
 
-    def schema_of(self, number: int) -> tuple[int, Any]:
+    def schema_of(self, number: int) -> tuple[int, object]:
         if number not in self.schemas:
             return 404, {"error_code": 40403, "message": "Schema not found"}
         kind = self.kinds[number]
@@ -124,7 +124,7 @@ def invalid_for(reader: Any, writer: Any, where: str) -> str:
     )
 
 
-def _kind(schema: Any) -> str:
+def _kind(schema: object) -> str:
     return str(schema["type"] if isinstance(schema, dict) else schema)
 
 
@@ -172,14 +172,14 @@ def schema_registry() -> Iterator[SchemaRegistryServer]:
                 case _:
                     self._send(404, {"error_code": 404, "message": "HTTP 404 Not Found"})
 
-        def _send(self, status: int, content: Any, missing: int = 0) -> None:
+        def _send(self, status: int, content: object, missing: int = 0) -> None:
             body = json.dumps(content).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(body) + missing))
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

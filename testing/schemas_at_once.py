@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import pymysql
-
+from ..dialects.mysql.client import Session
 from .compare import PrintedColumn, Rows, compare, mariadb_rows, source_columns, sqlite_rows
 from .definition import definition
 from .feed_run import run_to_end
@@ -25,8 +24,8 @@ class SchemasAtOnce:
         prefix: str,
         directory: Path,
         servers: dict[str, PrivateServer],
-        options: dict[str, dict[str, Any]] | None = None,
-        **source_options: Any,
+        options: dict[str, dict[str, object]] | None = None,
+        **source_options: object,
     ) -> None:
         """`servers` are the targets by the names of their sinks, besides `sqlite`; `options` are those of
         sinks."""
@@ -37,14 +36,14 @@ class SchemasAtOnce:
         self.file = directory / "copy.db"
         self.loads: list[str] = []
         """Loads of tables after the first: the sink and the reason."""
-        self._connections: dict[PrivateServer, pymysql.Connection[Any]] = {}
-        self._printing: dict[PrivateServer, pymysql.Connection[Any]] = {}
+        self._connections: dict[PrivateServer, Session] = {}
+        self._printing: dict[PrivateServer, Session] = {}
         """Connections that return values as the server prints them."""
         of_sinks = options or {}
         sinks = [
             {"name": name, "url": server.url(), **of_sinks.get(name, {})} for name, server in servers.items()
         ]
-        self._config: dict[str, Any] = {
+        self._config: dict[str, object] = {
             "name": prefix,
             "data_dir": str(directory / "state"),
             "source": {
@@ -142,14 +141,14 @@ class SchemasAtOnce:
             return [name for (name,) in cursor.fetchall()]
 
     def _rows(self, server: PrivateServer, schema: str, table: str, columns: Sequence[PrintedColumn]) -> Rows:
-        def connect(**options: Any) -> AbstractContextManager[pymysql.Connection[Any]]:
+        def connect(**options: Any) -> AbstractContextManager[Session]:
             if server not in self._printing:
                 self._printing[server] = server.connect(**options)
             return nullcontext(self._printing[server])
 
         return mariadb_rows(connect, schema, table, columns)
 
-    def _connection(self, server: PrivateServer) -> pymysql.Connection[Any]:
+    def _connection(self, server: PrivateServer) -> Session:
         # One for all queries: a login at MySQL takes as long as many of them.
         if server not in self._connections:
             self._connections[server] = server.connect()

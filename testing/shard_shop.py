@@ -6,10 +6,12 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 import pymysql
+from pymysql.cursors import Cursor
 
+from ..events import Row
 from .compare import Printed, Rows, mariadb_rows, source_columns
 from .mariadb import MariaDb
 from .repeated import RepeatedInSession
@@ -93,11 +95,11 @@ class ShopShard(RepeatedInSession):
                 cursor.execute(f"ALTER TABLE {self.table} {CHANGES[self._made]}")
             self._made += 1
 
-    def _transaction(self, connection: pymysql.Connection[Any]) -> None:
+    def _transaction(self, connection: pymysql.Connection[Cursor]) -> None:
         with self._lock:
             self._change_rows(connection)
 
-    def _change_rows(self, connection: pymysql.Connection[Any]) -> None:
+    def _change_rows(self, connection: pymysql.Connection[Cursor]) -> None:
         rng, table, added = self._rng, self.table, _ADDED[self._made]
         greatest = 1 << (40 if self._made >= 3 else 30)
         with connection.cursor() as cursor:
@@ -145,7 +147,7 @@ def union(shards: Sequence[ShopShard], names: Sequence[str]) -> Rows:
     return lambda: chain.from_iterable(map(of, shards))
 
 
-def described(server: MariaDb, schema: str, table: str) -> dict[str, tuple[Any, ...]]:
+def described(server: MariaDb, schema: str, table: str) -> dict[str, Row]:
     """Return the type, nullability, default and collation of each column."""
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute(

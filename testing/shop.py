@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from threading import Event, Thread
-from typing import Any
 
 import pymysql
 
+from ..events import Row
 from .shop_rows import ENUMS, SETS, VALUES, customer, every_type, line, log_entry, order
 
 ACCOUNTS = 10_000
@@ -54,7 +54,7 @@ TABLES = {
 """Each table's columns. `events_log` has no key: its rows may repeat."""
 
 
-def create(connection: pymysql.Connection[Any], schema: str = "shop") -> None:
+def create(connection: pymysql.Connection[Cursor], schema: str = "shop") -> None:
     """Create the schema and its empty tables."""
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE IF NOT EXISTS `{schema}` CHARACTER SET utf8mb4")
@@ -62,7 +62,7 @@ def create(connection: pymysql.Connection[Any], schema: str = "shop") -> None:
             cursor.execute(f"CREATE TABLE `{schema}`.`{name}` ({columns})")
 
 
-def fill(connection: pymysql.Connection[Any], rows: int, schema: str = "shop", seed: int = 1) -> None:
+def fill(connection: pymysql.Connection[Cursor], rows: int, schema: str = "shop", seed: int = 1) -> None:
     """Insert the initial rows: `rows` orders and the rows that belong to them."""
     rng = random.Random(seed)
     insert = Inserter(connection, schema)
@@ -78,15 +78,15 @@ def fill(connection: pymysql.Connection[Any], rows: int, schema: str = "shop", s
 class Inserter:
     """Multi-row inserts of whole tuples; each call is one transaction."""
 
-    def __init__(self, connection: pymysql.Connection[Any], schema: str) -> None:
+    def __init__(self, connection: pymysql.Connection[Cursor], schema: str) -> None:
         self._connection = connection
         self._schema = schema
 
-    def __call__(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def __call__(self, table: str, rows: Sequence[Row]) -> None:
         self.within(table, rows)
         self._connection.commit()
 
-    def within(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def within(self, table: str, rows: Sequence[Row]) -> None:
         """Insert within the open transaction."""
         if rows:
             marks = ",".join(["%s"] * len(rows[0]))
@@ -106,7 +106,7 @@ class Writers:
 
     def __init__(
         self,
-        connect: Callable[[], pymysql.Connection[Any]],
+        connect: Callable[[], pymysql.Connection[Cursor]],
         *,
         clients: int = 3,
         schema: str = "shop",
@@ -151,7 +151,7 @@ class Writers:
             self._stop.wait(0.05)
 
     def _transaction(
-        self, connection: pymysql.Connection[Any], client: int, step: int, rng: random.Random
+        self, connection: pymysql.Connection[Cursor], client: int, step: int, rng: random.Random
     ) -> None:
         if self._stop.is_set():
             raise _Stopped
@@ -248,7 +248,7 @@ _STEPS = (_transfer, _transfer, _purchase, _change, _remove, _log, _types)
 
 
 def insert_many(
-    connection: pymysql.Connection[Any], rows: int, schema: str = "shop", first: int = 10**15
+    connection: pymysql.Connection[Cursor], rows: int, schema: str = "shop", first: int = 10**15
 ) -> None:
     """Run one transaction of `rows` rows, in multi-row statements."""
     rng = random.Random(rows)

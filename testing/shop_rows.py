@@ -8,7 +8,8 @@ import string
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
-from typing import Any
+
+from ..events import Row
 
 SETS = tuple(f"s{i:02d}" for i in range(64))
 ENUMS = ("small", "medium", "large", "it's", 'a "quoted" one', "größe")
@@ -72,7 +73,7 @@ _WIDE = Context(prec=80)
 _ASCII = string.ascii_letters + string.digits + " '\"\\%_\t\n;`"
 _WIDE_TEXT = _texts(80, _ASCII + "äöüß€日本語😀\0")
 
-VALUES: dict[str, Callable[[random.Random], Any]] = {
+VALUES: dict[str, Callable[[random.Random], object]] = {
     **{
         f"{c}{u}": _integers(bits, u == "u") for c, bits in zip("tsm", (8, 16, 24), strict=True) for u in "iu"
     },
@@ -127,16 +128,16 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
 """Values of each column of every_type: extreme and ordinary ones."""
 
 
-def every_type(rng: random.Random, key: int) -> tuple[Any, ...]:
+def every_type(rng: random.Random, key: int) -> Row:
     return (key, *(None if rng.random() < 0.1 else make(rng) for make in VALUES.values()))
 
 
-def customer(rng: random.Random, key: int) -> tuple[Any, ...]:
+def customer(rng: random.Random, key: int) -> Row:
     name = "".join(rng.choices(string.ascii_letters + "äé ", k=12))
     return (key, name, f"{key}@example.org", Decimal(rng.randrange(10**6)) / 100, "2024-05-06 07:08:09", None)
 
 
-def order(rng: random.Random, key: int, customers: int) -> tuple[Any, ...]:
+def order(rng: random.Random, key: int, customers: int) -> Row:
     return (
         key,
         rng.randint(1, customers),
@@ -147,11 +148,11 @@ def order(rng: random.Random, key: int, customers: int) -> tuple[Any, ...]:
     )
 
 
-def line(rng: random.Random, order_id: int, number: int) -> tuple[Any, ...]:
+def line(rng: random.Random, order_id: int, number: int) -> Row:
     return (order_id, number, f"sku-{rng.randrange(500):05d}", rng.randint(1, 9), Decimal("9.99"))
 
 
-def log_entry(rng: random.Random) -> tuple[Any, ...]:
+def log_entry(rng: random.Random) -> Row:
     # Few distinct rows on purpose: without a key, equal rows must be counted correctly.
     who = rng.choice(["ann", "Ann", "ann ", "bob", None])
     return (

@@ -7,9 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pymysql
+from pymysql.cursors import Cursor
 
 from .cases import Case
 from .compare import compare, mariadb_rows, source_columns
@@ -42,7 +43,7 @@ class StatementCorpus:
         with source.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
 
-    def config(self, name: str, **sink: Any) -> dict[str, Any]:
+    def config(self, name: str, **sink: object) -> dict[str, object]:
         """Return the configuration of a feed with this name."""
         return {
             "name": name,
@@ -128,7 +129,7 @@ class StatementCorpus:
 
     def _compare_rows(
         self,
-        source: pymysql.Connection[Any],
+        source: pymysql.Connection[Cursor],
         places: dict[str, str],
         there: dict[str, str],
         found: dict[str, list[str]],

@@ -117,7 +117,7 @@ class Tidb:
             infos.append(info)
         new_schemas = [self.databases[new[0]].id for _, new in pairs]
         old_schemas = [self.databases[old[0]].id for old, _ in pairs]
-        args: Any = [old_schemas, new_schemas, [], [info.id for info in infos], []]
+        args: object = [old_schemas, new_schemas, [], [info.id for info in infos], []]
         if version == 2:
             renamed = zip(infos, new_schemas, strict=True)
             args = {"rename_table_infos": [{"table_id": i.id, "new_schema_id": s} for i, s in renamed]}
@@ -129,7 +129,7 @@ class Tidb:
 
     # --- columns and what belongs to a table
 
-    def alter(self, schema: str, name: str, type_: int, query: str, **changes: Any) -> Job:
+    def alter(self, schema: str, name: str, type_: int, query: str, **changes: object) -> Job:
         info = self.tables[schema, name] = replace(self.tables[schema, name], **changes)
         return self._job(type_, schema, f"alter table {name} {query}", table=info)
 
@@ -147,7 +147,7 @@ class Tidb:
         columns = [replace(c, offset=offset) for offset, c in enumerate(columns)]
         return self.alter(schema, name, Action.DROP_COLUMN, f"drop column {dropped}", columns=tuple(columns))
 
-    def modify_column(self, schema: str, name: str, modified: str, query: str, **changes: Any) -> Job:
+    def modify_column(self, schema: str, name: str, modified: str, query: str, **changes: object) -> Job:
         columns = tuple(
             replace(c, **changes) if c.name == modified else c for c in self.tables[schema, name].columns
         )
@@ -244,7 +244,7 @@ class Tidb:
         table: TableInfo | None = None,
         tables: Iterable[TableInfo] = (),
         table_id: int = 0,
-        args: Any = None,
+        args: object = None,
         job_version: int = 1,
     ) -> Job:
         self.version += 1

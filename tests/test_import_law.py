@@ -213,19 +213,17 @@ def test_every_stage_is_covered_by_the_law():
 
 
 ASKED_BY_NAME = {
-    "actors/future.py": {"in_turn"},  # of the thread; set by its worker
     "actors/ref.py": {"actor"},  # of pykka's proxies
     "codec/mysql/tls.py": {"original_exception"},  # of pymysql's errors
     "codec/native/json_texts.py": {"scale", "unit"},  # of some of Arrow's types
     "dialects/sqlite/read.py": {"sqlite_errorcode"},  # of some of SQLite's errors
     "dialects/sqlite/session.py": {"sqlite_errorcode"},
-    "sources/several_options.py": {"position"},  # an option of some sources
     "spark/capture/access.py": {"strerror"},  # of some of Python's errors
     "spark/read/filters.py": {"attribute"},  # of some of Spark's filters
     "spark/run/errors.py": {"cause", "__cause__"},  # of Spark's errors
     "spark/snapshot/row_filter.py": {"attribute"},
 }
-"""Attributes of others' objects that may be missing, and options of some kinds, by module."""
+"""Attributes of others' objects that may be missing, by module."""
 
 
 def test_abilities_are_traits_and_not_asked_by_name():
@@ -238,3 +236,20 @@ def test_abilities_are_traits_and_not_asked_by_name():
                 ):
                     asked.setdefault(str(path.relative_to(ROOT)), set()).add(name)
     assert asked == ASKED_BY_NAME
+
+
+def test_a_callback_is_an_argument_and_no_object_stands_in_for_another():
+    """No `thing.on_event = callback` after the construction, and no class that answers for any name."""
+    found: list[str] = []
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Assign(targets=[ast.Attribute(value, name)]) if name.startswith("on_"):
+                    if not (isinstance(value, ast.Name) and value.id == "self"):
+                        found.append(f"{path.relative_to(ROOT)}: {ast.unparse(node)}")
+                case ast.ClassDef(body=body):
+                    names = [one.name for one in body if isinstance(one, ast.FunctionDef)]
+                    found += [
+                        f"{path.relative_to(ROOT)}: {node.name}" for name in names if name == "__getattr__"
+                    ]
+    assert found == []

@@ -26,7 +26,7 @@ def package_files() -> set[str]:
 
 def protocol_files() -> set[str]:
     folder = ROOT / "codec/proto"
-    files = [*folder.glob("*.proto"), *folder.glob("*.binpb")]
+    files = [*folder.glob("*.proto"), *folder.glob("*.pyi"), *folder.glob("*.binpb")]
     return {f"tidemill/{path.relative_to(ROOT)}" for path in files}
 
 

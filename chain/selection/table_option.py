@@ -13,7 +13,7 @@ from .tables import TablePatterns
 _SCHEMA: Final = {"type": "array", "items": {"type": "string"}}
 
 
-def table_patterns(patterns: Any, where: str) -> TablePatterns:
+def table_patterns(patterns: object, where: str) -> TablePatterns:
     """Return the choice by a list of patterns. Raises ConfigError that names the option."""
     if not isinstance(patterns, list | tuple) or not all(isinstance(pattern, str) for pattern in patterns):
         raise ConfigError(f'{where}: expected a list of patterns, for instance ["shop.*"]')

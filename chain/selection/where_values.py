@@ -76,7 +76,7 @@ def family_of(column: Column, name: Name, where: str) -> Family:
             assert_never(column.kind)
 
 
-def converted(family: Family, constant: Constant, column: Column, where: str) -> Any:
+def converted(family: Family, constant: Constant, column: Column, where: str) -> object:
     """Return the form of a constant that is compared with a column. Raises SinkError."""
     try:
         return family.constant(constant.value)
@@ -86,35 +86,35 @@ def converted(family: Family, constant: Constant, column: Column, where: str) ->
         ) from None
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> object:
     return value
 
 
-def _number(value: Any) -> int | Decimal:
+def _number(value: object) -> int | Decimal:
     if not isinstance(value, (int, Decimal)):
         raise Unfit("write a number")
     return value
 
 
-def _year(value: Any) -> int:
+def _year(value: object) -> int:
     if not (isinstance(value, int) and (value in _YEARS or value == 0)):
         raise Unfit("write a year from 1901 to 2155")
     return value
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: object) -> bytes:
     if not isinstance(value, bytes):
         raise Unfit("write bytes, such as X'0aff'")
     return value
 
 
-def _string(value: Any) -> str:
+def _string(value: object) -> str:
     if not isinstance(value, str):
         raise Unfit("write a string")
     return value
 
 
-def _member(column: Column, value: Any) -> str:
+def _member(column: Column, value: object) -> str:
     if _string(value) not in column.members:
         raise Unfit(f"its members are {', '.join(map(repr, column.members))}")
     return str(value)
@@ -155,14 +155,14 @@ def _date(value: Any) -> str:
     return str(_moment(text).date())
 
 
-def _datetime(value: Any) -> str:
+def _datetime(value: object) -> str:
     text = _string(value)
     if not _MOMENT.fullmatch(text):
         raise Unfit("write a date and time, such as '2026-01-31 23:59:59'")
     return moment_form(_moment(text))
 
 
-def _timestamp(value: Any) -> str:
+def _timestamp(value: object) -> str:
     text = _string(value)
     if not text.endswith("+00:00"):
         raise Unfit("write the time in UTC, with its offset: '2026-01-31 23:59:59+00:00'")
@@ -176,7 +176,7 @@ def _moment(text: str) -> datetime:
         raise Unfit("there is no such date or time") from None
 
 
-def _time(value: Any) -> int:
+def _time(value: object) -> int:
     found = _TIME.fullmatch(_string(value))
     if found is None or int(found[2]) > _MAX_HOURS:
         raise Unfit("write a time, such as '-12:30:00.5'")

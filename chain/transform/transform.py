@@ -75,7 +75,7 @@ class Transform(Struct, frozen=True):
         text = self.mask.get(name)
         return None if text is None else lambda value: None if value is None else text
 
-    def _hashed(self, value: Any) -> str | None:
+    def _hashed(self, value: object) -> str | None:
         if value is None:
             return None
         if not isinstance(value, str | int | bytes | Decimal):

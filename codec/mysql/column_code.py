@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 from struct import calcsize
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...events import Kind, not_a_member
 from .charset import text_decoder
@@ -50,7 +50,7 @@ class Read(NamedTuple):
     """True if the parts are only a length; the code takes as many bytes from `p` on and advances it."""
 
 
-NAMES: Final[dict[str, Any]] = {
+NAMES: Final[dict[str, object]] = {
     "date": date,
     "datetime": datetime,
     "timedelta": timedelta,
@@ -99,7 +99,7 @@ _FRACTION_MICROS: Final = (1, 10_000, 100, 1)
 """Microseconds per unit of a second's fraction stored in 0 to 3 bytes; a byte holds two digits."""
 
 
-def read_column(i: int, field: Field, names: dict[str, Any]) -> Read:
+def read_column(i: int, field: Field, names: dict[str, object]) -> Read:
     """Return the code for column number `i`; names it calls besides NAMES are added to `names`."""
     column = field.column
     match field.type:
@@ -160,21 +160,21 @@ def _uint(order: str, size: int, name: str) -> tuple[list[FormatItem], str]:
     return parts, " | ".join(terms)
 
 
-def value_reader(field: Field) -> Callable[[bytes], Any]:
+def value_reader(field: Field) -> Callable[[bytes], object]:
     """Return a function of the stored bytes of a column that has a length; it raises one of UNREADABLE."""
     names = dict(NAMES)
-    reader: Callable[[bytes], Any] = eval(f"lambda data: {_value(0, field, 'data', names)}", names)
+    reader: Callable[[bytes], object] = eval(f"lambda data: {_value(0, field, 'data', names)}", names)
     return reader
 
 
-def _counted(i: int, field: Field, length_bytes: int, names: dict[str, Any]) -> Read:
+def _counted(i: int, field: Field, length_bytes: int, names: dict[str, object]) -> Read:
     """Read text or bytes after their length."""
     parts, number = _uint("<", length_bytes, f"n{i}")
     value = _value(i, field, f"data[p:(p := p + ({number}))]", names)
     return Read(parts, [f"v{i} = {value}"], counted=True)
 
 
-def _value(i: int, field: Field, stored: str, names: dict[str, Any]) -> str:
+def _value(i: int, field: Field, stored: str, names: dict[str, object]) -> str:
     """Return the expression of a value, given that of its stored bytes."""
     column = field.column
     if field.type in COMPRESSED:
@@ -207,7 +207,7 @@ def read_changes_of_json(i: int, field: Field, bit: int) -> Read:
     return Read(parts, [f"d{i} = data[p:(p := p + ({number}))]", value], counted=True)
 
 
-def _decimal(i: int, digits: int, scale: int, names: dict[str, Any]) -> Read:
+def _decimal(i: int, digits: int, scale: int, names: dict[str, object]) -> Read:
     """Read a decimal: words of nine digits on both sides of the point, with the shorter words first and last.
     The first bit is the sign, set for positive numbers; a negative number has all bits inverted.
 

@@ -6,7 +6,7 @@ import re
 import struct
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
-from typing import Any, Final, NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from ...events import (
     BYTE_STRINGS,
@@ -76,7 +76,7 @@ def needs_clock(column: Column) -> bool:
     return bool(moment) or (column.kind == "timestamp" and text.upper() != "NULL")
 
 
-def default_for_existing_rows(column: Column, epoch_seconds: float, utc_offset_seconds: int = 0) -> Any:
+def default_for_existing_rows(column: Column, epoch_seconds: float, utc_offset_seconds: int = 0) -> object:
     """Return the Python value, as events.Column describes it, that the source gave to its rows.
 
     The statement ran at `epoch_seconds`, in a session with this UTC offset. Raises
@@ -126,7 +126,7 @@ def _unescape(match: re.Match[str]) -> str:
     return _ESCAPES.get(match[1]) or (match[0] if match[1] in "%_" else match[1])
 
 
-def _convert(column: Column, value: Number | str | Bytes | Moment, ahead: timedelta) -> Any:
+def _convert(column: Column, value: Number | str | Bytes | Moment, ahead: timedelta) -> object:
     """Convert a constant to the column's type as the source does. Raises ValueError if it doesn't fit."""
     kind = column.kind
     if isinstance(value, Moment):
@@ -169,7 +169,7 @@ def _text(value: Number | str) -> str:
     return f"{value.value:f}"
 
 
-def _number(column: Column, number: Number) -> Any:
+def _number(column: Column, number: Number) -> object:
     value = number.value or Decimal(0)  # the source's constants have no negative zero
     match column.kind:
         case "decimal":
@@ -199,7 +199,7 @@ def _full_year(number: int) -> int:
     return number + (2000 if number < 70 else 1900)
 
 
-def _at(column: Column, moment: Moment) -> Any:
+def _at(column: Column, moment: Moment) -> object:
     """Return the time of the statement as the column's type."""
     exact = moment.utc if column.kind == "timestamp" else moment.local
     digits = min(column.scale, moment.digits)
@@ -225,7 +225,7 @@ def _at(column: Column, moment: Moment) -> Any:
             assert_never(column.kind)
 
 
-def _date(column: Column, text: str, ahead: timedelta) -> Any:
+def _date(column: Column, text: str, ahead: timedelta) -> object:
     """Parse a literal of any length: "2024-01-02", "240102", "0000-00-00"; 0 also means the last."""
     year, month, day, hour, minute, second, fraction = _groups(
         "0000-00-00" if text == "0" else text, _DATE, _COMPACT_DATE
@@ -292,7 +292,7 @@ def _member(members: tuple[str, ...], text: str) -> str:
     return member
 
 
-def _implicit(column: Column) -> Any:
+def _implicit(column: Column) -> object:
     """Return the value of a NOT NULL column without a default."""
     kind = column.kind
     match kind:

@@ -45,7 +45,7 @@ def read_type(tokens: Tokens) -> dict[str, Any]:
     kind = _TYPES.get(token.value) if token.kind == "word" else None
     if kind is None:
         raise NotUnderstood(f"type {token.text}")
-    details: dict[str, Any] = {"kind": kind}
+    details: dict[str, object] = {"kind": kind}
     if national or token.value in ("NCHAR", "NVARCHAR"):
         details["charset"] = "utf8mb3"
     match token.value:

@@ -7,7 +7,7 @@ NotColumnar is raised: then the rows are decoded one by one, and what can't be r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,11 @@ from .field import COMPRESSED, Field, Type
 from .values import set_printer
 from .walk import widths_of
 
-Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Ints: TypeAlias = "npt.NDArray[np.int64]"
+Bools: TypeAlias = "npt.NDArray[np.bool_]"
 
 _DIGITS: Final = 18
 """Maximum digits of a decimal that fits into 64 bits."""
@@ -79,12 +83,14 @@ class _Data:
     def __init__(self, data: bytes) -> None:
         self.bytes = data
 
-    def take(self, at: Ints, size: int) -> Any:
+    def take(self, at: Ints, size: int) -> npt.NDArray[np.uint8]:
         """`size` bytes from each place, as rows of a matrix."""
-        windows: Any = np.ndarray((len(self.bytes) - size + 1,), f"V{size}", self.bytes, strides=(1,))
+        windows: npt.NDArray[np.void] = np.ndarray(
+            (len(self.bytes) - size + 1,), f"V{size}", self.bytes, strides=(1,)
+        )
         return windows[at].view(np.uint8).reshape(len(at), size)
 
-    def uint(self, at: Ints, size: int, order: str = "<") -> Any:
+    def uint(self, at: Ints, size: int, order: str = "<") -> Ints:
         """Unsigned numbers of `size` bytes as int64; 8 bytes as uint64."""
         taken = self.take(at, size)
         if size == 8:
@@ -97,12 +103,12 @@ class _Data:
         return room.reshape(-1).view(f"{order}i8").astype(np.int64)
 
 
-def _array(kind: pa.DataType, values: Any, valid: Any) -> pa.Array:
+def _array(kind: pa.DataType, values: Ints, valid: Bools | None) -> pa.Array:
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 
 
-def _require(good: Any, valid: Any) -> None:
+def _require(good: Bools, valid: Bools | None) -> None:
     if not (good if valid is None else good | ~valid).all():
         raise NotColumnar
 
@@ -110,7 +116,7 @@ def _require(good: Any, valid: Any) -> None:
 # --- text and bytes -------------------------------------------------------------------------------
 
 
-def _counted(field: Field, data: _Data, begin: Ints, end: Ints, valid: Any) -> pa.Array:
+def _counted(field: Field, data: _Data, begin: Ints, end: Ints, valid: Bools | None) -> pa.Array:
     """Begins and ends in turn are the offsets of an array in which every second value is one of ours."""
     column = field.column
     offsets = np.empty(2 * len(begin), np.int64)
@@ -143,7 +149,7 @@ def _counted(field: Field, data: _Data, begin: Ints, end: Ints, valid: Any) -> p
 # --- columns of fixed width -----------------------------------------------------------------------
 
 
-def _fixed(field: Field, data: _Data, at: Ints, valid: Any, size: int) -> pa.Array:
+def _fixed(field: Field, data: _Data, at: Ints, valid: Bools | None, size: int) -> pa.Array:
     column = field.column
     match field.type:
         case Type.TINY | Type.SHORT | Type.LONG | Type.LONGLONG:
@@ -193,11 +199,11 @@ def _fixed(field: Field, data: _Data, at: Ints, valid: Any, size: int) -> pa.Arr
     raise NotColumnar
 
 
-def _places(values: Any, valid: Any) -> pa.Array:
+def _places(values: Ints, valid: Bools | None) -> pa.Array:
     return pa.array(values, mask=None if valid is None else ~valid)
 
 
-def _decimal(data: _Data, at: Ints, digits: int, scale: int, valid: Any) -> pa.Array:
+def _decimal(data: _Data, at: Ints, digits: int, scale: int, valid: Bools | None) -> pa.Array:
     """See column_code: words of nine digits; of a negative number all bits are inverted."""
     if digits > _DIGITS:
         raise NotColumnar
@@ -223,7 +229,7 @@ def _decimal(data: _Data, at: Ints, digits: int, scale: int, valid: Any) -> pa.A
     return _array(pa.decimal128(digits, scale), numbers.reshape(-1, 2), valid)
 
 
-def _days(years: Any, months: Any, days: Any, valid: Any) -> Any:
+def _days(years: Ints, months: Ints, days: Ints, valid: Bools | None) -> Ints:
     """Days since 1970 of dates that the calendar has; others raise NotColumnar."""
     _require((years >= 1) & (years <= 9999) & (months >= 1) & (months <= 12) & (days >= 1), valid)
     month = ((years - 1970) * 12 + months - 1).astype("M8[M]")
@@ -232,17 +238,18 @@ def _days(years: Any, months: Any, days: Any, valid: Any) -> Any:
     return first + days - 1
 
 
-def _datetime(data: _Data, at: Ints, size: int, valid: Any) -> Any:
+def _datetime(data: _Data, at: Ints, size: int, valid: Bools | None) -> Ints:
     packed = data.uint(at, 5, ">") - (1 << 39)
     months, clock = packed >> 22, packed & 0x1FFFF
     hours, minutes, seconds = clock >> 12, clock >> 6 & 63, clock & 63
     micros = _fraction(data, at + 5, size - 5)
     _require((hours <= 23) & (minutes <= 59) & (seconds <= 59) & (micros <= 999_999), valid)
     days = _days(months // 13, months % 13, packed >> 17 & 31, valid)
-    return days * _DAY + ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros
+    found: Ints = days * _DAY + ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros
+    return found
 
 
-def _time(data: _Data, at: Ints, size: int, valid: Any) -> pa.Array:
+def _time(data: _Data, at: Ints, size: int, valid: Bools | None) -> pa.Array:
     packed = data.uint(at, size, ">") - (1 << 8 * size - 1)
     bits = 8 * (size - 3)
     unsigned = np.abs(packed)
@@ -254,5 +261,5 @@ def _time(data: _Data, at: Ints, size: int, valid: Any) -> pa.Array:
     return _array(pa.duration("us"), np.where(packed < 0, -value, value), valid)
 
 
-def _fraction(data: _Data, at: Ints, size: int) -> Any:
+def _fraction(data: _Data, at: Ints, size: int) -> Ints:
     return data.uint(at, size, ">") * _FRACTION_MICROS[size] if size else np.zeros(len(at), np.int64)

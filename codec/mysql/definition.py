@@ -172,7 +172,7 @@ def _round(details: dict[str, Any]) -> None:
     details["default"] = repr(below + round((value - below) * 10.0**digits) / 10.0**digits)
 
 
-def _read_attribute(tokens: Tokens, name: str, details: dict[str, Any]) -> bool:
+def _read_attribute(tokens: Tokens, name: str, details: dict[str, object]) -> bool:
     """Read the next attribute; False if there is none."""
     if tokens.accept("UNSIGNED"):
         details["unsigned"] = True
@@ -218,7 +218,7 @@ def _read_attribute(tokens: Tokens, name: str, details: dict[str, Any]) -> bool:
     return True
 
 
-def _read_constraint(tokens: Tokens, name: str, details: dict[str, Any]) -> bool:
+def _read_constraint(tokens: Tokens, name: str, details: dict[str, object]) -> bool:
     """Read a CHECK or REFERENCES; False if neither comes next."""
     if tokens.accept("CONSTRAINT") and not (tokens.next.kind == "word" and tokens.next.value == "CHECK"):
         tokens.name()

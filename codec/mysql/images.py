@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +58,7 @@ def event_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
     return _image(columns, before), _image(columns, after)
 
 
-def _joined(events: Sequence[bytes], places: Sequence[array[int]]) -> Any:
+def _joined(events: Sequence[bytes], places: Sequence[array[int]]) -> npt.NDArray[np.int64]:
     """Return the places in all events joined."""
     sizes = np.fromiter(map(len, events), np.int64, len(events))
     starts = np.frombuffer(b"".join(places), np.int64)
@@ -124,11 +124,11 @@ def raw_images(runs: Sequence[Run]) -> tuple[bytes, pa.Array] | None:
     return decoder.payload, every.take(int64_array(np.arange(0, 2 * len(starts), 2))).cast(pa.binary())
 
 
-def _counts(places: Sequence[array[int]]) -> Any:
+def _counts(places: Sequence[array[int]]) -> npt.NDArray[np.int64]:
     return np.fromiter(map(len, places), np.int64, len(places))
 
 
-def _ordinals(counts: Any) -> Any:
+def _ordinals(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the number of each image in its event."""
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
@@ -139,7 +139,9 @@ def _cut(ends: npt.NDArray[np.int64], pieces: Sequence[bytes]) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), max(0, len(ends) - 1), buffers)
 
 
-def _indexes(runs: Sequence[Run], places: Sequence[array[int]]) -> tuple[Any, Any]:
+def _indexes(
+    runs: Sequence[Run], places: Sequence[array[int]]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The number of each change's image before and after it; -1 where there is none."""
     counts = _counts(places)
     ops = np.repeat([run.op for run in runs], counts)
@@ -149,7 +151,7 @@ def _indexes(runs: Sequence[Run], places: Sequence[array[int]]) -> tuple[Any, An
     return np.where(op == "insert", -1, first), np.where(op == "delete", -1, first + (op == "update"))
 
 
-def _image(columns: list[pa.Array], index: Any) -> Image:
+def _image(columns: list[pa.Array], index: npt.NDArray[np.int64]) -> Image:
     absent = index < 0
     if absent.all():
         return NO_IMAGE

@@ -113,10 +113,6 @@ class Layout:
         """Return the row changes of one rows event (ROWS), in order; SourceError if it can't be read."""
         return self._rows.decode(event, commit_ts, start_ts)
 
-    def decode_result_rows(self, packets: bytes, commit_ts: Ts, start_ts: Ts) -> list[RowChange]:
-        """Return the inserts of a chunk of snapshot rows (RESULT_ROWS); SourceError if it can't be read."""
-        return self._result_rows.decode(packets, commit_ts, start_ts)
-
     @cached_property
     def _table_map(self) -> TableMap:
         if isinstance(self._source, Table):

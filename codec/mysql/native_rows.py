@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ...events import Op, RowChange, Table, not_a_member
 from ..native.column import Description, decimal
@@ -41,7 +41,7 @@ class ImageLayout:
         """Return where each row image begins, as int64; raises ValueError for bytes that aren't images."""
         return array("q", native.image_starts(self._layout, event, start, end))
 
-    def columns(self, events: Sequence[bytes], starts: Sequence[array[int]]) -> list[Any]:
+    def columns(self, events: Sequence[bytes], starts: Sequence[array[int]]) -> list[object]:
         """Return the Arrow array of each column of the table; `starts` has the begins of each event's images.
 
         Raises ValueError, or an error of Arrow, for rows that are to be read one by one.

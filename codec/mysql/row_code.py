@@ -45,9 +45,9 @@ def compile_rows(table: Table, fields: Sequence[Field], op: str, images: Images 
     return reader
 
 
-def fixed_reader(field: Field) -> Callable[[bytes], Any]:
+def fixed_reader(field: Field) -> Callable[[bytes], object]:
     """Return a function of the stored bytes of a column that has no length; it raises one of UNREADABLE."""
-    reader: Callable[[bytes], Any] = _Code([field]).compile_value()
+    reader: Callable[[bytes], object] = _Code([field]).compile_value()
     return reader
 
 
@@ -171,7 +171,7 @@ class _Code:
         lines = ["p = 0", *self._straight([0]), "return v0"]
         return self._compile("def function(data):", *_indented(1, lines))
 
-    def _compile(self, *lines: str) -> Any:
+    def _compile(self, *lines: str) -> object:
         exec(compile("\n".join(lines), "<row images>", "exec"), self._names)
         return self._names["function"]
 

@@ -27,7 +27,7 @@ def is_user_schema(schema: str) -> bool:
 def table_from_information_schema(
     schema: str,
     name: str,
-    columns: Iterable[Sequence[Any]],
+    columns: Iterable[Sequence[object]],
     key: Sequence[str] = (),
     checks: Collection[str] = (),
     collation: str | None = None,

@@ -6,7 +6,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -81,12 +81,12 @@ class Guarded:
         address = str(self._sock.getpeername()[0])
         return address == "::1" or address.startswith("127.")
 
-    def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
+    def _create_ssl_ctx(self, sslp: object) -> ssl.SSLContext:
         # PyMySQL's context for a server that needn't have TLS loads the system's certificates: 20 ms of CPU
         # in each connection, for a context that doesn't verify.
         return super()._create_ssl_ctx(sslp) if sslp else _unverified()  # type: ignore[misc]
 
-    def _process_auth(self, plugin_name: bytes, auth_packet: Any, handler: Any = None) -> Any:
+    def _process_auth(self, plugin_name: bytes, auth_packet: object, handler: object = None) -> object:
         is_socket = self._sock is not None and self._sock.family == socket.AF_UNIX
         if plugin_name in _IN_CLEAR and not self._is_verified and not is_socket:
             raise ConfigError(

@@ -4,16 +4,18 @@
 class. The messages are in a separate descriptor pool, so another TiKV client in the same process doesn't
 conflict. Only the fields in use are declared; the others are skipped.
 
-`descriptors.binpb` is compiled by protoc from the .proto files beside it (`make proto`).
+`descriptors.binpb` and the types, in .pyi files, are made by protoc of the .proto files beside them (`make
+proto`).
 """
 
 from __future__ import annotations
 
 from importlib import resources
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import Message as Message
 from msgspec import Struct
 
 
@@ -22,8 +24,8 @@ class Method(Struct, frozen=True):
 
     path: str
     """The HTTP/2 path: "/pdpb.PD/GetMembers"."""
-    request: Any
-    response: Any
+    request: type[Message]
+    response: type[Message]
     client_streaming: bool
     server_streaming: bool
 
@@ -60,17 +62,27 @@ def _load() -> tuple[dict[str, SimpleNamespace], dict[str, dict[str, Method]]]:
 
 _packages, _services = _load()
 
-metapb: Final[Any] = _packages["metapb"]
-errorpb: Final[Any] = _packages["errorpb"]
-kvrpcpb: Final[Any] = _packages["kvrpcpb"]
-cdcpb: Final[Any] = _packages["cdcpb"]
-pdpb: Final[Any] = _packages["pdpb"]
-binlog: Final[Any] = _packages["binlog"]
-"""The messages that a TiDB writes, and the service of a pump."""
-canal: Final[Any] = _packages["canal"]
-"""The messages that a Canal server sends."""
-avro: Final[Any] = _packages["avro"]
-"""A list of integers as Avro writes them."""
+if TYPE_CHECKING:
+    from . import avro as avro
+    from . import binlog as binlog
+    from . import canal as canal
+    from . import cdcpb as cdcpb
+    from . import errorpb as errorpb
+    from . import kvrpcpb as kvrpcpb
+    from . import metapb as metapb
+    from . import pdpb as pdpb
+else:
+    metapb = _packages["metapb"]
+    errorpb = _packages["errorpb"]
+    kvrpcpb = _packages["kvrpcpb"]
+    cdcpb = _packages["cdcpb"]
+    pdpb = _packages["pdpb"]
+    binlog = _packages["binlog"]
+    """The messages that a TiDB writes, and the service of a pump."""
+    canal = _packages["canal"]
+    """The messages that a Canal server sends."""
+    avro = _packages["avro"]
+    """A list of integers as Avro writes them."""
 
 PD: Final = _services["pdpb.PD"]
 """The calls of a placement driver, by name."""

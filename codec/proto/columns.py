@@ -45,7 +45,7 @@ class Rows(Struct, gc=False):
     def __len__(self) -> int:
         return len(self.types)
 
-    def pick(self, chosen: Sequence[Any]) -> Rows:
+    def pick(self, chosen: Sequence[object]) -> Rows:
         """Return the rows for which `chosen`, of the same length, is true."""
 
         def those(column: Sequence[Any]) -> list[Any]:
@@ -154,11 +154,11 @@ class ChangeData:
             chosen = types.translate(_ONLY[kind])
             yield self._read(_Rows.FromString(b"".join(compress(pieces, chosen))), number, chosen)
 
-    def _read(self, merged: Any, number: int, chosen: bytes | None) -> Rows:
+    def _read(self, merged: object, number: int, chosen: bytes | None) -> Rows:
         """Return the columns of the chosen rows of an event; of all rows if None."""
         columns = [column[:] for column in _columns(merged)]
         count = max(map(len, columns))
-        plain: list[Any] | None = None
+        plain: list[object] | None = None
         for at, column in enumerate(columns):
             if len(column) == count:
                 continue
@@ -171,10 +171,10 @@ class ChangeData:
             columns[at] = [*map(_GETTERS[at], plain)]
         return _assemble(columns)
 
-    def _plain_rows(self, number: int) -> Sequence[Any]:
+    def _plain_rows(self, number: int) -> Sequence[object]:
         if self._plain is None:
             self._plain = cdcpb.ChangeDataEvent.FromString(self._data)
-        rows: Sequence[Any] = self._plain.events[number].entries.entries
+        rows: Sequence[object] = self._plain.events[number].entries.entries
         return rows
 
     def _raw_rows(self, number: int) -> list[bytes]:
@@ -184,7 +184,7 @@ class ChangeData:
         return rows
 
 
-def rows_of(entries: Sequence[Any]) -> Rows:
+def rows_of(entries: Sequence[object]) -> Rows:
     """Return the columns of some cdcpb.Event.Row."""
     rows = list(entries)
     return _assemble([[*map(get, rows)] for get in _GETTERS])
@@ -266,4 +266,4 @@ _INITIALIZED: Final[int] = cdcpb.Event.INITIALIZED
 _ONLY: Final = [bytes(kind == other for other in range(256)) for kind in range(256)]
 _columns: Final = attrgetter(*FIELDS)
 _GETTERS: Final = [attrgetter(field) for field in FIELDS]
-_DEFAULTS: Final[list[list[Any]]] = [[0], [0], [0], [0], [b""], [b""], [b""], []]
+_DEFAULTS: Final[list[list[object]]] = [[0], [0], [0], [0], [b""], [b""], [b""], []]

@@ -19,7 +19,7 @@ from .field import Field
 from .time import MAX_SCALE, unit_micros
 
 
-def _unpackers(letters: str) -> dict[int, Any]:
+def _unpackers(letters: str) -> dict[int, object]:
     """Return the functions that unpack a number, low byte first, by its size; other sizes raise KeyError."""
     return {calcsize(f"<{letter}"): Packing(f"<{letter}").unpack_from for letter in letters}
 
@@ -60,7 +60,7 @@ class Cell(NamedTuple):
         return self.b if self.a == "0" else f"{self.b} - {self.a}"
 
 
-def cell_code(cell: Cell, names: dict[str, Any]) -> Iterator[str]:
+def cell_code(cell: Cell, names: dict[str, object]) -> Iterator[str]:
     """Yield the lines that read a cell; names they call besides NAMES are added to `names`."""
     i, field, a, b = cell
     names[f"read{i}"] = field.read
@@ -148,7 +148,7 @@ def _moment(cell: Cell) -> Iterator[str]:
     yield f"    v{i} = read{i}(UINT[{cell.size}](data, {a})[0])"
 
 
-def _decimal(cell: Cell, names: dict[str, Any]) -> Iterator[str]:
+def _decimal(cell: Cell, names: dict[str, object]) -> Iterator[str]:
     """Read all words at once, for a decimal with the column's precision and scale.
 
     The first word is read as a signed number, which is negative for a non-negative decimal. For those the

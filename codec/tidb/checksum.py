@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from struct import unpack_from
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 from .columns import Columns
@@ -31,13 +31,13 @@ class ChecksumMismatch(ValueError):
     """A row doesn't match its checksum."""
 
 
-def checksum_of(columns: Columns, bare: Mapping[int, Any]) -> int:
+def checksum_of(columns: Columns, bare: Mapping[int, object]) -> int:
     """Return the checksum that an INSERT writes; `bare` has the row's bare values by column id."""
     found = sorted(_digests(columns, bare), key=itemgetter(0))
     return crc32(b"".join(parts[0] for _, parts in found))
 
 
-def _digests(columns: Columns, bare: Mapping[int, Any]) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+def _digests(columns: Columns, bare: Mapping[int, object]) -> Iterator[tuple[int, tuple[bytes, ...]]]:
     """Yield by column id the bytes that may be part of the checksum."""
     for field in columns.stored:
         value = bare.get(id_ := field.column.id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,7 +33,7 @@ class Columns(Struct, frozen=True):
     required: frozenset[int] = frozenset()
     """Ids of columns that every row must have; for rows without a key."""
 
-    def key_values(self, key: bytes) -> dict[int, Any]:
+    def key_values(self, key: bytes) -> dict[int, object]:
         """Return the bare values by column id that a row's key contains. Raises ValueError if they can't be
         read."""
         if self.handle is None and not self.common_handle:
@@ -63,7 +62,7 @@ class Columns(Struct, frozen=True):
             raise ValueError("the column that the key holds isn't one of rows")
         return handle & (1 << 64) - 1 if flags[0] & ColumnFlag.UNSIGNED else handle
 
-    def _datums(self, handle: int | bytes) -> dict[int, Any]:
+    def _datums(self, handle: int | bytes) -> dict[int, object]:
         if isinstance(handle, int):
             raise ValueError("the key's handle is an integer, not a clustered key's columns")
         datums = decode_datums(handle)

@@ -49,13 +49,13 @@ class Field(Struct, frozen=True):
         """Number of fractional digits, of a decimal or of the seconds."""
         return max(self.column.decimal, 0)
 
-    def default(self) -> Any:
+    def default(self) -> object:
         """The value in a row without the column: an older row, one that omits a NULL, or one that was written
         while the column was being dropped, in which even a NOT NULL column is missing."""
         bare = self.bare_default()
         return None if bare is None else self.read(bare)
 
-    def bare_default(self) -> Any:
+    def bare_default(self) -> object:
         """The same as it is stored. Raises ValueError or TypeError if the definition's default is invalid."""
         column = self.column
         if self.kind == "bit" and column.origin_default_bit is not None:
@@ -137,7 +137,7 @@ def _ways(kind: Kind, column: ColumnInfo) -> tuple[Storage, Callable[[Any], Any]
             assert_never(kind)
 
 
-def _same(bare: Any) -> Any:
+def _same(bare: object) -> object:
     return bare
 
 
@@ -175,7 +175,7 @@ def _set(column: ColumnInfo) -> Callable[[str], int]:
     return write
 
 
-def _json(value: Any) -> bytes:
+def _json(value: object) -> bytes:
     return encode_json(parse_json(value) if isinstance(value, str) else value)
 
 

@@ -242,6 +242,6 @@ def make_outcome(
     )
 
 
-def make_args(args: Any) -> Raw:
+def make_args(args: object) -> Raw:
     """Encode a job's arguments."""
     return Raw(_ENCODER.encode(args))

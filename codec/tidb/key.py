@@ -18,7 +18,6 @@ _SIGN: Final = 1 << 63
 _TABLE: Final = b"t"
 _RECORD: Final = b"_r"
 _RECORD_END: Final = b"_s"
-_INDEX: Final = b"_i"
 _PREFIX_BYTES: Final = 11
 """Length of `t`, the table's id and `_r`."""
 
@@ -73,11 +72,6 @@ def table_prefix(table_id: int) -> bytes:
 def record_prefix(table_id: int) -> bytes:
     """Return the prefix of the keys of a table's rows."""
     return table_prefix(table_id) + _RECORD
-
-
-def index_prefix(table_id: int, index_id: int) -> bytes:
-    """Return the prefix of the keys of one index of a table."""
-    return table_prefix(table_id) + _INDEX + encode_int(index_id)
 
 
 def record_key(table_id: int, handle: int | bytes) -> bytes:

@@ -165,10 +165,3 @@ def schema_diff(version: int) -> bytes:
 def encode_list_meta(first: int, end: int) -> bytes:
     """Encode a list's bounds: the indexes [first, end)."""
     return first.to_bytes(8, "big", signed=True) + end.to_bytes(8, "big", signed=True)
-
-
-def decode_list_meta(value: bytes) -> tuple[int, int]:
-    """Decode a list's bounds. Raises ValueError if they are invalid."""
-    if len(value) != 16:
-        raise ValueError(f"bounds of a list have 16 bytes, not {len(value)}")
-    return int.from_bytes(value[:8], "big", signed=True), int.from_bytes(value[8:], "big", signed=True)

@@ -60,7 +60,7 @@ class TidbRows:
         """Return the rows of these keys and values; `python` reads those that aren't regular."""
         return native.tidb_rows(self.native, pairs, python)
 
-    def columns(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> list[Any]:
+    def columns(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> list[object]:
         """Return the Arrow array of each column; a row without a value is NULL in all of them.
 
         Raises ValueError, or an error of Arrow, for rows that are to be read one by one.
@@ -130,7 +130,7 @@ def _describe(field: Field, hidden: bool) -> Description:
     return _described(field)._replace(reader=_reader(field), flags=native.HIDDEN * hidden)
 
 
-def _reader(field: Field) -> Callable[[bytes], Any]:
+def _reader(field: Field) -> Callable[[bytes], object]:
     """Return the function of a cell's bytes that makes any value."""
     decode, read = field.storage.decode, field.read
     return _refuse if field.kind in FLOATS else lambda cell: read(decode(cell))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from struct import Struct as Packing
-from typing import Any, Final
+from typing import Final
 
 from ...events import Row
 from ..decimal import decimal_end
@@ -88,7 +88,7 @@ def _uvarint(data: bytes, p: int) -> tuple[int, int]:
     return decode_uvarint(data, p)
 
 
-def _column(columns: Columns, i: int, field: Field, names: dict[str, Any]) -> Iterator[str]:
+def _column(columns: Columns, i: int, field: Field, names: dict[str, object]) -> Iterator[str]:
     """Read column number `i`: its datum, NULL, or the value in a row without it."""
     id_ = _ID_FLAG + encode_varint(field.column.id)
     names[f"read{i}"] = field.read
@@ -103,7 +103,7 @@ def _column(columns: Columns, i: int, field: Field, names: dict[str, Any]) -> It
     yield from (f"    {line}" for line in _absent(columns, i, field, names))
 
 
-def _absent(columns: Columns, i: int, field: Field, names: dict[str, Any]) -> Iterator[str]:
+def _absent(columns: Columns, i: int, field: Field, names: dict[str, object]) -> Iterator[str]:
     id_ = field.column.id
     if id_ == columns.handle:
         yield from handle_code(i, field)
@@ -120,7 +120,7 @@ def _absent(columns: Columns, i: int, field: Field, names: dict[str, Any]) -> It
             yield f"v{i} = default{i}"
 
 
-def _datum(i: int, field: Field, names: dict[str, Any]) -> Iterator[str]:
+def _datum(i: int, field: Field, names: dict[str, object]) -> Iterator[str]:
     """Read the datum at `p` after its flag."""
     match field.storage:
         case s if s is BYTES:

@@ -125,7 +125,7 @@ class RowDecoder:
 
     def _old_row(self, key: bytes, value: bytes) -> Row:
         """Decode a row of format 1 with any columns."""
-        datums: dict[int, Any] = dict(split_row(value))
+        datums: dict[int, object] = dict(split_row(value))
         in_key = self._columns.key_values(key)
         return tuple([self._old_value(field, datums, in_key) for field in self._columns.visible])
 

@@ -60,7 +60,7 @@ class RowEncoder:
         )
         return key, self._value(bare)
 
-    def _bare(self, row: Row) -> dict[int, Any]:
+    def _bare(self, row: Row) -> dict[int, object]:
         return {
             field.column.id: None if value is None else _written(field, value)
             for field, value in zip(self._fields, row, strict=True)
@@ -95,7 +95,7 @@ class RowEncoder:
             if whole or not self._can_skip(field, bare[field.column.id])
         }
 
-    def _value(self, bare: dict[int, Any]) -> bytes:
+    def _value(self, bare: dict[int, object]) -> bytes:
         stored = [field for field in self._fields if not self._can_skip(field, bare[field.column.id])]
         if self._format == 1:
             return join_row({field.column.id: _datum(field, bare[field.column.id]) for field in stored})
@@ -108,7 +108,7 @@ class RowEncoder:
         checksums = (checksum_of(self._columns, bare),) if self._has_checksum else ()
         return build_row(cells, nulls, checksums)
 
-    def _can_skip(self, field: Field, value: Any) -> bool:
+    def _can_skip(self, field: Field, value: object) -> bool:
         """True if a row omits the column: its key contains it, or its absence means NULL."""
         column = field.column
         if column.id == self._columns.handle:
@@ -131,7 +131,7 @@ class RowEncoder:
         return encode_datum(field.storage.key_flag, bare)
 
 
-def _written(field: Field, value: Any) -> Any:
+def _written(field: Field, value: object) -> object:
     try:
         return field.write(value)
     except (ValueError, TypeError, ArithmeticError) as error:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
+from ...events import Row
 from .session import DuckDbSession
 
 
@@ -28,7 +26,7 @@ class DuckDbOwnTables:
     def create(self, table: str, columns: str) -> None:
         self.query(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
 
-    def query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
+    def query(self, statement: str, *values: str | int | None) -> list[Row]:
         if statement.startswith("SELECT"):
             return list(self._session.rows(statement, *values))
         self._session.change(statement, *values)

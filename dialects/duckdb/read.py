@@ -64,7 +64,7 @@ class DuckDbReader(SqlReader):
         except duckdb.Error as error:
             raise SinkError(f"{self.identity}: {error}") from error
 
-    def _rows(self, sql: str, *values: Any) -> list[Any]:
+    def _rows(self, sql: str, *values: Any) -> list[Row]:
         with self._explained():
             return self._connection.execute(sql, values).fetchall()
 
@@ -72,7 +72,7 @@ class DuckDbReader(SqlReader):
         counts = self._rows(statement)
         return counts[0][0] if counts else 0
 
-    def _pages(self, query: str) -> Iterator[list[Any]]:
+    def _pages(self, query: str) -> Iterator[list[Row]]:
         with self._explained():
             yield from fetched(self._connection.execute(query))
 
@@ -182,14 +182,14 @@ class DuckDbReader(SqlReader):
             case _:
                 return lambda value: value
 
-    def _equals(self, column: Column, value: Any) -> str:
+    def _equals(self, column: Column, value: object) -> str:
         return f"{self._value(column)} IS NOT DISTINCT FROM {_literal(value)}"
 
-    def _literal(self, column: Column, value: Any) -> str:
+    def _literal(self, column: Column, value: object) -> str:
         return self._mark(column).replace("?", _literal(value))
 
 
-def _literal(value: Any) -> str:
+def _literal(value: object) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, bytes):
@@ -201,12 +201,12 @@ def _literal(value: Any) -> str:
     return str(value)
 
 
-def _from_text(column: Column) -> Callable[[str], Any]:
+def _from_text(column: Column) -> Callable[[str], object]:
     """Return the function from the text of a date to the source's value; a text that is no date stays."""
     if column.kind not in WITH_DATE:
         return lambda text: text
 
-    def convert(text: str) -> Any:
+    def convert(text: str) -> object:
         try:
             return date.fromisoformat(text) if column.kind == "date" else datetime.fromisoformat(text)
         except ValueError:

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from ...errors import Retryable, SinkError
+from ...events import Row
 
 STAGED: Final = "tidemill_rows"
 """Name by which a statement refers to its Arrow table."""
@@ -50,11 +51,11 @@ class DuckDbSession:
         if connection is not None:
             connection.close()
 
-    def rows(self, statement: str, *values: Any, data: pa.Table | None = None) -> list[tuple[Any, ...]]:
+    def rows(self, statement: str, *values: Any, data: pa.Table | None = None) -> list[Row]:
         """Return the rows of a statement that changes nothing."""
         return self._run(statement, values, data)
 
-    def change(self, statement: str, *values: Any, data: pa.Table | None = None) -> int:
+    def change(self, statement: str, *values: object, data: pa.Table | None = None) -> int:
         """Run a statement; return the number of rows that it changed."""
         found = self._run(statement, values, data)
         count = int(found[0][0]) if found else 0
@@ -66,7 +67,7 @@ class DuckDbSession:
                 self._kept.append(_Change(statement, values, data, count))
         return count
 
-    def _run(self, statement: str, values: Sequence[Any], data: pa.Table | None) -> list[tuple[Any, ...]]:
+    def _run(self, statement: str, values: Sequence[Any], data: pa.Table | None) -> list[Row]:
         assert self._connection is not None
         if data is None:
             return self._connection.execute(statement, values).fetchall()

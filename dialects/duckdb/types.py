@@ -82,7 +82,7 @@ class Encoder:
         store."""
         return [self._array(i, [row[i] for row in rows]) for i in index]
 
-    def _array(self, i: int, values: list[Any]) -> pa.Array:
+    def _array(self, i: int, values: list[object]) -> pa.Array:
         if (text := self._texts[i]) is not None:
             values = [None if value is None else text(value) for value in values]
         try:
@@ -90,7 +90,7 @@ class Encoder:
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise StatementRejected(self._reason(self._columns[i], values, error)) from error
 
-    def _reason(self, column: Column, values: list[Any], error: Exception) -> str:
+    def _reason(self, column: Column, values: list[object], error: Exception) -> str:
         if column.kind in WITH_DATE:
             found = next((value for value in values if isinstance(value, str)), "")
             return (

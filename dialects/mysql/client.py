@@ -5,20 +5,19 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import pymysql
 import pymysql.connections
 from msgspec import Struct
 from pymysql.constants import CR, ER
+from pymysql.protocol import MysqlPacket
 
 from ...codec.mysql.tls import Guarded, rejected_certificate
 from ...errors import Retryable, SourceError, TidemillError
+from ...events import Row
 from .server import ServerOptions, tls_of
 from .zone import SAMPLES_QUERY, ServerZone
-
-Session: TypeAlias = Any
-"""A pymysql Connection; its type stubs lack some of the attributes used here."""
 
 # The server may wait up to a day for reads: backpressure must not cut the connection. Some values of
 # sql_mode change how information_schema writes strings and names; with this one, MySQL compares dates such as
@@ -46,14 +45,26 @@ class Unavailable(Retryable):
     """This server can't be followed now; another one of the same topology may be."""
 
 
-class Connection(Guarded, pymysql.connections.Connection):
-    """PyMySQL's, which sends no password in clear."""
+class _Packet(Protocol):
+    def get_all_data(self) -> bytes: ...
+    def is_load_local_packet(self) -> bool: ...
+
+
+class Session(Guarded, pymysql.connections.Connection):
+    """PyMySQL's connection, which sends no password in clear."""
+
+    if TYPE_CHECKING:  # the driver's types lack these
+        _current_timeout: float
+
+        def _execute_command(self, command: int, sql: str | bytes) -> None: ...
+        def _read_packet(self, packet_type: type[MysqlPacket] = ...) -> _Packet: ...
+        def get_server_info(self) -> str: ...
 
 
 def connect(options: ServerOptions) -> Session:
     """Open a session in UTC and utf8mb4, with autocommit. Raises Retryable or Fatal."""
     with translated(options):
-        return Connection(
+        return Session(
             host=options.host,
             port=options.port,
             user=options.user,
@@ -75,7 +86,7 @@ def disconnect(session: Session) -> None:
         session.close()
 
 
-def query(session: Session, sql: str, *values: object) -> list[tuple[Any, ...]]:
+def query(session: Session, sql: str, *values: object) -> list[Row]:
     """Run a query and return all rows of its small result. Raises pymysql's errors: use it inside
     translated()."""
     with session.cursor() as cursor:

@@ -12,9 +12,10 @@ import pymysql.connections
 from pymysql.connections import MAX_PACKET_LEN
 from pymysql.constants import COMMAND
 
-from ...codec.mysql.tls import Guarded, TlsFiles
+from ...codec.mysql.tls import TlsFiles
 from ...errors import ConfigError
 from ..address import Address
+from .client import Session
 from .large import LargeValues
 
 _QUERY: Final = bytes([COMMAND.COM_QUERY])
@@ -45,7 +46,7 @@ class Outcome(NamedTuple):
     warnings: int
 
 
-class Connection(Guarded, pymysql.connections.Connection):
+class Connection(Session):
     """Sends statements and receives their outcomes apart."""
 
     _result: Any
@@ -68,7 +69,7 @@ class Connection(Guarded, pymysql.connections.Connection):
             self._send_pieces(large, statements)
             return
         packet = statements.encode(self.encoding, "surrogateescape")
-        self._execute_command(COMMAND.COM_QUERY, packet)  # type: ignore[attr-defined]
+        self._execute_command(COMMAND.COM_QUERY, packet)
 
     def _send_pieces(self, large: LargeValues, statements: str) -> None:
         """Send a packet in pieces, divided into packets of the protocol where its length needs it."""
@@ -105,7 +106,7 @@ class Connection(Guarded, pymysql.connections.Connection):
         follows any other statement is an error of PyMySQL's.
         """
         self.send(statement)
-        asked = self._read_packet()  # type: ignore[no-untyped-call]
+        asked = self._read_packet()
         if not asked.is_load_local_packet():
             raise pymysql.OperationalError(0, "the server didn't ask for the rows of a LOAD DATA LOCAL")
         data = lines.encode(self.encoding, "surrogateescape")
@@ -141,8 +142,8 @@ def connector(address: Address, **options: Any) -> Callable[[], Connection]:
     return lambda: Connection(**given, ssl=tls.context())
 
 
-def _driver_options(address: Address) -> dict[str, Any]:
-    options: dict[str, Any] = {}
+def _driver_options(address: Address) -> dict[str, object]:
+    options: dict[str, object] = {}
     for name, value in address.query.items():
         if name in _SECONDS:
             if not value.isdecimal():

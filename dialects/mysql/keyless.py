@@ -85,7 +85,7 @@ class KeylessTable:
         rows, wanted = list(gone), list(gone.values())
         self._fill(rows, max_chars)
         count = f"SELECT r.{self._number},COUNT(*) FROM {self._same_rows} GROUP BY 1 FOR UPDATE"
-        found = dict(self._session.rows(count))
+        found: dict[int, int] = dict(self._session.rows(count))
         spare = [found.get(number, 0) - count for number, count in enumerate(wanted)]
         if min(spare) < 0:
             raise StatementRejected(MISSING)

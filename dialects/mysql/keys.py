@@ -30,7 +30,7 @@ def keys_of(session: MySqlSession, tables: Tables, table: Table) -> TableKeys:
         f"referenced_table_schema={quoted(schema)} AND referenced_table_name={quoted(name)} "
         "ORDER BY table_schema, table_name, constraint_name, ordinal_position"
     )
-    collations = dict(
+    collations: dict[str, str | None] = dict(
         session.rows(
             "SELECT column_name, collation_name FROM information_schema.columns WHERE "
             f"table_schema={quoted(schema)} AND table_name={quoted(name)}"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
+from ...events import Row
 from . import text as text
 from .session import MySqlSession, quoted
 from .tidb import MAX_ROW_BYTES
@@ -38,7 +36,7 @@ class MySqlOwnTables:
     def create(self, table: str, columns: str) -> None:
         self.query(f"CREATE TABLE IF NOT EXISTS {self.home}{table} ({columns}){self.table_options}")
 
-    def query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
+    def query(self, statement: str, *values: str | int | None) -> list[Row]:
         first, *rest = statement.split("?")
         return self._session.rows(
             first + "".join([_literal(value) + part for value, part in zip(values, rest, strict=True)])

@@ -53,7 +53,7 @@ class MySqlReader(FeedReader):
         self._session = MySqlSession(address, self.identity)
         with explained(self._session):
             self._session.connect()
-            connection = self._session.cursor().connection
+            connection = self._session.connection
         self._fit = Fit(self._session, options.collations)
         self._tables = Tables(self._session, schema, self._fit)
         self._home = Home(self._session, schema or OWN_SCHEMA, feed)
@@ -71,7 +71,7 @@ class MySqlReader(FeedReader):
     def meet(self, source: Summing | None) -> None:
         self._prints_documents = source is None and not self._reader.is_mariadb
 
-    def _rows(self, sql: str, *values: Any) -> list[Any]:
+    def _rows(self, sql: str, *values: Any) -> list[Row]:
         return self._reader.rows(sql, *values)
 
     def _run(self, statement: str) -> int:
@@ -179,7 +179,7 @@ class MySqlReader(FeedReader):
         """Return the table with the types of its columns here."""
         return replace(table, columns=tuple(map(self._fit.typed, table.columns)))
 
-    def _present(self, table: Table, key: Key) -> Any:
+    def _present(self, table: Table, key: Key) -> object:
         if not table.key:
             where = self._repair.where(self._typed(table), key, native_json=not self._reader.is_mariadb)
             rows = self._rows(f"SELECT COUNT(*) FROM {self._qualified(table)} WHERE {where} FOR UPDATE")
@@ -189,7 +189,7 @@ class MySqlReader(FeedReader):
         return rows[0] if rows else None
 
 
-def _zero(value: Any) -> Any:
+def _zero(value: object) -> object:
     """Return a negative zero as text: it equals another zero."""
     return "-0.0" if value is not None and value == 0 and copysign(1, value) < 0 else value
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...events import (
     FLOATS,
@@ -56,7 +55,7 @@ class Repair:
         return f"INSERT INTO {self._qualified(table)} ({names}) VALUES {values}"
 
 
-def _written(table: Table, row: Row) -> tuple[Any, ...]:
+def _written(table: Table, row: Row) -> Row:
     """Return a stored row with numbers only."""
     return tuple(
         [

@@ -103,7 +103,8 @@ def cut(session: Session) -> None:
 
 
 def taken_over(session: Session) -> socket.socket:
-    stream: socket.socket = session._sock
+    stream = session._sock
+    assert stream is not None
     stream.settimeout(POLL_SECONDS)
     session._current_timeout = POLL_SECONDS  # pymysql restores its own timeout when it reads
     for name, value in ("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3):

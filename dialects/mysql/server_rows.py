@@ -58,7 +58,7 @@ class ServerRows:
         with translated(options):  # MySQL needs a database for a query in a query
             query(session, "USE information_schema")
 
-    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, *values: object) -> list[Row]:
         """Return the rows of a small result."""
         with translated(self._options):
             return query(self._session, sql, *values)

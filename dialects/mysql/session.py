@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from socket import SHUT_RDWR
-from typing import Any, Final
+from typing import Final
 
 import pymysql
 from pymysql.constants import CLIENT
 
 from ...codec.mysql.tls import rejected_certificate
 from ...errors import Retryable, SinkError
+from ...events import Row
 from ..address import Address
 from ..database import StatementRejected
 from . import text as text
@@ -134,7 +135,7 @@ class MySqlSession:
 
     def _allows_lines(self) -> bool:
         names = ",".join(map(quoted, _LOADING))
-        found = dict(self.rows(f"SHOW VARIABLES WHERE Variable_name IN ({names})"))
+        found: dict[str, str] = dict(self.rows(f"SHOW VARIABLES WHERE Variable_name IN ({names})"))
         return all(found.get(name, wanted[0]) in wanted for name, wanted in _LOADING.items())
 
     def close(self) -> None:
@@ -177,7 +178,7 @@ class MySqlSession:
                 raise LoadRejected(str(error.args[-1])) from error
             raise
 
-    def rows(self, statement: str) -> list[Any]:
+    def rows(self, statement: str) -> list[Row]:
         """Run a query; return all its rows."""
         with self.cursor() as cursor:
             cursor.execute(statement)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
+from ...events import Row
 from .session import PostgresSession
 from .tables import CREATION_LOCK
 from .text import name
@@ -33,7 +31,7 @@ class PostgresOwnTables:
         self.query(f"SELECT pg_advisory_xact_lock({CREATION_LOCK})")
         self.query(f"CREATE TABLE IF NOT EXISTS {self.home}{table} ({columns})")
 
-    def query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
+    def query(self, statement: str, *values: str | int | None) -> list[Row]:
         text = statement.replace("?", "%s")
         if statement.startswith("SELECT"):
             return self._session.rows(text, *values)

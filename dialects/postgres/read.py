@@ -52,7 +52,7 @@ class PostgresReader(SqlReader):
     def begin_script(self) -> list[str]:
         return ["SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET standard_conforming_strings = on"]
 
-    def _rows(self, sql: str, *values: Any) -> list[Any]:
+    def _rows(self, sql: str, *values: Any) -> list[Row]:
         with explained(self._session):
             return self._session.rows(sql, *values)
 
@@ -60,7 +60,7 @@ class PostgresReader(SqlReader):
         with explained(self._session):
             return self._session.execute(statement)
 
-    def _pages(self, query: str) -> Iterator[list[Any]]:
+    def _pages(self, query: str) -> Iterator[list[Row]]:
         self._run(f"DECLARE every NO SCROLL CURSOR WITH HOLD FOR {query}")
         try:
             while rows := self._rows(f"FETCH {PAGE_ROWS} FROM every"):
@@ -115,20 +115,20 @@ class PostgresReader(SqlReader):
     def _value(self, column: Column) -> str:
         return form_of(column, self._tables.type_of(column)).expression
 
-    def _source_form(self, column: Column) -> Callable[[Any], Any]:
+    def _source_form(self, column: Column) -> Callable[[object], object]:
         return form_of(column, self._tables.type_of(column)).source
 
-    def _literal(self, column: Column, value: Any) -> str:
+    def _literal(self, column: Column, value: object) -> str:
         return literal(column, value)
 
-    def _typed(self, column: Column, value: Any) -> str:
+    def _typed(self, column: Column, value: object) -> str:
         return f"{literal(column, value)}::{self._tables.type_of(column)}"
 
-    def _equals(self, column: Column, value: Any) -> str:
+    def _equals(self, column: Column, value: object) -> str:
         """Return the condition that a column is printed as this value is."""
         return f"{name(column.name)}::text IS NOT DISTINCT FROM {self._typed(column, value)}::text"
 
-    def _bound(self, table: Table, key: Key) -> tuple[str, Sequence[Any]]:
+    def _bound(self, table: Table, key: Key) -> tuple[str, Sequence[object]]:
         return f"({','.join(map(self._typed, [table.columns[i] for i in table.key], key))})", ()
 
     def _of_key(self, table: Table, key: Key) -> str:
@@ -139,6 +139,6 @@ class PostgresReader(SqlReader):
         return self.between(table, Range(None, None), PAGE_ROWS) if table.key else super().every(table)
 
 
-def _mapped(convert: Sequence[Callable[[Any], Any]], rows: Sequence[Sequence[Any]]) -> list[Row]:
+def _mapped(convert: Sequence[Callable[[object], object]], rows: Sequence[Sequence[object]]) -> list[Row]:
     """Return rows with each value that isn't NULL converted."""
     return [tuple([None if v is None else to(v) for to, v in zip(convert, row, strict=True)]) for row in rows]

@@ -12,6 +12,7 @@ from typing import Any, Final
 import psycopg
 
 from ...errors import InvariantViolated, Retryable, SinkError
+from ...events import Row
 from ..address import Address
 from ..database import MISSING, StatementRejected
 from ..statement import ANY, Statement
@@ -96,7 +97,7 @@ class PostgresSession:
             **address.query,
             "client_encoding": "UTF8",
         }
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: psycopg.Connection[Row] | None = None
         self._socket: socket.socket | None = None  # a duplicate of the connection's, for `interrupt`
         self._deferred: list[str] = []
 
@@ -142,11 +143,11 @@ class PostgresSession:
         """Send a statement without a result together with the next one."""
         self._deferred.append(statement)
 
-    def execute(self, statement: str, *values: Any) -> int:
+    def execute(self, statement: str, *values: object) -> int:
         """Run a statement; return the number of its rows."""
         return self._run(statement, *values).rowcount
 
-    def rows(self, query: str, *values: Any) -> list[Any]:
+    def rows(self, query: str, *values: Any) -> list[Row]:
         """Run a query; return all its rows."""
         return self._run(query, *values).fetchall()
 
@@ -188,7 +189,7 @@ class PostgresSession:
                 copy.write(block)
         return cursor.rowcount
 
-    def _run(self, statement: str, *values: Any) -> psycopg.Cursor[Any]:
+    def _run(self, statement: str, *values: object) -> psycopg.Cursor[Row]:
         self._send_deferred()
         cursor = self._cursor()
         cursor.execute(statement, values or None)
@@ -200,7 +201,7 @@ class PostgresSession:
             self._deferred.clear()
             self._cursor().execute(text)
 
-    def _cursor(self) -> psycopg.Cursor[Any]:
+    def _cursor(self) -> psycopg.Cursor[Row]:
         assert self._connection is not None
         return self._connection.cursor()
 

@@ -8,7 +8,7 @@ each table, without dispatch on types.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from ...codec.row_code import compile_rows
 from ...errors import SinkError
@@ -26,8 +26,8 @@ _PIECE: Final = 1 << 17
 LONG: Final = frozenset({"text", "json", "blob", "geometry"})
 """Kinds of columns whose values may be large."""
 
-_LITERAL: Final[dict[str, Any]] = {"Q": "'", "QQ": "''", "N": "NULL", "X": "\\x"}
-_CSV: Final[dict[str, Any]] = {"Q": '"', "QQ": '""', "N": "", "X": "\\x"}
+_LITERAL: Final[dict[str, object]] = {"Q": "'", "QQ": "''", "N": "NULL", "X": "\\x"}
+_CSV: Final[dict[str, object]] = {"Q": '"', "QQ": '""', "N": "", "X": "\\x"}
 
 
 def name(identifier: str, of: str = "") -> str:
@@ -120,12 +120,12 @@ def compile_comparison(columns: tuple[Column, ...]) -> Render:
     return _compile(columns, ",".join(parts), scope)
 
 
-def literal(column: Column, value: Any) -> str:
+def literal(column: Column, value: object) -> str:
     (text,) = compile_list((column,), [0])([(value,)])
     return text
 
 
-def _compile(columns: tuple[Column, ...], template: str, scope: dict[str, Any]) -> Render:
+def _compile(columns: tuple[Column, ...], template: str, scope: dict[str, object]) -> Render:
     return compile_rows(len(columns), f'f"""{template}"""', scope)
 
 

@@ -75,7 +75,7 @@ def form_of(column: Column, type_: str) -> Form:
             assert_never(kind)
 
 
-def literal(column: Column, value: Any) -> str:
+def literal(column: Column, value: object) -> str:
     """Return a stored value as SQL text, of a type that its context must tell."""
     if value is None:
         return "NULL"
@@ -94,7 +94,7 @@ def _single(value: float) -> float:
     return found
 
 
-def _signed(value: float) -> Any:
+def _signed(value: float) -> object:
     """Return a negative zero as text: it equals another zero."""
     return "-0.0" if value == 0 and copysign(1, value) < 0 else float(value)
 

@@ -74,7 +74,7 @@ class SqliteReader(SqlReader):
             self._connection.close()
             self._connection = None
 
-    def _rows(self, sql: str, *values: Any) -> list[Any]:
+    def _rows(self, sql: str, *values: Any) -> list[Row]:
         with self._explained():
             return self._opened.execute(sql, values).fetchall()
 
@@ -82,7 +82,7 @@ class SqliteReader(SqlReader):
         with self._explained():
             return self._opened.execute(statement).rowcount
 
-    def _pages(self, query: str) -> Iterator[list[Any]]:
+    def _pages(self, query: str) -> Iterator[list[Row]]:
         with self._explained():
             yield from fetched(self._opened.execute(query))
 
@@ -137,7 +137,7 @@ class SqliteReader(SqlReader):
     def stored(self, table: Table, rows: Sequence[Row]) -> list[Row]:
         return compile_encode(table.columns, range(len(table.columns)))(rows)
 
-    def _source_form(self, column: Column) -> Callable[[Any], Any]:
+    def _source_form(self, column: Column) -> Callable[[object], object]:
         return partial(from_sqlite, column)
 
     def _value(self, column: Column) -> str:
@@ -147,14 +147,14 @@ class SqliteReader(SqlReader):
         # A column without a type may hold a number that isn't an integer, and Python finds 1.0 equal to 1.
         return f"CASE typeof({name}) WHEN 'real' THEN 'real ' || {name} ELSE {name} END"
 
-    def _equals(self, column: Column, value: Any) -> str:
+    def _equals(self, column: Column, value: object) -> str:
         return f"{quoted(column.name)} IS {literal(value)}"
 
-    def _literal(self, column: Column, value: Any) -> str:  # noqa: ARG002
+    def _literal(self, column: Column, value: object) -> str:  # noqa: ARG002
         return literal(value)
 
 
-def literal(value: Any) -> str:
+def literal(value: object) -> str:
     """Return a stored value as SQL text."""
     if value is None:
         return "NULL"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..parts import Parts
 from ..pump import Pump
 from ..pumps import STATES
@@ -18,7 +16,7 @@ class PumpFaults(Parts):
             raise ValueError(f"pump: there is none called {pump!r}; there are: {known}")
         return self.pumps.by_id[pump]
 
-    def _set(self, pump: str, name: str, value: Any) -> None:
+    def _set(self, pump: str, name: str, value: object) -> None:
         def change() -> None:
             found = self._pump(pump)
             setattr(found.faults, name, value)

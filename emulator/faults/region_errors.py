@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from ...codec.proto import cdcpb, errorpb
+from ...codec.proto import cdcpb, errorpb, kvrpcpb
 from ..region import Region
 
 KV_WORDS = (
@@ -32,17 +31,19 @@ FEED_WORDS = (
 WORDS = tuple(dict.fromkeys(KV_WORDS + FEED_WORDS))
 
 
-def not_leader(region: Region) -> Any:
+def not_leader(region: Region) -> errorpb.NotLeader:
     """Return errorpb.NotLeader with the present leader."""
     return errorpb.NotLeader(region_id=region.id, leader=region.peer(region.leader))
 
 
-def epoch_not_match(regions: Iterable[Region]) -> Any:
+def epoch_not_match(regions: Iterable[Region]) -> errorpb.EpochNotMatch:
     """Return errorpb.EpochNotMatch; a merge names no regions."""
     return errorpb.EpochNotMatch(current_regions=[region.to_proto() for region in regions])
 
 
-def for_kv(word: str, region: Region | None, context: Any, store_id: int, key: bytes = b"") -> Any:
+def for_kv(
+    word: str, region: Region | None, context: kvrpcpb.Context, store_id: int, key: bytes = b""
+) -> errorpb.Error:
     """Return the errorpb.Error of a word."""
     id = context.region_id if region is None else region.id  # noqa: A001
     start, end = (b"", b"") if region is None else (region.start, region.end)
@@ -76,7 +77,9 @@ def for_kv(word: str, region: Region | None, context: Any, store_id: int, key: b
     return error
 
 
-def for_feed(word: str, region: Region | None, request: Any, store_id: int) -> Any:
+def for_feed(
+    word: str, region: Region | None, request: cdcpb.ChangeDataRequest, store_id: int
+) -> cdcpb.Error:
     """Return the cdcpb.Error of a word; "unknown" is one without a kind."""
     match word:
         case "duplicate_request" | "congested" | "region_not_found":
@@ -84,10 +87,11 @@ def for_feed(word: str, region: Region | None, request: Any, store_id: int) -> A
         case "compatibility":
             return cdcpb.Error(compatibility={"required_version": "99.0.0"})
         case "cluster_id_mismatch":
-            asked = 0 if request.header is None else request.header.cluster_id
+            asked = request.header.cluster_id
             return cdcpb.Error(cluster_id_mismatch={"current": asked + 1, "request": asked})
         case "not_leader" | "epoch_not_match" | "server_is_busy":
-            error = getattr(for_kv(word, region, request, store_id), word)
+            context = kvrpcpb.Context(region_id=request.region_id)
+            error = getattr(for_kv(word, region, context, store_id), word)
             return cdcpb.Error(**{word: error})
         case "unknown":
             return cdcpb.Error()

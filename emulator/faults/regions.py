@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from msgspec import Struct
-
+from ...codec.proto import cdcpb
 from ..parts import Parts
 from . import region_errors
-
-
-class Asked(Struct):
-    """The fields that `region_errors.for_feed` reads, if there is no request."""
-
-    region_id: int
-    header: Any = None
 
 
 class RegionFaults(Parts):
@@ -60,6 +51,7 @@ class RegionFaults(Parts):
 
         def fail() -> int:
             held = self.topology.region(region)
-            return self.topology.tell(held, region_errors.for_feed(error, held, Asked(region), held.leader))
+            request = cdcpb.ChangeDataRequest(region_id=region)
+            return self.topology.tell(held, region_errors.for_feed(error, held, request, held.leader))
 
         return self._call(fail)

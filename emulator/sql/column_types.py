@@ -53,7 +53,7 @@ def parse_type(tokens: Tokens) -> dict[str, Any]:
     """Parse a type into type, flags, length, decimal and elements; `textual` is True if it has a charset.
     Raises ValueError."""
     word = tokens.take().lower()
-    details: dict[str, Any] = {"flags": 0, "textual": word not in _BYTES, "decimal": 0}
+    details: dict[str, object] = {"flags": 0, "textual": word not in _BYTES, "decimal": 0}
     if word in _INTEGERS:
         type_, shown, unsigned_shown = _INTEGERS[word]
         numbers, flags = _numbers(tokens), _sign(tokens)
@@ -75,7 +75,7 @@ def parse_type(tokens: Tokens) -> dict[str, Any]:
     return details | _other(tokens, word)
 
 
-def _other(tokens: Tokens, word: str) -> dict[str, Any]:
+def _other(tokens: Tokens, word: str) -> dict[str, object]:
     match word:
         case "date":
             return {"type": Type.DATE, "length": 10, "flags": 128, "textual": False}
@@ -93,7 +93,7 @@ def _other(tokens: Tokens, word: str) -> dict[str, Any]:
     raise ValueError(f"the emulator doesn't know the type {word}: {tokens.statement}")
 
 
-def _fraction(tokens: Tokens, word: str) -> dict[str, Any]:
+def _fraction(tokens: Tokens, word: str) -> dict[str, object]:
     numbers = _numbers(tokens)
     if word in ("decimal", "numeric"):
         precision, scale = [*numbers, *(10, 0)[len(numbers) :]][:2]

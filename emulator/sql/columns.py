@@ -96,7 +96,7 @@ def _attributes(tokens: Tokens, details: dict[str, Any]) -> None:
 def with_default(tokens: Tokens, column: ColumnInfo) -> ColumnInfo:
     """Parse DEFAULT x; return the column with it. Raises ValueError."""
     tokens.expect("default")
-    details: dict[str, Any] = {"type": column.type, "charset": column.charset, "length": column.length}
+    details: dict[str, object] = {"type": column.type, "charset": column.charset, "length": column.length}
     _default(tokens, details)
     return replace(column, default=details.get("default"), default_bit=details.get("default_bit"))
 

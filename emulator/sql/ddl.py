@@ -78,7 +78,7 @@ class TableChange:
         self.table: TableInfo | None = None
         self.tables: list[TableInfo] = []
         self.steps: list[Step] = []
-        self.done_args: Any = None
+        self.done_args: object = None
         """Arguments of the job when it is done; None if they stay."""
         self.before_last: Callable[[], object] | None = None
         """Called after the steps before the last one."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from ...codec.tidb.job import WRITE_ONLY
@@ -11,7 +9,7 @@ from .ddl import Step, TableChange, table_mutation
 from .schema import Schema, SqlTable
 
 
-def exchange(schema: Schema, parted: SqlTable, name: str, other: SqlTable) -> tuple[TableChange, Any]:
+def exchange(schema: Schema, parted: SqlTable, name: str, other: SqlTable) -> tuple[TableChange, object]:
     """Return the change, and the arguments of its job. The job has the ids of the table without partitions,
     and the info of the one with partitions. Raises ValueError."""
     partition = parted.info.partition

@@ -66,7 +66,7 @@ def _definition(partition: PartitionInfo, table: str, value: Any) -> PartitionDe
     raise ValueError(f"{table} has no partition for {value!r}")
 
 
-def _is_below(value: Any, limit: str) -> bool:
+def _is_below(value: object, limit: str) -> bool:
     if limit.upper() == "MAXVALUE" or value is None:  # NULL belongs to the first partition
         return True
     if isinstance(value, int):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -226,7 +225,7 @@ class Statements:
         change.steps = [Step(PUBLIC, change.take_mutations(), at_step)]
         return self._job(tokens, Action.RENAME_TABLES, change, database.name, "", args)
 
-    def _rename_args(self, moves: list[tuple[SqlTable, DbInfo, str]]) -> tuple[Any, Any]:
+    def _rename_args(self, moves: list[tuple[SqlTable, DbInfo, str]]) -> tuple[object, object]:
         """Return the arguments of RENAME TABLES before and after its first step."""
         if self._args_version == 2:
             infos = [
@@ -269,8 +268,8 @@ class Statements:
         change = TableChange(schema_id=database.id, table_id=table.info.id)
         self._moved(change, table, database, name)
         old = table.database
-        args: Any = [old.id, both(name), both(old.name)]
-        at_step: Any = [old.id]
+        args: object = [old.id, both(name), both(old.name)]
+        at_step: object = [old.id]
         if self._args_version == 2:
             args = {"old_schema_id": old.id, "old_schema_name": both(old.name), "new_table_name": both(name)}
             at_step = None
@@ -370,7 +369,7 @@ class Statements:
         change: TableChange,
         schema_name: str,
         table_name: str = "",
-        args: Any = None,
+        args: object = None,
     ) -> Ts:
         job = Job(
             id=0,

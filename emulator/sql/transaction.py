@@ -83,7 +83,9 @@ class SqlTransaction:
     def _write(self, mutations: list[tuple[str, bytes, bytes]]) -> Ts:
         return self._storage.write(mutations, start_ts=self.start_ts)
 
-    def insert(self, name: str, row: Mapping[str, Any] | Sequence[Any], handle: int | None = None) -> Key:
+    def insert(
+        self, name: str, row: Mapping[str, object] | Sequence[object], handle: int | None = None
+    ) -> Key:
         """Insert a row, given by column names or in the order of the columns; return its key.
 
         A missing column gets its default. `handle` is for tables with a hidden one.
@@ -98,7 +100,7 @@ class SqlTransaction:
             self._mutations.insert(table, key, values)
         return found
 
-    def update(self, name: str, key: Key, values: Mapping[str, Any]) -> Row:
+    def update(self, name: str, key: Key, values: Mapping[str, object]) -> Row:
         """Change columns of a row; return the new row."""
         table = self._schema.table(name)
         old_key, before = self._find(table, name, key)
@@ -181,7 +183,7 @@ class SqlTransaction:
         key, value = table.encoder.encode(table.written(row), number, table_id)
         return key, value, number
 
-    def _filled(self, table: SqlTable, row: Mapping[str, Any] | Sequence[Any]) -> Row:
+    def _filled(self, table: SqlTable, row: Mapping[str, object] | Sequence[object]) -> Row:
         columns = columns_of(table.database.name, table.info).visible
         names = [field.column.name for field in columns]
         if not isinstance(row, Mapping):
@@ -196,7 +198,7 @@ class SqlTransaction:
             for field in columns
         )
 
-    def _default(self, table: SqlTable, field: Field) -> Any:
+    def _default(self, table: SqlTable, field: Field) -> object:
         column = field.column
         if column.flags & ColumnFlag.AUTO_INCREMENT:
             return self._schema.new_row_id(table.info.id)

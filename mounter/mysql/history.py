@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from struct import Struct as Packing
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 from zlib import crc32
 
 import msgspec
@@ -241,7 +241,7 @@ class _Doing:
 
     def __enter__(self) -> None: ...
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
             raise StoreError(f"{self._failed}: {error.strerror}") from error
 

@@ -111,13 +111,6 @@ def read_ddl(
     ]
 
 
-def existing_tables(history: SchemaHistory, ts: Ts, tables: TablePatterns, source: str) -> Iterator[Ddl]:
-    """Yield the followed tables at `ts` as if created then, for a sink that has none of them yet."""
-    for table in history.tables(ts, tables.matches):
-        made = CreateTable(to_table(table.schema, table.info))
-        yield Ddl(ts, ts, source, table.schema, table.info.name, "", (made,), position=str(ts))
-
-
 def _changes(
     job: Job, ts: Ts, history: SchemaHistory, tables: TablePatterns, *, of_pumps: bool, details: bool
 ) -> Iterator[_Change]:

@@ -10,7 +10,7 @@ import grpc
 from grpc import aio
 
 from ...actors import Clock
-from ...codec.proto import Method
+from ...codec.proto import Message, Method
 from ...errors import Retryable, SourceError
 from .security import Security, handshake_advice
 
@@ -86,7 +86,7 @@ class Channels:
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    async def call(self, address: str, method: Method, request: Any, timeout_seconds: float) -> Any:
+    async def call(self, address: str, method: Method, request: Message, timeout_seconds: float) -> Any:
         """Send a unary call and return its answer.
 
         Raises CallFailed if a retry may succeed, here or elsewhere, and SourceError if it can't. Both name
@@ -124,8 +124,8 @@ class Channels:
         return call
 
     def pull(
-        self, address: str, method: Method, request: Any, *, compression: str = "none"
-    ) -> aio.UnaryStreamCall[Any, Any]:
+        self, address: str, method: Method, request: Message, *, compression: str = "none"
+    ) -> aio.UnaryStreamCall[Message, bytes]:
         """Send one request and return the stream of answers, read as unparsed bytes; see `stream`."""
         connection = self._use(address, stream=True)
         open_stream = connection.channel.unary_stream(method.path, _serialize, None)
@@ -198,8 +198,8 @@ class Channels:
                 del self._connections[key]
 
 
-def _serialize(message: Any) -> bytes:
-    return message.SerializeToString()  # type: ignore[no-any-return]
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()
 
 
 def _arguments(options: ChannelOptions) -> list[tuple[str, int]]:

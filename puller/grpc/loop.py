@@ -21,7 +21,8 @@ STOP_SECONDS: Final = 10.0
 """Time for cancelled tasks to end; then they are abandoned, and `stop` raises an error that names them."""
 
 
-def _log_error(error: BaseException) -> None:
+def log_error(error: BaseException) -> None:
+    """Log an error that ended a task nobody waits for."""
     log.error("a task of the TiKV puller failed", exc_info=error)
 
 
@@ -33,12 +34,12 @@ class LoopThread:
     """
 
     def __init__(
-        self, name: str = "tidemill-tikv", on_error: Callable[[BaseException], None] = _log_error
+        self, name: str = "tidemill-tikv", on_error: Callable[[BaseException], None] = log_error
     ) -> None:
         self._on_error = on_error
         self._thread = Thread(target=self._run, name=name)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -67,7 +68,7 @@ class LoopThread:
         if left:
             raise InvariantViolated(f"{self._thread.name}: tasks that ignored their cancellation: {left}")
 
-    def run(self, work: Coroutine[Any, Any, T], timeout_seconds: float | None = None) -> T:
+    def run(self, work: Coroutine[object, None, T], timeout_seconds: float | None = None) -> T:
         """Run the coroutine and return its result; called from another thread than the loop's.
 
         Raises its exception; TimeoutError after `timeout_seconds`, and then cancels it.
@@ -77,18 +78,18 @@ class LoopThread:
             raise InvariantViolated(f"run() would wait in {self._thread.name} for itself")
         return self._submit(asyncio.wait_for(work, timeout_seconds), work).result()
 
-    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def begin(self, work: Coroutine[object, None, T]) -> Future[T]:
         """Start the coroutine from any thread; return its result to come."""
         return self._submit(work, work)
 
-    def spawn(self, work: Coroutine[Any, Any, Any], name: str | None = None) -> asyncio.Task[Any]:
+    def spawn(self, work: Coroutine[object, None, T], name: str | None = None) -> asyncio.Task[T]:
         """Start a task from the loop's thread; an exception that ends it goes to `on_error`."""
         task = self.loop.create_task(work, name=name)
         self._tasks.add(task)  # the loop itself holds tasks weakly
         task.add_done_callback(self._on_done)
         return task
 
-    def submit(self, work: Coroutine[Any, Any, Any], name: str | None = None) -> None:
+    def submit(self, work: Coroutine[object, None, object], name: str | None = None) -> None:
         """Call `spawn` from any thread."""
 
         async def begin() -> None:
@@ -102,7 +103,7 @@ class LoopThread:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(work)
 
-    def _submit(self, outer: Coroutine[Any, Any, T], work: Coroutine[Any, Any, Any]) -> Future[T]:
+    def _submit(self, outer: Coroutine[object, None, T], work: Coroutine[object, None, object]) -> Future[T]:
         if self._loop is None:
             outer.close()
             work.close()
@@ -129,7 +130,7 @@ class LoopThread:
         _, left = await asyncio.wait(tasks, timeout=STOP_SECONDS)
         return sorted(task.get_name() for task in left)
 
-    def _on_done(self, task: asyncio.Task[Any]) -> None:
+    def _on_done(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_error(error)

@@ -76,8 +76,6 @@ class BinlogDecoder:
         """The source's time of the latest transaction, in Unix seconds."""
         self.caught_up = False
         """True if the last payloads end with a heartbeat: the source has nothing more."""
-        self.between: Callable[[], None] | None = None
-        """Called after each transaction; it may commit others."""
         self.reached = False
         """True if the stream has reached the position given to stop_at(); later events were dropped."""
         self._output = transactions
@@ -155,15 +153,28 @@ class BinlogDecoder:
         self._cursor.move_to(server)
         clock.move()
 
-    def feed(self, payloads: Iterable[bytes]) -> None:
-        """Decode events. Raises SourceError for an event that can't be followed or read."""
+    def feed(self, payloads: Iterable[bytes], between: Callable[[], None] | None = None) -> None:
+        """Decode events. `between` is called after each transaction, and may commit others.
+
+        Raises SourceError for an event that can't be followed or read.
+        """
         self.caught_up = False
         try:
-            self._feed(payloads)
+            if between is None:
+                self._feed(payloads)
+            else:
+                self._feed_each(payloads, between)
         except (LookupError, ValueError, struct_error):
             raise SourceError(
                 f"an event after {self._cursor} can't be read: check the server's disk and the network"
             ) from None
+
+    def _feed_each(self, payloads: Iterable[bytes], between: Callable[[], None]) -> None:
+        for payload in payloads:
+            transactions = self.transactions
+            self._feed((payload,))
+            if self.transactions > transactions and self._collects_until is None and not self.reached:
+                between()
 
     def _feed(self, payloads: Iterable[bytes]) -> None:
         event_of = self._cursor.event
@@ -246,8 +257,6 @@ class BinlogDecoder:
         self.transactions += 1
         self._out.commit(self._text())
         self._arrive()
-        if self.between is not None and self._collects_until is None and not self.reached:
-            self.between()
 
     def _prepare(self, event: bytes) -> None:
         if not self._out.is_open:

@@ -34,11 +34,11 @@ class Mark(NamedTuple):
 class LogWatch:
     """Used by the log reader's thread, except for `mark`."""
 
-    def __init__(self, layouts: Layouts, position: Position, max_bytes: int) -> None:
+    def __init__(self, layouts: Layouts, max_bytes: int) -> None:
         self.max_bytes: Final = max_bytes
         """Maximum size of the kept changes; beyond it, those of all tables are dropped."""
-        self.mark = Mark(position, 0)
-        """The reader's latest position. Any thread may read it."""
+        self.mark = Mark(Position("", 0), 0)
+        """The reader's latest position, of no file before the first `move`. Any thread may read it."""
         self.bytes = 0
         self._layouts = layouts
         self._tables: set[tuple[str, str]] = set()
@@ -55,6 +55,19 @@ class LogWatch:
     def remove(self, name: tuple[str, str]) -> None:
         self._tables.discard(name)
         self._wanted.clear()
+
+    def clear(self) -> None:
+        """Keep no table's changes any more."""
+        self._tables.clear()
+        self._wanted.clear()
+        self._lost.clear()
+        self._first += len(self._kept)
+        self._kept.clear()
+        self.bytes = 0
+
+    @property
+    def has_tables(self) -> bool:
+        return bool(self._tables)
 
     def wants(self, layout: int) -> bool:
         wanted = self._wanted.get(layout)

@@ -36,6 +36,7 @@ from .binlog import BinlogDecoder
 from .commit_clock import CommitClock
 from .load import Loader
 from .load_progress import LoadProgress, open_progress
+from .log_watch import LogWatch
 from .options import MysqlOptions
 from .probe import probe
 from .reader import BinlogReader
@@ -44,7 +45,7 @@ from .requirements import Survey, survey
 from .snapshot import Snapshot
 from .stop_signal import StopSignal
 from .stream import own_server_id
-from .table_loads import TableLoads
+from .table_loads import MAX_WATCHED_BYTES, TableLoads
 from .transactions import Transactions
 from .xa_recover import XaStart
 
@@ -91,7 +92,8 @@ class Pull:
         self._knows = knows
         self._stop = stop
         clock = CommitClock(start.ts if start else 0, sink_checkpoints, lane)
-        self._transactions = Transactions(clock, options.max_batch_bytes)
+        self._watch = LogWatch(layouts, MAX_WATCHED_BYTES)
+        self._transactions = Transactions(clock, options.max_batch_bytes, self._watch)
         self._source = ""
         self._loading: SnapshotProgress | None = None
         self._estimates: dict[str, int] = {}
@@ -204,6 +206,7 @@ class Pull:
             decoder,
             probe(self._options).end,
             progress,
+            self._watch,
             self._planned,
         )
         with closing(loads):
@@ -364,8 +367,10 @@ class Pull:
                 if loads is not None and loads.is_full:
                     loads.step(POLL_SECONDS)
                 else:
-                    reader.read(_LOADING_POLL_SECONDS if loads is not None else POLL_SECONDS)
-                    if loads is not None:
+                    if loads is None:
+                        reader.read(POLL_SECONDS)
+                    else:
+                        reader.read(_LOADING_POLL_SECONDS, loads.between)
                         loads.step()
                 self._bytes = before + reader.bytes
                 if decoder.caught_up:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec import Struct
 
@@ -102,7 +102,7 @@ class MysqlPuller(PooledActor[_Read | Statistics]):
     def on_stop(self) -> None:
         self._steps.close()
 
-    def on_failure(self, *_exc_info: Any) -> None:
+    def on_failure(self, *_exc_info: object) -> None:
         self._steps.close()
 
     def _read_on(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...dialects.mysql.client import Server
 from ...dialects.mysql.result import POLL_SECONDS
 from .binlog import BinlogDecoder
@@ -58,15 +60,16 @@ class BinlogReader:
             decoder.resume(server.epoch_seconds, server.zone)
         return self._dump.server
 
-    def read(self, wait_seconds: float = POLL_SECONDS) -> None:
-        """Decode the next events; returns without any after `wait_seconds` of silence.
+    def read(self, wait_seconds: float = POLL_SECONDS, between: Callable[[], None] | None = None) -> None:
+        """Decode the next events; returns without any after `wait_seconds` of silence. `between` is called
+        after each transaction.
 
         Raises Retryable and SourceError.
         """
         self.connect()
         assert self._dump is not None
         try:
-            self._decoder.feed(self._dump.read(wait_seconds))
+            self._decoder.feed(self._dump.read(wait_seconds), between)
         except BaseException:
             self.close()
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import pymysql
 from pymysql.cursors import DictCursor
@@ -61,7 +61,7 @@ def stopped_replication(session: Session) -> str:
     return "; ".join(filter(None, map(_stopped, sources)))
 
 
-def _stopped(source: dict[str, Any]) -> str:
+def _stopped(source: dict[str, object]) -> str:
     def of(thread: str) -> str:
         return str(source.get(f"Replica_{thread}_Running", source.get(f"Slave_{thread}_Running")))
 

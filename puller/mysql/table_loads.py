@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from queue import Empty
-from types import MappingProxyType
 from typing import Final
 
 from ... import failpoint
@@ -76,10 +74,11 @@ class TableLoads:
         decoder: BinlogDecoder,
         end: Position,
         progress: LoadProgress,
-        planned: Mapping[tuple[str, str], SourceTable] = MappingProxyType({}),
+        watch: LogWatch,
+        planned: Mapping[tuple[str, str], SourceTable],
     ) -> None:
-        """`loading` and `progress` are updated. Chunks are read once the log reader is at `end`.
-        `planned` has definitions that tables had before."""
+        """`loading` and `progress` are updated. Chunks are read once the log reader is at `end`. `watch` is
+        that of `transactions`. `planned` has definitions that tables had before."""
         self.undivided: list[tuple[str, str]] = []
         """Tables that must be loaded while the log waits."""
         self._loading = loading
@@ -93,15 +92,14 @@ class TableLoads:
         self._active: dict[tuple[str, str], _Load] = {}
         self._progress = progress
         self._planned = planned
-        self._watch = LogWatch(layouts, decoder.position, MAX_WATCHED_BYTES)
-        self._readers = ChunkReaders(options, self._watch, MAX_CHUNK_BYTES)
-        transactions.watch = self._watch
-        decoder.between = self._between
+        self._watch = watch
+        watch.clear()
+        watch.move(decoder.position)
+        self._readers = ChunkReaders(options, watch, MAX_CHUNK_BYTES)
 
     def close(self) -> None:
-        self._out.watch = None
-        self._decoder.between = None
         self._readers.close()
+        self._watch.clear()
 
     @property
     def is_done(self) -> bool:
@@ -127,7 +125,8 @@ class TableLoads:
             self._read_on()
             self._forget()
 
-    def _between(self) -> None:
+    def between(self) -> None:
+        """Deliver the chunks whose position is reached; called after each logged transaction."""
         if any(load.read for load in self._active.values()) and self._decoder.is_between:
             self._deliver()
 
@@ -231,38 +230,29 @@ class TableLoads:
         entries = self._watch.since(chunk.mark.kept, load.name)
         if entries is None:
             return False
-        with self._unwatched():
-            if chunk.source is None:
-                self._begin_and_add(encode_statement(GoneTable(*load.name)))
+        if chunk.source is None:
+            self._begin_and_add(encode_statement(GoneTable(*load.name)))
+            self._commit()
+        else:
+            assert chunk.loaded is not None
+            if progress_of(self._loading, load.full_name) is None:
+                self._begin_and_add(encode_statement(NewTable(chunk.source.known)))
                 self._commit()
-            else:
-                assert chunk.loaded is not None
-                if progress_of(self._loading, load.full_name) is None:
-                    self._begin_and_add(encode_statement(NewTable(chunk.source.known)))
-                    self._commit()
-                    self._progress.set(load.full_name, 0)
-                self._begin_and_add(encode_statement(ChunkRows(*load.name, chunk.task.after)))
-                for entry in entries:
-                    self._out.add(entry.kind, entry.value, entry.layout)
-                layout = self._layouts.add_table(chunk.source.table)
-                for packets in chunk.packets:
-                    self._out.add(RESULT_ROWS, packets, layout)
-                self._commit(ChunkMark(load.full_name, chunk.loaded, chunk.task.after))
-                self._loading[load.full_name] = chunk.loaded
+                self._progress.set(load.full_name, 0)
+            self._begin_and_add(encode_statement(ChunkRows(*load.name, chunk.task.after)))
+            for entry in entries:
+                self._out.add(entry.kind, entry.value, entry.layout)
+            layout = self._layouts.add_table(chunk.source.table)
+            for packets in chunk.packets:
+                self._out.add(RESULT_ROWS, packets, layout)
+            self._commit(ChunkMark(load.full_name, chunk.loaded, chunk.task.after))
+            self._loading[load.full_name] = chunk.loaded
         self._progress.add(load.full_name, chunk.rows)
         load.failures = 0
         return True
 
-    @contextmanager
-    def _unwatched(self) -> Iterator[None]:
-        self._out.watch = None
-        try:
-            yield
-        finally:
-            self._out.watch = self._watch
-
     def _begin_and_add(self, statement: bytes) -> None:
-        self._out.begin()
+        self._out.begin(is_logged=False)
         self._out.add(DDL, statement)
 
     def _commit(self, chunk: ChunkMark | None = None) -> None:

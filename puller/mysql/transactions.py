@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...codec.blocks import block_of
 from ...codec.mysql.entry import COMMIT, DDL, ROLLBACK_MARKER, ROWS, Commit, encode_commit, entry_key
 from ...errors import SourceError
@@ -21,7 +23,8 @@ class Transactions:
     ROLLBACK_MARKER takes it back.
     """
 
-    def __init__(self, clock: CommitClock, max_bytes: int) -> None:
+    def __init__(self, clock: CommitClock, max_bytes: int, watch: LogWatch | None = None) -> None:
+        """`watch` gets the changes of each committed transaction that it wants."""
         self.clock = clock
         self.is_open = False
         self.is_kept_whole = False
@@ -36,8 +39,8 @@ class Transactions:
         self._handed = 0  # number of its last change that was sent
         self._bytes = 0  # bytes of its changes that weren't sent
         self._savepoints: dict[str, int] = {}
-        self.watch: LogWatch | None = None
-        """Gets the changes of each committed transaction that it wants."""
+        self._watch: Final = watch
+        self._is_watched = False  # the open transaction's changes may be for `watch`
         self._watched: list[tuple[int, WatchedEntry]] = []
         """The open transaction's changes for `watch`, with their numbers."""
         self._watched_bytes = 0
@@ -47,23 +50,30 @@ class Transactions:
         """True if a transaction is open, or was interrupted after a part of it was sent."""
         return self.is_open or self._handed > 0
 
-    def begin(self, epoch_seconds: int = 0) -> None:
-        """Begin a transaction at that time of the source's clock; 0 for just after the last one."""
+    def begin(self, epoch_seconds: int = 0, *, is_logged: bool = True) -> None:
+        """Begin a transaction at that time of the source's clock; 0 for just after the last one.
+
+        One that isn't logged is not for `watch`.
+        """
+        self._is_watched = is_logged and self._watch is not None and self._watch.has_tables
         self._ts = self.clock.next(epoch_seconds)
         self.is_open = True
         self.is_kept_whole = False
 
     def add(self, kind: int, value: bytes, layout: int = 0) -> None:
         self._number = number = self._number + 1
-        watch = self.watch
-        if watch is not None and (kind == DDL or (kind == ROWS and watch.wants(layout))):
-            self._watch(watch, WatchedEntry(kind, value, layout))
+        if self._is_watched and kind in (DDL, ROWS):
+            self._note(WatchedEntry(kind, value, layout))
         if number > self._handed:
             ts = self._ts
             self._changes.append(KvChange(ts, ts, PUT, entry_key(number, kind), value, b"", layout))
             self._bytes += len(value)
 
-    def _watch(self, watch: LogWatch, entry: WatchedEntry) -> None:
+    def _note(self, entry: WatchedEntry) -> None:
+        """Note a change for `watch`, if it wants it."""
+        watch = self._watch
+        if watch is None or (entry.kind == ROWS and not watch.wants(entry.layout)):
+            return
         self._watched.append((self._number, entry))
         self._watched_bytes += len(entry.value)
         if self._watched_bytes > watch.max_bytes:
@@ -86,8 +96,8 @@ class Transactions:
         else:
             self._passed = True
         self._handed = 0
-        if self._watched and self.watch is not None:
-            self.watch.take([entry for _, entry in self._watched])
+        if self._watched and self._watch is not None:
+            self._watch.take([entry for _, entry in self._watched])
         self.interrupt()
 
     def interrupt(self) -> None:

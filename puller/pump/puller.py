@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -76,7 +76,7 @@ class PumpPuller(PooledActor[PumpMessage]):
     def on_stop(self) -> None:
         self._cancel()
 
-    def on_failure(self, *_error: Any) -> None:
+    def on_failure(self, *_error: object) -> None:
         self._cancel()
 
     def on_receive(self, message: PumpMessage) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, contextmanager
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ...actors import Clock, SystemClock
 from ...events import Ts
 from ..grpc.channel import Channels
-from ..grpc.loop import LoopThread
+from ..grpc.loop import LoopThread, log_error
 from .kv.kv import Kv
 from .kv.region_cache import RegionCache
 from .options import TikvOptions
@@ -36,13 +36,18 @@ class TikvClient:
     cache: RegionCache
     kv: Kv
 
-    def __init__(self, options: TikvOptions, clock: Clock, random: Random) -> None:
+    def __init__(
+        self,
+        options: TikvOptions,
+        clock: Clock,
+        random: Random,
+        on_error: Callable[[BaseException], None] = log_error,
+    ) -> None:
+        """`on_error` is called in the loop's thread with an error that ended a task nobody waits for."""
         self.options = options
         self.clock = clock
         self.random = random
-        self.on_error: Callable[[BaseException], None] | None = None
-        """Called in the loop's thread with an error that ended a task nobody waits for."""
-        self.loop = LoopThread(on_error=self._failed)
+        self.loop = LoopThread(on_error=on_error)
         self._started = False
         self._opened = AsyncExitStack()
 
@@ -56,11 +61,11 @@ class TikvClient:
             self.stop()
             raise
 
-    def run(self, work: Coroutine[Any, Any, T], timeout_seconds: float | None = None) -> T:
+    def run(self, work: Coroutine[object, None, T], timeout_seconds: float | None = None) -> T:
         """Run a coroutine in the loop's thread and return its result."""
         return self.loop.run(work, timeout_seconds)
 
-    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def begin(self, work: Coroutine[object, None, T]) -> Future[T]:
         """Start a coroutine in the loop's thread; return its result to come."""
         return self.loop.begin(work)
 
@@ -89,12 +94,6 @@ class TikvClient:
     async def _close(self) -> None:
         await self._opened.aclose()
 
-    def _failed(self, error: BaseException) -> None:
-        if self.on_error is not None:
-            self.on_error(error)
-        else:
-            log.error("a task of the TiKV client failed", exc_info=error)
-
 
 @contextmanager
 def connected(options: TikvOptions) -> Iterator[TikvClient]:
@@ -115,9 +114,7 @@ def held(client: TikvClient, name: str, ts: Ts) -> Iterator[None]:
     """
     safe_point = SafePoint(client.options, client.pd, client.clock, f"tidemill-{name}", lambda: ts)
     client.run(safe_point.start(ts))
-    errors: list[BaseException] = []
-    client.on_error = errors.append
-    client.loop.submit(safe_point.run(), "hold the GC safe point")
+    holding = client.begin(safe_point.run())
     yield
-    if errors:
-        raise errors[0]
+    if holding.done():
+        holding.result()

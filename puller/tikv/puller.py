@@ -99,7 +99,6 @@ class TikvPuller:
         self._escalation = self._system.spawn(
             ErrorEscalation, name=self._name, capacity=64, supervisor=self._supervisor
         )
-        self._client.on_error = self._fail
         self._client.run(self._start())
 
     async def _start(self) -> None:
@@ -113,7 +112,7 @@ class TikvPuller:
             self._options,
             cluster_id=client.pd.cluster_id,
             random=client.random,
-            on_error=self._fail,
+            on_error=self.fail,
             supervisor=self._escalation,
             advance=None if self._advance_tables is None else self._advance,
             name=self._name,
@@ -159,11 +158,6 @@ class TikvPuller:
         slowest = min(tables, key=lambda table_id: tables[table_id].egress_resolved_ts, default=0)
         return self._client.run(self._count(tables, slowest), EXPLAIN_SECONDS)
 
-    def table_statistics(self, table_id: int) -> TableStatistics:
-        """Return the statistics of a table. Raises KeyError if it isn't pulled."""
-        with self._lock:
-            return _sum([self._tables[table_id]])
-
     def explain(self) -> list[Wait]:
         """Return what waits, on what, and since when; empty if nothing waits."""
         self.ask_time()
@@ -186,7 +180,6 @@ class TikvPuller:
                 return
             self._stopped = True
             tables, self._tables = list(self._tables.values()), {}
-        self._client.on_error = None
         self._client.run(self.feed.close())
         for table in tables:
             table.ref.stop(block=False)
@@ -263,8 +256,8 @@ class TikvPuller:
             stale_events=sum(store.counts.stale for store in feed.stores.values()),
         )
 
-    def _fail(self, error: BaseException) -> None:
-        """Fail with the first error; later ones are its consequences."""
+    def fail(self, error: BaseException) -> None:
+        """Fail with the first error; later ones are its consequences. Any thread."""
         if not self._over and not self._stopped:
             self._over = True
             self._escalation.post(FatalReport(error))

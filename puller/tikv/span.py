@@ -36,11 +36,6 @@ class Span(Struct, frozen=True, gc=False, order=True):
         return f"[{self.start.hex()}, {self.end.hex()})"
 
 
-def span_of(start: bytes, end: bytes) -> Span:
-    """Return the span of bounds by PD or metapb.Region, where an empty end is +inf."""
-    return Span(start, end or UPPER_BOUND)
-
-
 def table_span(table_id: int) -> Span:
     """Return the span of a table's rows, without its indexes."""
     start, end = record_span(table_id)

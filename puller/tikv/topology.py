@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct as Layout
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -56,7 +56,7 @@ class RegionInfo(Struct, frozen=True, gc=False):
         """Return the peers that may lead."""
         return [peer for peer in self.peers if peer.role != metapb.PeerRole.Learner]
 
-    def led_by(self, leader: Peer | None, **changes: Any) -> RegionInfo:
+    def led_by(self, leader: Peer | None, **changes: object) -> RegionInfo:
         """Return the region with another leader, which is one of its peers."""
         return replace(self, leading=-1 if leader is None else self.peers.index(leader), **changes)
 
@@ -82,7 +82,7 @@ class StoreInfo(Struct, frozen=True, gc=False):
         return ("engine", "tiflash") in self.labels or ("engine", "tiflash_compute") in self.labels
 
 
-def region_info(region: Any, leader: Any = None) -> RegionInfo | None:
+def region_info(region: metapb.Region, leader: metapb.Peer | None = None) -> RegionInfo | None:
     """Convert a metapb.Region and its leader's metapb.Peer, if known; None without metadata."""
     if not region.id:
         return None
@@ -118,7 +118,7 @@ def side_by_side(regions: Sequence[RegionInfo | None]) -> list[RegionInfo | None
     return found
 
 
-def store_info(store: Any) -> StoreInfo:
+def store_info(store: metapb.Store) -> StoreInfo:
     """Convert a metapb.Store; one that is removed by its `node_state` alone is a tombstone too."""
     labels = tuple((label.key, label.value) for label in store.labels)
     removed = store.node_state == metapb.NodeState.Removed

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ...events import Ddl, Op, Row, RowChange, Table, Ts, physical_ms
 from ...events.per_table import PerTable
@@ -88,16 +88,16 @@ class _TableForm:
         value = self._schema([*fields, *self._more_fields(fields)])
         self._value_frame: Final = registry.frame_of(f"{topic}-value", value)
 
-    def _schema(self, fields: list[dict[str, Any]]) -> str:
+    def _schema(self, fields: list[dict[str, object]]) -> str:
         found = self._named(legal(self._table.name), fields)
         return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
-    def _named(self, name: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
+    def _named(self, name: str, fields: list[dict[str, object]]) -> dict[str, object]:
         space = schema_name(self._options.keyspace, self._table.schema)
         return {"type": "record", "name": name, "namespace": space, "fields": fields}
 
-    def _more_fields(self, fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+    def _more_fields(self, fields: list[dict[str, object]]) -> list[dict[str, object]]:
+        found: list[dict[str, object]] = []
         if self._options.avro_include_before_value:
             before = self._named(f"{legal(self._table.name)}_before", fields)
             found.append({"default": None, "name": _BEFORE, "type": ["null", before]})
@@ -153,7 +153,7 @@ def _times(change: RowChange) -> bytes:
 
 def _record(
     table: Table, places: Iterable[int], options: AvroOptions
-) -> tuple[list[dict[str, Any]], AvroFields]:
+) -> tuple[list[dict[str, object]], AvroFields]:
     """Return the fields of some columns, and what writes them."""
     columns = [(place, avro_column(NAME, table, table.columns[place], options)) for place in places]
     fields = [column.field for _, column in columns]

@@ -54,7 +54,7 @@ def avro_column(encoding: str, table: Table, column: Column, options: AvroOption
         refuse(encoding, table, column.name, "it has no form for a geometry")
     kind = _type(column, options)
     default = _default(column, options, kind["type"])
-    declared: dict[str, Any] = {} if default is _NOTHING else {"default": default}
+    declared: dict[str, object] = {} if default is _NOTHING else {"default": default}
     declared["name"] = legal(column.name)
     write = _writer(encoding, table, column, options)
     if not column.nullable:
@@ -100,7 +100,7 @@ def _type(column: Column, options: AvroOptions) -> dict[str, Any]:
     return {"type": kind, "connect.parameters": parameters}
 
 
-def _default(column: Column, options: AvroOptions, kind: str) -> Any:
+def _default(column: Column, options: AvroOptions, kind: str) -> object:
     """Return the default as JSON has it, or _NOTHING."""
     found = constant(column)
     if found is None:

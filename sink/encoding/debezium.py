@@ -103,7 +103,7 @@ class DebeziumEncoder:
         return Message(key_bytes, value_bytes, 0)
 
 
-def source_of(options: DebeziumOptions, schema: str, table: str, ts: Ts, start_ts: Ts) -> dict[str, Any]:
+def source_of(options: DebeziumOptions, schema: str, table: str, ts: Ts, start_ts: Ts) -> dict[str, object]:
     found = {
         "version": "2.4.0.Final",
         "connector": "TiCDC",
@@ -137,7 +137,7 @@ class Schemas:
         self.has_extension: Final = options.enable_tidb_extension or bool(url)
         """True if the schema of `source` has the fields of TiDB, which messages have anyway."""
 
-    def around(self, subject: str, schema: dict[str, Any]) -> tuple[bytes, bytes]:
+    def around(self, subject: str, schema: dict[str, object]) -> tuple[bytes, bytes]:
         """Return the bytes before and after a payload. Raises as SchemaRegistry.id_of does."""
         if self._registry is not None:
             text = json_bytes(json_schema(schema, is_open=self._is_open)).decode()
@@ -204,12 +204,12 @@ class _TableForm:
         )
 
 
-def _of_key(schema: dict[str, Any]) -> dict[str, Any]:
+def _of_key(schema: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in schema.items() if name != "default"}
 
 
-def _envelope(name: str, fields: list[dict[str, Any]], source: dict[str, Any]) -> dict[str, Any]:
-    def row(place: str) -> dict[str, Any]:
+def _envelope(name: str, fields: list[dict[str, object]], source: dict[str, object]) -> dict[str, object]:
+    def row(place: str) -> dict[str, object]:
         return {"type": "struct", "optional": True, "name": f"{name}.Value", "field": place, "fields": fields}
 
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 from ...events import (
     BYTE_STRINGS,
@@ -28,11 +28,11 @@ _AVRO: Final = {
 
 def avro_field(
     encoding: str, definition: Definition, column: Column, options: DebeziumAvroOptions
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the declaration of a column in a record. Raises NotEncodable for a kind that has none."""
     if column.kind == "geometry":
         refuse(encoding, definition.table, column.name, "it has no form for a geometry")
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "connect.field": column.name,
         "default": None,
         "name": legal(column.name),
@@ -44,7 +44,7 @@ def avro_field(
     return found
 
 
-def _type(table: Table, column: Column, options: DebeziumAvroOptions) -> Any:
+def _type(table: Table, column: Column, options: DebeziumAvroOptions) -> object:
     if column.kind in BYTE_STRINGS:
         return "bytes"
     if column.kind == "decimal" and options.avro_decimal_handling_mode == "precise":
@@ -61,7 +61,7 @@ def _type(table: Table, column: Column, options: DebeziumAvroOptions) -> Any:
         return {"type": "int", "connect.type": kind}
     if not name:
         return _AVRO[kind]
-    found: dict[str, Any] = {"type": _AVRO[kind], "connect.name": name}
+    found: dict[str, object] = {"type": _AVRO[kind], "connect.name": name}
     if column.kind != "vector":
         found["connect.version"] = 1
     if parameters:

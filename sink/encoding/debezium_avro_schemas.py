@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 
 from .debezium_schemas import schema_name
 
 
-def one(name: str, kind: Any) -> dict[str, Any]:
+def one(name: str, kind: object) -> dict[str, object]:
     """Return a field that is always there."""
     return {"connect.field": name, "name": name, "type": kind}
 
 
-def maybe(name: str, kind: Any) -> dict[str, Any]:
+def maybe(name: str, kind: object) -> dict[str, object]:
     """Return a field that may be null."""
     return {**one(name, ["null", kind]), "default": None}
 
 
-def record(space: str, name: str, fields: list[dict[str, Any]], version: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def record(space: str, name: str, fields: list[dict[str, object]], version: int = 0) -> dict[str, object]:
+    found: dict[str, object] = {
         "type": "record",
         "name": name,
         "namespace": space,
@@ -31,12 +31,12 @@ def record(space: str, name: str, fields: list[dict[str, Any]], version: int = 0
     return found
 
 
-def text(schema: dict[str, Any]) -> str:
+def text(schema: dict[str, object]) -> str:
     """Return a schema as it is registered."""
     return json.dumps(schema, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
-def source_record(space: str) -> dict[str, Any]:
+def source_record(space: str) -> dict[str, object]:
     fields = [
         one("version", "string"),
         one("connector", "string"),
@@ -58,7 +58,7 @@ def source_record(space: str) -> dict[str, Any]:
     return record(space, "Source", fields)
 
 
-def envelope(space: str, table: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
+def envelope(space: str, table: str, fields: list[dict[str, object]]) -> dict[str, object]:
     """Return the record of a row's message."""
     parts = [
         maybe("before", record(space, table, fields)),
@@ -113,7 +113,7 @@ _CHANGE: Final = record(
 )
 
 
-def change_value(cluster: str, schema: str) -> dict[str, Any]:
+def change_value(cluster: str, schema: str) -> dict[str, object]:
     """Return the record of a schema change."""
     fields = [
         one("source", source_record(schema_name(cluster, schema))),
@@ -126,11 +126,11 @@ def change_value(cluster: str, schema: str) -> dict[str, Any]:
     return record("io.debezium.connector.mysql", "SchemaChangeValue", fields, 1)
 
 
-def watermark_key(cluster: str) -> dict[str, Any]:
+def watermark_key(cluster: str) -> dict[str, object]:
     return record(schema_name(cluster, "watermark"), "Key", [])
 
 
-def watermark_value(cluster: str) -> dict[str, Any]:
+def watermark_value(cluster: str) -> dict[str, object]:
     space = schema_name(cluster, "watermark")
     block = [one("id", "string"), one("total_order", "long"), one("data_collection_order", "long")]
     fields = [

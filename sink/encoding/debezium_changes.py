@@ -76,7 +76,7 @@ def _told(ddl: Ddl, table: Table) -> set[str]:
     return found
 
 
-def _table(definition: Definition, told: set[str]) -> dict[str, Any]:
+def _table(definition: Definition, told: set[str]) -> dict[str, object]:
     table = definition.table
     return {
         "defaultCharsetName": table.charset,
@@ -89,7 +89,7 @@ def _table(definition: Definition, told: set[str]) -> dict[str, Any]:
     }
 
 
-def _column(definition: Definition, place: int, *, is_told: bool) -> dict[str, Any]:
+def _column(definition: Definition, place: int, *, is_told: bool) -> dict[str, object]:
     column = definition.table.columns[place]
     details = definition.details.of_column(column.name)
     members = [f"'{member}'" for member in column.members]

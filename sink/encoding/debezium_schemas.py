@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 _ILLEGAL: Final = re.compile(r"[^A-Za-z0-9_]")
 
@@ -18,11 +18,11 @@ def legal(name: str) -> str:
     return f"_{found}" if found[:1].isdigit() else found
 
 
-def field(name: str, kind: str, optional: bool = False) -> dict[str, Any]:
+def field(name: str, kind: str, optional: bool = False) -> dict[str, object]:
     return {"type": kind, "optional": optional, "field": name}
 
 
-def source_schema(extended: bool, start_ts: bool) -> dict[str, Any]:
+def source_schema(extended: bool, start_ts: bool) -> dict[str, object]:
     """Return the schema of `source`; `extended` has TiDB's fields."""
     snapshot = {
         "type": "string",
@@ -81,11 +81,11 @@ CHANGE_KEY: Final = {
 }
 
 
-def _list(name: str, kind: dict[str, Any], optional: bool) -> dict[str, Any]:
+def _list(name: str, kind: dict[str, object], optional: bool) -> dict[str, object]:
     return {"field": name, "optional": optional, "type": "array", "items": kind}
 
 
-def _part(name: str, kind: str, optional: bool) -> dict[str, Any]:
+def _part(name: str, kind: str, optional: bool) -> dict[str, object]:
     return {"field": name, "optional": optional, "type": kind}
 
 
@@ -133,7 +133,7 @@ _CHANGE: Final = {
 }
 
 
-def change_value(source: dict[str, Any]) -> dict[str, Any]:
+def change_value(source: dict[str, object]) -> dict[str, object]:
     """Return the schema of a schema change."""
     return {
         "optional": False,

@@ -84,20 +84,20 @@ def connect_type(table: Table, column: Column, options: DebeziumOptions) -> tupl
 
 def conversion(
     table: Table, column: Column, options: DebeziumOptions
-) -> Callable[[Values], Sequence[Any]] | None:
+) -> Callable[[Values], Sequence[object]] | None:
     """Return a function from values to those that JSON holds; None if they stay as they are."""
     convert = _conversion(table, column, options)
     if convert is None:
         return None
 
-    def convert_each(values: Values) -> Sequence[Any]:
+    def convert_each(values: Values) -> Sequence[object]:
         return [None if value is None else convert(value) for value in values]
 
     if column.kind != "datetime":
         return convert_each
     unit = _MICROSECOND if column.scale > 3 else _MILLISECOND
 
-    def convert_datetimes(values: Values) -> Sequence[Any]:
+    def convert_datetimes(values: Values) -> Sequence[object]:
         try:
             return list(map(floordiv, map(sub, values, repeat(_EPOCH)), repeat(unit)))
         except TypeError:  # of NULL or a zero date

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ...config import build
 from ...errors import ConfigError
@@ -66,7 +66,7 @@ ENCODINGS: Final[dict[str, Encoding]] = {
 }
 
 
-def encoding_options(name: str, options: Mapping[str, Any]) -> EncodingOptions:
+def encoding_options(name: str, options: Mapping[str, object]) -> EncodingOptions:
     """Return the options of an encoding. Names may have - or _.
 
     Raises ConfigError, naming what is accepted.
@@ -79,7 +79,7 @@ def encoding_options(name: str, options: Mapping[str, Any]) -> EncodingOptions:
 
 def make_encoder(
     name: str,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     now: Milliseconds,
     describe: Describe = definition_of,
     claims: ClaimStore | None = None,

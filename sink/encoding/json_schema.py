@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-_TYPES: Final[dict[str, dict[str, Any]]] = {
+_TYPES: Final[dict[str, dict[str, object]]] = {
     "int8": {"type": "integer", "connect.type": "int8"},
     "int16": {"type": "integer", "connect.type": "int16"},
     "int32": {"type": "integer", "connect.type": "int32"},
@@ -30,7 +30,7 @@ def json_schema(connect: dict[str, Any], *, is_open: bool, index: int | None = N
             properties = {
                 one["field"]: json_schema(one, is_open=is_open, index=number) for number, one in fields
             }
-            found: dict[str, Any] = {"type": "object", "properties": properties}
+            found: dict[str, object] = {"type": "object", "properties": properties}
             if not is_open:
                 found["additionalProperties"] = False
         case "array":

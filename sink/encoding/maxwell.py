@@ -92,7 +92,7 @@ class MaxwellEncoder:
                 table = known
         if not self._options.output_ddl or not ddl.query:
             return []
-        found: dict[str, Any] = {"type": kind, "database": ddl.schema, "table": ddl.table}
+        found: dict[str, object] = {"type": kind, "database": ddl.schema, "table": ddl.table}
         if table is not None:
             found["def"] = _definition(table)
         found |= {"ts": physical_ms(ddl.commit_ts), "sql": ddl.query}
@@ -184,7 +184,7 @@ def _seconds(ts: Ts) -> int:
     return physical_ms(ts) // 1000
 
 
-def _is_value(value: Any) -> bool:
+def _is_value(value: object) -> bool:
     return value is not None
 
 
@@ -231,7 +231,7 @@ def _members(text: str) -> list[str]:
     return text.split(",") if text else []
 
 
-def _definition(table: Table) -> dict[str, Any]:
+def _definition(table: Table) -> dict[str, object]:
     return {
         "database": table.schema,
         "charset": table.charset,
@@ -241,8 +241,8 @@ def _definition(table: Table) -> dict[str, Any]:
     }
 
 
-def _column(column: Column) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": type_name(column), "name": column.name}
+def _column(column: Column) -> dict[str, object]:
+    found: dict[str, object] = {"type": type_name(column), "name": column.name}
     match column.kind:
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
             found["signed"] = not column.unsigned

@@ -127,7 +127,7 @@ class _TableForm:
         found = list(zip(every, values, strict=True))
 
         def short(place: int, location: str) -> _Part:
-            mark: dict[str, Any] = {"ohk": False, "ccl": location} if location else {"ohk": True}
+            mark: dict[str, object] = {"ohk": False, "ccl": location} if location else {"ohk": True}
             (value,) = self._compress(self._values(op, [changes[place]], self._keys))
             return self._key(changes[place], mark), value
 
@@ -139,7 +139,7 @@ class _TableForm:
         self._large.replace(self._table, found, _length, short, claim, has_key=bool(self._handle))
         return found
 
-    def _key(self, change: RowChange, more: dict[str, Any]) -> bytes:
+    def _key(self, change: RowChange, more: dict[str, object]) -> bytes:
         table = self._table
         return json_bytes({"ts": change.commit_ts, "scm": table.schema, "tbl": table.name, "t": 1} | more)
 

@@ -6,7 +6,7 @@ Source: TiCDC's documentation of its simple protocol, and messages that TiCDC wr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from ...events import (
     BYTE_STRINGS,
@@ -35,7 +35,7 @@ class SimpleEncoder(AnySimpleEncoder):
         return _TableForm(definition, self._options, self._compress, self._large)
 
     def _ddl(self, kind: str, ddl: Ddl, now: int, effect: Effect) -> bytes:
-        found: dict[str, Any] = {"sql": ddl.query, "commitTs": ddl.commit_ts, "buildTs": now}
+        found: dict[str, object] = {"sql": ddl.query, "commitTs": ddl.commit_ts, "buildTs": now}
         if effect.after is not None:
             found |= _schema(effect.after)
         if effect.before is not None:
@@ -49,11 +49,11 @@ class SimpleEncoder(AnySimpleEncoder):
         return _message("WATERMARK", {"commitTs": ts, "buildTs": now})
 
 
-def _message(kind: str, found: dict[str, Any]) -> bytes:
+def _message(kind: str, found: dict[str, object]) -> bytes:
     return html_json_bytes({"version": 1, "type": kind} | found)
 
 
-def _schema(definition: Definition) -> dict[str, Any]:
+def _schema(definition: Definition) -> dict[str, object]:
     return {"tableSchema": table_schema(definition)}
 
 

@@ -6,7 +6,7 @@ Source: TiCDC's documentation of its simple protocol, and messages that TiCDC wr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 from ...events import Column, Ddl, Op, RowChange, Ts
 from .avro_bytes import avro_bytes, long_bytes, text_bytes
@@ -63,7 +63,7 @@ class SimpleAvroEncoder(AnySimpleEncoder):
         return _message(WATERMARK, {"commitTs": ts, "buildTs": now})
 
 
-def _message(form: tuple[bytes, dict[str, Any]], found: dict[str, Any]) -> bytes:
+def _message(form: tuple[bytes, dict[str, object]], found: dict[str, object]) -> bytes:
     head, schema = form
     return head + avro_bytes(schema, found)
 

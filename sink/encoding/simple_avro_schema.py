@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from .definition import Definition
 from .simple_schema import table_schema
@@ -15,15 +15,15 @@ _NUMERIC: Final = frozenset(
 _SCALED: Final = frozenset(("decimal", "time", "datetime", "timestamp"))
 
 
-def _record(**fields: Any) -> dict[str, Any]:
+def _record(**fields: object) -> dict[str, object]:
     return {"type": "record", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}
 
 
-def _array(items: Any) -> dict[str, Any]:
+def _array(items: object) -> dict[str, object]:
     return {"type": "array", "items": items}
 
 
-def _maybe(kind: Any) -> list[Any]:
+def _maybe(kind: object) -> list[object]:
     return ["null", kind]
 
 
@@ -68,7 +68,7 @@ DDL_TYPES: Final = ("CREATE", "ALTER", "ERASE", "RENAME", "TRUNCATE", "CINDEX", 
 """Kinds of statements, in the order of the enum's symbols."""
 
 
-def avro_table_schema(definition: Definition) -> dict[str, Any]:
+def avro_table_schema(definition: Definition) -> dict[str, object]:
     """Return a definition in which numbers have all their attributes, and a BIT's default is its bytes."""
     found = table_schema(definition)
     for column, described in zip(definition.table.columns, found["columns"], strict=True):

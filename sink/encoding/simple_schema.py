@@ -30,8 +30,8 @@ def table_schema(definition: Definition) -> dict[str, Any]:
     }
 
 
-def _column(column: Column) -> dict[str, Any]:
-    kind: dict[str, Any] = {
+def _column(column: Column) -> dict[str, object]:
+    kind: dict[str, object] = {
         "mysqlType": type_name(column),
         "charset": column.charset or "binary",
         "collate": column.collation or "binary",
@@ -71,7 +71,7 @@ def _length(column: Column) -> int:
             assert_never(column.kind)
 
 
-def _default(column: Column) -> Any:
+def _default(column: Column) -> object:
     found = constant(column)
     if found is None:
         text = column.default or ""
@@ -81,7 +81,7 @@ def _default(column: Column) -> Any:
     return found if column.kind == "bit" else spelled(column)
 
 
-def _index(definition: Definition, index: TableIndex) -> dict[str, Any]:
+def _index(definition: Definition, index: TableIndex) -> dict[str, object]:
     columns = [definition.table.columns[place] for place in index.columns]
     return {
         "name": index.name,

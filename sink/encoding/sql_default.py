@@ -30,7 +30,7 @@ def spelled(column: Column) -> str:
     return text[1:-1].replace("''", "'").replace("\\\\", "\\") if text.startswith("'") else text
 
 
-def _value(column: Column, text: str) -> Any:
+def _value(column: Column, text: str) -> object:
     if text[:2] in ("b'", "x'") and text[-1] == "'":
         number = int(text[2:-1] or "0", 2 if text[0] == "b" else 16)
         if column.kind == "bit":

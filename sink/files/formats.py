@@ -46,7 +46,7 @@ class Format(Protocol):
         """Return the end of a file's name, with its point."""
         ...
 
-    def content(self, group: Group, pieces: Sequence[Piece]) -> Any:
+    def content(self, group: Group, pieces: Sequence[Piece]) -> object:
         """Return a file of these pieces, as a buffer."""
         ...
 
@@ -54,7 +54,7 @@ class Format(Protocol):
         """Return a piece's content as a buffer, for the journal."""
         ...
 
-    def unpack(self, group: Group, packed: bytes) -> Any:
+    def unpack(self, group: Group, packed: bytes) -> object:
         """Return a piece's content from its buffer."""
         ...
 

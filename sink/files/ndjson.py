@@ -53,9 +53,9 @@ class NdjsonLines:
     def watermark(self, ts: Ts) -> bytes:  # noqa: ARG002
         return b""
 
-    def _lines(self, item: Item) -> Iterator[dict[str, Any]]:
+    def _lines(self, item: Item) -> Iterator[dict[str, object]]:
         moment = datetime.fromtimestamp(physical_ms(item.commit_ts) / 1000, UTC)
-        head: dict[str, Any] = {"source": item.source} if self._names_source else {}
+        head: dict[str, object] = {"source": item.source} if self._names_source else {}
         head |= {"ts": str(item.commit_ts), "time": moment.isoformat(timespec="milliseconds")}
         if isinstance(item, Ddl):
             yield head | _definition(item)
@@ -107,7 +107,7 @@ def _json_expression(column: Column, var: str) -> str:
     return f"None if {var} is None else {expression}"
 
 
-def _definition(ddl: Ddl) -> dict[str, Any]:
+def _definition(ddl: Ddl) -> dict[str, object]:
     """Return the statement as JSON; for a new table, its columns."""
     where = {"schema": ddl.schema, "table": ddl.table}
     statement = {"query": ddl.query} if ddl.query else {}

@@ -161,7 +161,9 @@ class ChangeColumns:
         ]
         return pa.StructArray.from_arrays(arrays, fields=self._fields, mask=absent)
 
-    def _array(self, field: pa.Field, text: Callable[[Any], str] | None, values: Iterable[Any]) -> pa.Array:
+    def _array(
+        self, field: pa.Field, text: Callable[[object], str] | None, values: Iterable[object]
+    ) -> pa.Array:
         if text is not None:
             values = [None if value is None else text(value) for value in values]
         try:
@@ -185,7 +187,7 @@ def operation(ddl: Ddl) -> str:
     return _OPERATIONS.get(type(ddl.actions[0]), "alter") if ddl.actions else "alter"
 
 
-def _action(action: Action) -> dict[str, Any]:
+def _action(action: Action) -> dict[str, object]:
     match action:
         case CreateTable(table, replaces):
             return {"create": table, "replaces": True} if replaces else {"create": table}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -65,7 +65,7 @@ class ParquetFormat:
     def suffix(self, group: Group) -> str:  # noqa: ARG002
         return ".parquet"
 
-    def content(self, group: Group, pieces: Sequence[Piece]) -> Any:
+    def content(self, group: Group, pieces: Sequence[Piece]) -> object:
         table = pa.Table.from_batches([piece.content for piece in pieces])
         source = pa.repeat(pa.scalar(group[2], pa.string()), table.num_rows)
         buffer = pa.BufferOutputStream()
@@ -80,6 +80,6 @@ class ParquetFormat:
         return pa.ipc.read_record_batch(pa.py_buffer(packed), schema)
 
 
-def write_parquet(table: pa.Table, file: Any) -> None:
+def write_parquet(table: pa.Table, file: object) -> None:
     """Write a table to an open file, or to a stream of Arrow. Raises OSError."""
     pq.write_table(table, file, compression="zstd", dictionary_pagesize_limit=_DICTIONARY_BYTES)

@@ -67,7 +67,7 @@ class Client:
     def settings(self, **more: Any) -> dict[str, Any]:
         """Return librdkafka's settings of a connection; `more` have _ for the points."""
         options = self.options
-        found: dict[str, Any] = {
+        found: dict[str, object] = {
             "bootstrap.servers": self.address.brokers,
             "client.id": self._id,
             "error_cb": self._note,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import Producer
 
@@ -25,7 +25,7 @@ class Sender:
         options = client.options
         self._client: Final = client
         self._now: Final = now
-        self._settings: Final[dict[str, Any]] = {
+        self._settings: Final[dict[str, object]] = {
             "linger.ms": "5",
             **options.client,
             "enable.idempotence": True,
@@ -42,7 +42,7 @@ class Sender:
     def is_connected(self) -> bool:
         return self._producer is not None
 
-    def _make(self, **settings: Any) -> Producer:
+    def _make(self, **settings: object) -> Producer:
         """Connect a producer; librdkafka's settings have _ for the points."""
         with self._client.explaining("connect"):
             self._producer = Producer(self._client.settings(**settings) | self._settings)

@@ -42,7 +42,7 @@ def _copies_definitions(_: str, options: RowOptions) -> bool:
 def _later(name: str, dialect: Dialect) -> Callable[..., Any]:
     """Return a function of `opening` that imports it, with the drivers, at the first call."""
 
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: object) -> object:
         from . import opening
 
         return partial(getattr(opening, name), dialect)(*arguments)

@@ -45,7 +45,7 @@ class DrainerHome(Home):
 
     def load_checkpoint(self, *, locked: bool = False) -> str | None:  # noqa: ARG002
         """Raises CheckpointError for a damaged row, or if the cluster id is 0 and there isn't one row."""
-        found = dict(self._session.rows(f"SELECT clusterID, checkPoint FROM {TABLE}"))
+        found: dict[int, str] = dict(self._session.rows(f"SELECT clusterID, checkPoint FROM {TABLE}"))
         if self._cluster_id == 0:
             self._cluster_id = only_cluster(found, TABLE)
         self._text = found.get(self._cluster_id)

@@ -15,6 +15,7 @@ import pymysql
 from ...codec.mysql.tokens import qualified as quoted
 from ...dialects.mysql.client import Session, is_mariadb, query, show_create_table
 from ...errors import SourceError
+from ...events import Row
 from .tables import Description, FoundTable, SourceTable, digest, table_of
 
 FEW: Final = 10
@@ -110,7 +111,7 @@ def describe(session: Session, schema: str, only: str | None = None) -> dict[str
     """Return the tables of a database by name, or `only` that one."""
     where, names = ("", (schema,)) if only is None else (_ONE, (schema, only))
 
-    def rows(statement: str) -> list[tuple[Any, ...]]:
+    def rows(statement: str) -> list[Row]:
         return query(session, statement.format(where), *names)
 
     columns, indexes = _by_table(rows(_COLUMNS)), _by_table(rows(_INDEXES))
@@ -131,7 +132,7 @@ def describe(session: Session, schema: str, only: str | None = None) -> dict[str
 
 
 def _by_table(rows: Iterable[Sequence[Any]]) -> defaultdict[str, list[Sequence[Any]]]:
-    found: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
+    found: defaultdict[str, list[Sequence[object]]] = defaultdict(list)
     for row in rows:
         found[row[0]].append(row[1:])
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from ...codec.mysql.result_rows import (
     HEADER_BYTES,
@@ -54,12 +54,12 @@ class PacketKeys:
             return self._order(self._values(unsplit(packets[start:stop], HEADER_BYTES)[0], 0))
         return self._order(self._values(packets, start + HEADER_BYTES))
 
-    def _values(self, data: bytes, at: int) -> list[Any]:
+    def _values(self, data: bytes, at: int) -> list[object]:
         """Return the values of a row up to the key's last one; None for those that aren't the key's."""
         at += 1
         nulls = int.from_bytes(data[at : at + self._bitmap_bytes], "little") >> 2
         at += self._bitmap_bytes
-        values: list[Any] = []
+        values: list[object] = []
         for number, (packing, convert) in enumerate(self._columns):
             value = None
             if not nulls >> number & 1:

@@ -62,7 +62,7 @@ def begin_view(session: Session) -> Position:
     """Start a read view in a prepared session, as `begin` does."""
     if is_mariadb(session):
         query(session, BEGIN)
-        status = dict(query(session, "SHOW STATUS LIKE 'binlog_snapshot%'"))
+        status: dict[str, str] = dict(query(session, "SHOW STATUS LIKE 'binlog_snapshot%'"))
         if not status.get("Binlog_snapshot_file"):
             raise SourceError(_NO_BINLOG)
         return Position(status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"]))

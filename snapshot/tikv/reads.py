@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from math import inf
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from ...events import Ts
 from .ranges import RawRange
@@ -31,9 +31,9 @@ class Cluster(Protocol):
     @property
     def kv(self) -> Pages: ...
 
-    def run(self, work: Coroutine[Any, Any, _T], /) -> _T: ...
+    def run(self, work: Coroutine[object, None, _T], /) -> _T: ...
 
-    def begin(self, work: Coroutine[Any, Any, _T], /) -> Future[_T]: ...
+    def begin(self, work: Coroutine[object, None, _T], /) -> Future[_T]: ...
 
 
 class _Pieces:

@@ -63,9 +63,9 @@ class DbSorter(Engine):
         ]
         self._spawn_intake(Spill(self._layout, self._db_actors))
 
-    def _new_table(self, table_id: int, uid: int, resolved: Ts, now: float) -> Table:
+    def _new_table(self, table_id: int, uid: int) -> Table:
         store = store_of(table_id, len(self._stores))
-        return Table(table_id, uid, store, resolved, now, shares_runs=self._layout.shares_runs)
+        return Table(table_id, uid, store, shares_runs=self._layout.shares_runs)
 
     def _disk_bytes(self) -> int:
         return sum(store.bytes for store in self._stores)

@@ -13,9 +13,8 @@ from ...actors import PooledRef
 from ...codec.blocks import merge
 from ...events import Ts
 from ..admission import AdmissionControl, SorterActor
-from ..arrivals import WAKE, Arrivals, Wake
+from ..arrivals import WAKE, Arrivals, Uid, Wake
 from ..run import Run, cut, in_parts, tables_of
-from ..table import Table
 from ..tier import Tier
 from .file import Flush
 from .pool import BackEndPool
@@ -44,17 +43,17 @@ class Barrier:
         self._lock = Lock()
         self._passed = [0] * heaps
         self._number = 0
-        self._waiting: deque[tuple[int, dict[Table, Ts]]] = deque()
+        self._waiting: deque[tuple[int, dict[Uid, Ts]]] = deque()
 
-    def begin(self, resolved: dict[Table, Ts]) -> Broadcast:
+    def begin(self, resolved: dict[Uid, Ts]) -> Broadcast:
         with self._lock:
             self._number += 1
             self._waiting.append((self._number, resolved))
             return Broadcast(self._number)
 
-    def pass_by(self, heap: int, number: int) -> dict[Table, Ts]:
+    def pass_by(self, heap: int, number: int) -> dict[Uid, Ts]:
         """Note that a heap has flushed for a broadcast; return the resolved ts that all heaps have passed."""
-        resolved: dict[Table, Ts] = {}
+        resolved: dict[Uid, Ts] = {}
         with self._lock:
             self._passed[heap] = number
             least = min(self._passed)
@@ -107,7 +106,7 @@ class HeapSorter(SorterActor[Run | Broadcast | FlushNow]):
             case Broadcast(number):
                 self._flush()
                 resolved = self._barrier.pass_by(self._number, number)
-                if resolved and self._arrivals.post([], resolved, self.clock.now()):
+                if resolved and self._arrivals.post([], resolved):
                     self.send(self._merger, WAKE)
             case FlushNow():
                 self._flush()
@@ -125,7 +124,7 @@ class HeapSorter(SorterActor[Run | Broadcast | FlushNow]):
         in_memory = self._pool.has_memory_for(size)
         for piece in pieces:
             self._tier.hold(piece)
-        self._arrivals.post(pieces, {}, self.clock.now())
+        self._arrivals.post(pieces, {})
         if not in_memory:
             target = self._writers[self._number % len(self._writers)]
             for part in in_parts(self._tier.leave(pieces), FLUSH_BYTES):

@@ -9,12 +9,11 @@ from ...actors import ActorSystem, Failed, PooledRef, Target
 from ...events import Sorted, Ts
 from ...store.scratch import Scratch
 from ..admission import AdmissionControl
-from ..arrivals import Arrivals, Wake
+from ..arrivals import Arrivals, Uid, Wake
 from ..engine import Engine
 from ..intake import Intake
 from ..run import Run
 from ..sorter import SorterOptions
-from ..table import Table
 from ..tier import Tier
 from ..writer import Writer
 from .file import FileReader, FileWriter
@@ -121,7 +120,7 @@ class Dealer(Intake):
         self._pool = pool
         self._next = 0
 
-    def _hand_over(self, runs: list[Run], resolved: dict[Table, Ts]) -> None:
+    def _hand_over(self, runs: list[Run], resolved: dict[Uid, Ts]) -> None:
         for run in runs:
             self._pool.entered_heap(run.bytes)
             self.send(self._heaps[self._next], run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -110,7 +110,7 @@ def table_of(key: bytes, change: KvChange) -> int:
         return UNKNOWN
 
 
-def _file_rows(files: list[SortedFile]) -> Iterator[dict[str, Any]]:
+def _file_rows(files: list[SortedFile]) -> Iterator[dict[str, object]]:
     for part, file in enumerate(files):
         yield {
             "kind": "file", "level": file.level, "part": part, "changes": file.entries,
@@ -127,7 +127,7 @@ def _block_rows(
     changes: Block,
     acknowledged: Ts,
     binlog: BinlogTables | None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, object]]:
     size = len(key) + len(value)
     sums: dict[tuple[int, int], _Sums] = {}
     weight = 0
@@ -191,7 +191,7 @@ class BusyKeys:
         while len(self._counts) > self._most:
             self._counts = Counter({key: n - 1 for key, n in self._counts.items() if n > 1})
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[dict[str, object]]:
         told: Counter[int] = Counter()
         for (table, key), count in self._counts.most_common():
             if count < 2 or told[table] >= TOLD_KEYS:

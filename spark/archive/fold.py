@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from msgspec import Struct
@@ -93,7 +93,7 @@ def _write(rows: DataFrame, tasks: int, schema: bytes, making: Path, where: str)
         discard(attempts)
 
 
-def _writer(making: str, where: str, schema: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _writer(making: str, where: str, schema: bytes) -> Callable[[Iterator[object]], Iterator[object]]:
     """Return the work of a task; each attempt writes into its own folder."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -46,7 +46,7 @@ class ChunkWriter:
         self._folder = folder
         self._plan = plan
         self._number = number
-        self._table = Table(table.number, plan.uid, 0, 0, 0.0)
+        self._table = Table(table.number, plan.uid, 0)
         self._path = directory.new_file(folder, number)
         self._file: SstFileWriter | None = None
         self._blocks = 0

@@ -52,7 +52,9 @@ def merge(
 # --- keys with an order: two streams in that order
 
 
-def _latest(table: Table, changes: Iterable[MergedChange], decode: Any) -> Iterator[tuple[OrderedKey, bytes]]:
+def _latest(
+    table: Table, changes: Iterable[MergedChange], decode: object
+) -> Iterator[tuple[OrderedKey, bytes]]:
     """Yield the last change of each key: its row's packets, or none if it was deleted."""
     packets = ResultWriter(table).packets
     last: MergedChange | None = None

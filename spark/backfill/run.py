@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
-from typing import Any, Final
+from typing import Final
 
 from ...engine.opening import make_data_dir, open_sinks
 from ...engine.progress import open_progress
@@ -28,12 +28,12 @@ DIRECTORY: Final = "backfill"
 
 
 def run(
-    found: Mapping[str, Any],
+    found: Mapping[str, object],
     *,
     keep: bool = False,
     settings: BackfillOptions | None = None,
     as_json: bool = False,
-    **flags: Any,
+    **flags: object,
 ) -> int:
     """Backfill the feed of these tables of a feed.toml into its sinks; 0, the exit status.
 

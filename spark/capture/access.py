@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pyarrow import flight
 
@@ -35,7 +35,7 @@ class Doorkeeper(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         super().__init__()
         self._token = (_SCHEME + token).encode()
 
-    def start_call(self, info: Any, headers: Mapping[str, Sequence[str]]) -> None:  # noqa: ARG002
+    def start_call(self, info: object, headers: Mapping[str, Sequence[str]]) -> None:  # noqa: ARG002
         shown = headers.get(_HEADER, [""])[0]
         if not hmac.compare_digest(shown.encode(), self._token):
             raise flight.FlightUnauthenticatedError("the token is missing or isn't the capture's")
@@ -64,7 +64,7 @@ class Access:
     def connect(self, address: str) -> flight.FlightClient:
         """Return a client, without sending anything. Raises ConfigError for an address as `check` does."""
         self.check(address)
-        options: dict[str, Any] = {"tls_root_certs": self.ca} if self.ca else {}
+        options: dict[str, object] = {"tls_root_certs": self.ca} if self.ca else {}
         scheme = "grpc+tls" if self.tls or self.ca else "grpc+tcp"
         return flight.FlightClient(f"{scheme}://{address}", **options)
 

@@ -10,13 +10,14 @@ import pyarrow as pa
 from ...chain.selection.tables import TablePatterns
 from ...engine.options import FeedOptions
 from ...errors import ConfigError, Fatal, Retryable
+from ...sources.source import Rank
 from ..envelope import ENVELOPE, to_batch
 from ..option_values import OPERATIONS
 from ..reading import reading_of_kind
 from .buffer import ChangeBuffer
 from .coverage import uncovered
 from .narrow import Narrow
-from .place import Rank, RankOf
+from .place import RankOf
 from .retime import CLOCK_AHEAD, Retime
 from .ticket import End, Ticket, write
 

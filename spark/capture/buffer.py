@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from ...actors import Clock
 from ...errors import TidemillError
+from ...sources.source import Rank
 from .entry import CaptureEntry, Span
-from .place import LogPoint, Rank
+from .place import LogPoint
 from .segment import Segment
 
 SEGMENT_PART: Final = 4

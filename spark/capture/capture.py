@@ -178,8 +178,8 @@ def _location(capture: CaptureOptions) -> str:
     return f"{'grpc+tls' if capture.tls_cert else 'grpc+tcp'}://{capture.listen}"
 
 
-def _protection(capture: CaptureOptions) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _protection(capture: CaptureOptions) -> dict[str, object]:
+    found: dict[str, object] = {}
     if capture.token_file is not None:
         found["middleware"] = {"token": Doorkeeper(read_token(capture.token_file))}
     elif capture.tls_cert is not None and capture.tls_key is not None:

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from ...errors import StoreError
 from ...events import Ts
-from .place import LogPoint, Rank, RankOf
+from ...sources.source import Rank
+from .place import LogPoint, RankOf
 from .segment import Segment
 
 

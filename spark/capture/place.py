@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ...engine.options import FeedOptions
 from ...events import Ts
+from ...sources.source import Rank
 from ..reading import reading_of_kind
 
-Rank: TypeAlias = Any
-"""Sort key of a source's positions."""
 RankOf: TypeAlias = Callable[[str], Rank]
 
 

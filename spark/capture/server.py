@@ -55,7 +55,7 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
         tables: tuple[str, ...],
         source: Callable[[], str],
         acknowledged: Callable[[], object],
-        **options: Any,
+        **options: object,
     ) -> None:
         """`source` returns the source's identity, empty while it is unknown; `acknowledged` is called after
         each acknowledgement; `options` are Flight's."""
@@ -104,7 +104,7 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
             if self._buffer.statistics().base is not None:
                 yield self._info(self._tables)
 
-    def get_flight_info(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:  # noqa: ARG002
+    def get_flight_info(self, context: object, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:  # noqa: ARG002
         """Return the buffered range; the descriptor's path has table patterns, empty: all followed tables."""
         with _translated():
             return self._info(tuple(part.decode() for part in descriptor.path or ()) or self._tables)
@@ -127,10 +127,10 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
 
     # --- actions
 
-    def list_actions(self, context: Any) -> list[flight.ActionType]:  # noqa: ARG002
+    def list_actions(self, context: object) -> list[flight.ActionType]:  # noqa: ARG002
         return [flight.ActionType(name, text) for name, text in _ACTIONS.items()]
 
-    def do_action(self, context: Any, action: flight.Action) -> list[flight.Result]:  # noqa: ARG002
+    def do_action(self, context: object, action: flight.Action) -> list[flight.Result]:  # noqa: ARG002
         with _translated():
             match action.type:
                 case "acknowledge":

@@ -19,11 +19,6 @@ class Watch:
         self._over = False
         self._thread = Thread(target=self._run, name="tidemill-watch", daemon=True)
 
-    @property
-    def is_timing(self) -> bool:
-        """True while a step is under way."""
-        return self._seconds is not None
-
     def __enter__(self) -> Watch:
         self._thread.start()
         return self

@@ -37,7 +37,7 @@ class Offset(Struct, frozen=True):
                 )
         return cls(fields["ts"], fields["position"], fields["source"])
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, object]:
         """Return the fields for Spark's JSON."""
         return {"ts": self.ts, "position": self.position, "source": self.source}
 
@@ -115,7 +115,7 @@ class Offsets(Protocol):
     def oldest(self, at: Offset) -> Ts:
         """Return the commit ts of the first followed change after `at`, or a ts before it; 0: none."""
 
-    def lag(self, at: Offset) -> dict[str, Any]:
+    def lag(self, at: Offset) -> dict[str, object]:
         """Return the fields of the source's end, with `lagSeconds`, the age of the oldest change after `at`
         or 0, and `backlogBytes` if it is known."""
 

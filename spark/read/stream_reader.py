@@ -62,7 +62,7 @@ class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvail
     # --- in the driver
 
     @summarised
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, object]:  # noqa: N802
         self._query_start()
         self._is_new = self._at is None  # Spark calls this once more after the first batch
         return self._fields(self._source.ask(self._initial), {})
@@ -90,7 +90,7 @@ class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return ReadMaxBytes(options.max_bytes) if options.max_bytes else ReadAllAvailable()
 
     @summarised
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
         """Return the end of the next batch; `start` if there are no changes. Raises Retryable and Fatal."""
         self._at = begin = Offset.read(start)
         self._check_tables(start)
@@ -126,7 +126,7 @@ class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvail
             self._started = self._source.ask(lambda offsets: query_start(offsets, table, compare))
         return self._started
 
-    def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
+    def _fields(self, offset: Offset, before: dict[str, object]) -> dict[str, object]:
         """Return an offset's fields. The lease is copied from offset to offset, so it is in Spark's
         checkpoint, and a restarted driver has the same."""
         found = {**offset.fields(), TABLES: [*self.options.patterns]}
@@ -143,7 +143,7 @@ class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvail
                 f"{', '.join(now)}: keep them, or give the query a checkpointLocation of its own"
             )
 
-    def _bounds(self, start: Offset, end: Offset) -> dict[str, Any]:
+    def _bounds(self, start: Offset, end: Offset) -> dict[str, object]:
         """Return the batch's bounds, stored since regions may differ when the batch is planned again."""
         if not self._splits_tables:
             return {}
@@ -155,7 +155,7 @@ class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvail
         self._end = self._source.ask(lambda offsets: offsets.latest())
 
     @summarised
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, object] | None:  # noqa: N802
         """Return the source's end, and the query's lag."""
         at = self._at
         if at is None:
@@ -164,7 +164,7 @@ class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return {**found, "captureRefused": "; ".join(self._refusals)} if self._refusals else found
 
     @summarised
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
         begin, until = Offset.read(start), Offset.read(end)
         if begin.position == until.position:
             return []
@@ -174,7 +174,7 @@ class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvail
         is_from_before = query is not None and not until.is_after(query)
         return [TaskPartition(part, begin, until, lease, is_from_before=is_from_before) for part in parts]
 
-    def commit(self, end: dict[str, Any]) -> None:
+    def commit(self, end: dict[str, object]) -> None:
         """Acknowledge a batch that Spark has committed. Never raises: the next batch repeats it."""
         if self.captures is not None and LEASE in end:
             from ..capture import client  # queries without captures do without Arrow Flight

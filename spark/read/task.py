@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from threading import Event
-from typing import Any, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from ...actors import Clock, SystemClock
+from ...chain import Element, Stage
 from ...engine.coordinator import Course
 from ...engine.failures import Unavailable
 from ...engine.handover import Handover, HandoverClosed
-from ...engine.opening import open_source
 from ...engine.options import FeedOptions
 from ...engine.parts import FeedParts
 from ...engine.pipeline import Pipeline
@@ -20,10 +20,12 @@ from ...engine.pipeline import start as start_pipeline
 from ...engine.requests import PipelineRequests
 from ...engine.waits import Startup
 from ...errors import Retryable
-from ...events import Checkpoint, Ddl, Item, Sorted
+from ...events import Checkpoint, Ddl, Item
 from ...sink.python import python_sink
-from ...sources.source import Source
 from .watch import AGAIN_SECONDS
+
+SINK: Final = "spark"
+"""Name of the only sink of a task's pipeline."""
 
 
 def follow(
@@ -38,7 +40,7 @@ def follow(
     task = _begin(options, start, handover, patience_seconds)
     try:
         for items in handover.each():
-            yield [task.source.restored(item) if isinstance(item, Ddl) else item for item in items]
+            yield [task.unrefused.restored(item) if isinstance(item, Ddl) else item for item in items]
         if task.pipeline.course.error is not None:
             raise task.pipeline.course.error
     finally:
@@ -51,7 +53,7 @@ class _Task(NamedTuple):
     repeats the whole task."""
 
     pipeline: Pipeline
-    source: _Unrefused
+    unrefused: _Unrefused
 
 
 def _begin(
@@ -61,11 +63,11 @@ def _begin(
     until = clock.now() + patience_seconds
     options.data_dir.mkdir(parents=True, exist_ok=True)
     while True:
-        source = _Unrefused(open_source(options, clock))
-        parts = _parts(options, start, handover, clock, cast("Source", source))
+        unrefused = _Unrefused()
+        parts = _parts(options, start, handover, clock, unrefused)
         try:
             course = _TaskCourse(clock, handover, patience_seconds)
-            return _Task(start_pipeline(parts, PipelineRequests(), course), source)
+            return _Task(start_pipeline(parts, PipelineRequests(), course), unrefused)
         except Unavailable as error:
             pause = max(AGAIN_SECONDS, error.wait or 0.0)
             if clock.now() + pause > until:
@@ -74,16 +76,16 @@ def _begin(
 
 
 def _parts(
-    options: FeedOptions, start: Checkpoint | None, handover: Handover, clock: Clock, source: Source
+    options: FeedOptions, start: Checkpoint | None, handover: Handover, clock: Clock, unrefused: Stage
 ) -> FeedParts:
     return FeedParts(
         options=options,
-        sinks=[python_sink("spark", handover.put, _Start(start), reads_rows=False)],
+        sinks=[python_sink(SINK, handover.put, _Start(start), reads_rows=False)],
         clock=clock,
         startup=Startup(clock),
+        stages={SINK: [unrefused]},
         keeps_state=False,  # tasks side by side would write one file
         checks_tables=False,  # tables may have been dropped since the driver checked the patterns
-        open_source=lambda *_: source,
     )
 
 
@@ -105,20 +107,18 @@ class _TaskCourse(Course):
         self._handover.finish()
 
 
-class _Unrefused:
-    """A source that lets schema changes pass that a feed doesn't apply; the reader decides about them."""
+class _Unrefused(Stage):
+    """Lets schema changes pass that a feed doesn't apply; the reader decides about them."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    name = "unrefused"
+
+    def __init__(self) -> None:
         self._refused: dict[Ddl, Ddl] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
-
-    def mount(self, released: Sorted) -> list[Item]:
+    def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
         return [
             self._passing(item) if isinstance(item, Ddl) and (item.refusal or item.reload) else item
-            for item in self._source.mount(released)
+            for item in batch
         ]
 
     def _passing(self, refused: Ddl) -> Ddl:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -37,7 +37,7 @@ from .schema_changes import Check
 from .widening import holds
 
 _DATES: Final = {"date": date, "datetime": datetime, "timestamp": datetime}
-_Values = Callable[[Sequence[Any]], Sequence[Any]]
+_Values = Callable[[Sequence[object]], Sequence[object]]
 
 
 class TypedEncoder:
@@ -197,7 +197,7 @@ class TypedEncoder:
             return lambda values: _texts(column.scale, values)
         return _as_they_are
 
-    def _dates(self, column: Column, values: Sequence[Any]) -> Sequence[Any]:
+    def _dates(self, column: Column, values: Sequence[object]) -> Sequence[object]:
         """Convert dates; those that no calendar has are given as text."""
         if not any(type(value) is str for value in values):
             return values
@@ -225,7 +225,7 @@ def _are_visible(actions: Sequence[Action]) -> bool:
     return all(isinstance(action, (CreateTable, AddColumn, DropColumn)) for action in actions)
 
 
-def _texts(scale: int, values: Sequence[Any]) -> Sequence[Any]:
+def _texts(scale: int, values: Sequence[object]) -> Sequence[object]:
     """Convert decimals, which may be of another layout than the column: with its scale, or a larger one."""
     if not any(type(value) is Decimal for value in values):
         return values
@@ -239,5 +239,5 @@ def text_of(scale: int, value: Decimal) -> str:
     return f"{value:.{max(scale, own)}f}"
 
 
-def _as_they_are(values: Sequence[Any]) -> Sequence[Any]:
+def _as_they_are(values: Sequence[object]) -> Sequence[object]:
     return values

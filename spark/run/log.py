@@ -13,7 +13,7 @@ class QueryLog:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._read: tuple[int, dict[str, Any]] = -1, {}
+        self._read: tuple[int, dict[str, object]] = -1, {}
 
     @property
     def begun(self) -> int:

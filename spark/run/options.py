@@ -31,14 +31,14 @@ def check_master(master: str) -> None:
         )
 
 
-def _settings(table: Any, where: str) -> dict[str, str]:
+def _settings(table: object, where: str) -> dict[str, str]:
     """Return the settings as text by full name: TOML reads dots in an unquoted name as nested tables."""
     if not isinstance(table, Mapping):
         raise ConfigError(f'{where}: expected a table, for instance "spark.executor.memory" = "2g"')
     return dict(_flat(table, where, ""))
 
 
-def _flat(table: Mapping[str, Any], where: str, before: str) -> Iterator[tuple[str, str]]:
+def _flat(table: Mapping[str, object], where: str, before: str) -> Iterator[tuple[str, str]]:
     for key, value in table.items():
         match value:
             case bool():

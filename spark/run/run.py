@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Event
-from typing import Any
 
 from ...engine.opening import make_data_dir
 from ...engine.options import FeedOptions
@@ -25,7 +24,7 @@ from .start import local_sinks
 from .stream import Stream
 
 
-def run(found: Mapping[str, Any], *, as_json: bool = False, **flags: Any) -> int:
+def run(found: Mapping[str, object], *, as_json: bool = False, **flags: object) -> int:
     """Run the feed until it is stopped or reaches `until`; return the exit status 0.
 
     `found` are the tables of a feed.toml; `flags` override its table `[spark]`. Raises ConfigError, and the

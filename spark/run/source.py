@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
@@ -47,9 +45,9 @@ class BoundedReader(StreamReader):
         super().__init__(options, output)
         self._until = until
         self._lease = lease
-        self._first: dict[str, Any] | None = None
+        self._first: dict[str, object] | None = None
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, object]:  # noqa: N802
         """Return the same start each time: Spark calls this before each batch until there is a first one."""
         if self._first is None:
             self._first = super().initialOffset()
@@ -61,7 +59,7 @@ class BoundedReader(StreamReader):
         else:
             super().prepareForTriggerAvailableNow()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
         end = self._end
         reading = self.options.reading
         if end is not None and not reading.by_ts:
@@ -79,8 +77,8 @@ class BoundedReader(StreamReader):
             offsets.at(int(self._until)) if self.options.reading.by_ts else offsets.at_position(self._until)
         )
 
-    def _fields(self, offset: Offset, before: dict[str, Any]) -> dict[str, Any]:
+    def _fields(self, offset: Offset, before: dict[str, object]) -> dict[str, object]:
         return super()._fields(offset, {**before, LEASE: self._lease} if self.captures else {})
 
-    def commit(self, end: dict[str, Any]) -> None:
+    def commit(self, end: dict[str, object]) -> None:
         """Acknowledge nothing: `Acknowledging` does it when all queries of the feed have a batch."""

@@ -54,7 +54,7 @@ class RowFilter(NamedTuple):
     operator: str
     values: tuple[Any, ...] = ()
 
-    def sql(self, escape: Callable[[Any], str]) -> str:
+    def sql(self, escape: Callable[[object], str]) -> str:
         """Return the condition; `escape` is the session's."""
         name = quoted(self.column)
         if not self.values:
@@ -105,7 +105,7 @@ class IntegerRange(NamedTuple):
 
 def row_filters(table: Table, filters: Iterable[Filter]) -> list[RowFilter]:
     """Return the conditions on columns of `table` that the server can check as Spark does."""
-    columns: dict[Any, Column] = {(IMAGE, column.name): column for column in table.columns}
+    columns: dict[object, Column] = {(IMAGE, column.name): column for column in table.columns}
     found = []
     for one in filters:
         column = columns.get(getattr(one, "attribute", None))
@@ -143,10 +143,10 @@ def _condition(column: Column, one: Filter) -> RowFilter | None:
     return RowFilter(column.name, operator, values)
 
 
-def _is_whole(column: Column, value: Any) -> bool:
+def _is_whole(column: Column, value: object) -> bool:
     """True for an integer that Spark has as a decimal: of an unsigned BIGINT."""
     return _EQUAL.get(column.kind) is int and type(value) is Decimal and value == int(value)
 
 
-def _may_be_rounded(value: Any) -> bool:
+def _may_be_rounded(value: object) -> bool:
     return isinstance(value, Decimal) and len(value.as_tuple().digits) > _EXACT_DIGITS

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 from pyspark.sql import types as t
@@ -175,7 +175,7 @@ def _understood(ddl: Ddl, known: Table) -> tuple[Action, ...] | None:
     return found[0].actions if found else ()
 
 
-def _charset(table: Table) -> dict[str, Any]:
+def _charset(table: Table) -> dict[str, object]:
     """Return the character set of all texts: that of the table isn't logged. Rows after the statement show if
     it was another one."""
     found = {(column.charset, column.collation) for column in table.columns if column.charset}
@@ -226,7 +226,7 @@ def _cannot(ddl: Ddl, why: str) -> SourceError:
     )
 
 
-def _expression(column: Column, value: Any, kind: t.DataType) -> str:
+def _expression(column: Column, value: object, kind: t.DataType) -> str:
     """Return a value in Spark SQL."""
     if value is None:
         return f"CAST(NULL AS {kind.simpleString()})"

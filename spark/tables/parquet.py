@@ -229,5 +229,5 @@ class _Folder:
             return []
         return [status.getPath().getName() for status in self._files.listStatus(root)]
 
-    def _marker(self, number: int) -> Any:
+    def _marker(self, number: int) -> object:
         return self._hadoop(f"{self._path}/_version-{number}")

@@ -8,6 +8,7 @@ import pytest
 
 from tidemill.codec import proto
 from tidemill.codec.proto import CHANGE_DATA, PD, binlog, cdcpb
+from tidemill.testing.proto_stubs import stubs
 
 FOLDER = Path(proto.__file__).parent
 
@@ -18,6 +19,10 @@ def test_the_descriptors_are_what_protoc_makes_of_the_files(tmp_path):
     command = [sys.executable, "-m", "grpc_tools.protoc", "-I.", f"--descriptor_set_out={made}", *files]
     subprocess.run(command, cwd=FOLDER, check=True)
     assert made.read_bytes() == (FOLDER / "descriptors.binpb").read_bytes(), "run make proto"
+
+
+def test_the_types_of_the_messages_are_those_of_the_files():
+    assert {path.name: path.read_text() for path in FOLDER.glob("*.pyi")} == stubs(), "run make proto"
 
 
 @pytest.mark.parametrize(

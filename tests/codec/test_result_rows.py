@@ -51,7 +51,7 @@ def number(value: int) -> bytes:
 
 
 def decode(layout: Layout, data: bytes) -> list[Row | None]:
-    changes = layout.decode_result_rows(data, 5, 4)
+    changes = layout.result_run(data, 5, 4).changes()
     assert {(c.commit_ts, c.start_ts, c.op, c.before) for c in changes} <= {(5, 4, "insert", None)}
     return [change.after for change in changes]
 
@@ -115,10 +115,10 @@ def test_every_prefix_that_is_not_whole_rows_is_refused(vector: Vector) -> None:
         ends.add(last + 4 + int.from_bytes(data[last : last + 3], "little"))
     for size in range(0, len(data), 1 if len(data) < 400 else 7):
         if size in ends:
-            assert len(layout.decode_result_rows(data[:size], 1, 1)) == sorted(ends).index(size)
+            assert len(layout.result_run(data[:size], 1, 1).changes()) == sorted(ends).index(size)
         else:
             with pytest.raises(SourceError, match=r"table shop_\d+\.v: a row of the snapshot"):
-                layout.decode_result_rows(data[:size], 1, 1)
+                layout.result_run(data[:size], 1, 1).changes()
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_every_prefix_that_is_not_whole_rows_is_refused(vector: Vector) -> None:
 def test_bytes_that_are_no_value_are_refused_by_column(kind: Kind, value: bytes) -> None:
     with pytest.raises(SourceError) as raised:
         decode(layout_of("int", kind), packets(number(1), lenenc(value)))
-    where = f"at column c1 ({kind}), byte 10 of its chunk"
+    where = f"at column c1 ({kind}), byte 10 of its chunk; its chunk has ts 5"
     assert str(raised.value) == f"table shop.t: a row of the snapshot can't be read {where}"
 
 

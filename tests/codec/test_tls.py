@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from tidemill.codec.mysql.tls import TlsFiles
-from tidemill.dialects.mysql.client import Connection, connect
+from tidemill.dialects.mysql.client import Session, connect
 from tidemill.errors import ConfigError
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.sink import open_sink
@@ -136,7 +136,7 @@ def test_a_connection_on_the_wire_is_warned_of() -> None:
         def getpeername(self) -> tuple[str, int]:
             return "10.0.0.5", 3306
 
-    connection = Connection(host="db1", defer_connect=True)
+    connection = Session(host="db1", defer_connect=True)
     with closing(Wire()) as wire:
         connection._sock = wire
         assert "db1 offers no TLS" in connection.tls_warning

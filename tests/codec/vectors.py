@@ -45,7 +45,7 @@ class Vector(Struct):
     def from_snapshot(self) -> list[RowChange]:
         layouts = Layouts()
         table = layouts.layout(layouts.number_of(self.table_map)).table
-        return layouts.layout(layouts.add_table(table)).decode_result_rows(self.packets, 1, 1)
+        return layouts.layout(layouts.add_table(table)).result_run(self.packets, 1, 1).changes()
 
 
 def load(path: Path = TYPES) -> list[Vector]:

@@ -24,10 +24,10 @@ class Bench:
         self.layouts = {
             name: layouts.add_table(Table("shop", name, (Column("id", "int"),), (0,))) for name in "tu"
         }
-        self.watch = LogWatch(layouts, HERE, max_bytes)
+        self.watch = LogWatch(layouts, max_bytes)
+        self.watch.move(HERE)
         self.watch.add(T)
-        self.transactions = Transactions(CommitClock(), 1 << 20)
-        self.transactions.watch = self.watch
+        self.transactions = Transactions(CommitClock(), 1 << 20, self.watch)
 
     def log(self, *words: str, ends: bool = True) -> None:
         out = self.transactions

@@ -215,8 +215,8 @@ def test_both_decoders_agree_on_random_changes_of_every_type(source: Source) -> 
             rows[change.after[0]] = change.after
     table = source.table("t")
     assert table.columns[-1].kind == "json"
-    snapshot = layouts.layout(layouts.add_table(table)).decode_result_rows(
-        source.packets(selection(table)), 1, 1
+    snapshot = (
+        layouts.layout(layouts.add_table(table)).result_run(source.packets(selection(table)), 1, 1).changes()
     )
     assert len(snapshot) == 250
     for change in snapshot:
@@ -238,7 +238,7 @@ def test_a_wrong_enum_value_differs_from_an_empty_member(source: Source) -> None
     assert logged == wanted
     table = source.table("t")
     packets = source.packets(selection(table))
-    snapshot = layouts.layout(layouts.add_table(table)).decode_result_rows(packets, 1, 1)
+    snapshot = layouts.layout(layouts.add_table(table)).result_run(packets, 1, 1).changes()
     assert [change.after for change in snapshot] == wanted
 
 
@@ -307,7 +307,7 @@ def test_types_that_only_the_schema_tells(source: Source) -> None:
                 listed = list(zip(*(column.to_pylist() for column in image.columns), strict=True))
                 assert listed == [getattr(change, of) for change in run.changes()]
     packets = source.packets(selection(table))
-    snapshot = layouts.layout(layouts.add_table(table)).decode_result_rows(packets, 1, 1)
+    snapshot = layouts.layout(layouts.add_table(table)).result_run(packets, 1, 1).changes()
     assert len(snapshot) == len(rows) > 700
     for change in snapshot:
         assert change.after is not None

@@ -13,7 +13,7 @@ from tidemill.errors import Fatal
 from tidemill.events import Changes
 from tidemill.sorter import admission as gate
 from tidemill.sorter.admission import AdmissionControl
-from tidemill.sorter.arrivals import Arrivals
+from tidemill.sorter.arrivals import Arrivals, New
 from tidemill.sorter.run import BlockLocation, Run
 from tidemill.sorter.table import Table
 from tidemill.sorter.tier import Tier
@@ -21,7 +21,7 @@ from tidemill.sorter.writer import Writer
 
 from .rig import put
 
-TABLE = Table(1, 1, 0, 0, 0.0)
+TABLE = Table(1, 1, 0)
 PLACE = BlockLocation("window", b"", b"", 1, 50)
 
 
@@ -46,7 +46,7 @@ def test_a_run_on_its_way_to_disk_is_not_taken():
 
 
 def test_a_run_whose_table_is_removed_on_its_way_to_disk_is_forgotten_there():
-    table = Table(2, 2, 0, 0, 0.0)
+    table = Table(2, 2, 0)
     tier = Tier(0)
     (flushing,) = tier.add([run(1, 2, tables=(table,))])
     table.removed = True
@@ -107,7 +107,7 @@ def test_the_newest_runs_leave_first():
 
 
 def test_a_removed_tables_runs_free_their_memory_wherever_they_are():
-    table = Table(2, 2, 0, 0, 0.0)
+    table = Table(2, 2, 0)
     tier = Tier(300)
     held, one, other = (run(*ts, tables=(table,)) for ts in ((1,), (2, 3), (4, 5)))
     tier.add([held])
@@ -119,7 +119,7 @@ def test_a_removed_tables_runs_free_their_memory_wherever_they_are():
 
 
 def test_of_a_run_of_several_tables_only_the_removed_ones_go():
-    tables = Table(2, 2, 0, 0, 0.0), Table(3, 3, 0, 0, 0.0)
+    tables = Table(2, 2, 0), Table(3, 3, 0)
     tier = Tier(None)
     shared = run(5, 6, 7, 8, tables=tables)
     tier.add([shared])
@@ -152,29 +152,32 @@ def test_a_transaction_goes_to_disk_in_blocks_since_it_may_be_large():
 
 def test_only_the_first_of_many_wakes_the_merger():
     arrivals = Arrivals()
-    tables = [Table(n, n, 0, 0, 0.0) for n in range(3)]
-    assert [arrivals.post([], {table: 5}, 0.0) for table in tables] == [True, False, False]
-    assert arrivals.collect() == ([], dict.fromkeys(tables, 5), [])
+    assert [arrivals.post([], {uid: 5}) for uid in range(3)] == [True, False, False]
+    assert arrivals.collect() == New([], {}, dict.fromkeys(range(3), 5), [])
     assert arrivals.rest()
-    assert arrivals.post([], {tables[0]: 6}, 0.0)
+    assert arrivals.post([], {0: 6})
 
 
 def test_what_comes_while_the_merger_works_keeps_it_from_resting():
     arrivals = Arrivals()
-    table = Table(1, 1, 0, 0, 0.0)
-    assert arrivals.post([], {table: 5}, 0.0)
+    assert arrivals.post([], {1: 5})
     arrivals.collect()
-    assert not arrivals.post([run(6)], {table: 7}, 0.0)
+    assert not arrivals.post([run(6)], {1: 7})
     assert not arrivals.rest()
     arrivals.collect()
     assert arrivals.rest()
+    for come in (lambda: arrivals.add(TABLE, 5), lambda: arrivals.remove(Table(2, 2, 0))):
+        assert come()
+        assert not arrivals.rest()
+        arrivals.collect()
+        assert arrivals.rest()
 
 
 def test_changes_without_a_resolved_ts_wake_nobody():
     arrivals = Arrivals()
-    assert not arrivals.post([run(6)], {Table(1, 1, 0, 0, 0.0): 0}, 0.0)
+    assert not arrivals.post([run(6)], {})
     assert arrivals.rest()
-    assert len(arrivals.collect()[0]) == 1
+    assert len(arrivals.collect().runs) == 1
 
 
 # --- the gate ----------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def test_files_left_by_a_crash_are_removed_at_the_start(tmp_path):
 
 def test_a_resolved_ts_counts_once_all_heaps_have_flushed():
     barrier = Barrier(2)
-    table = Table(1, 1, 0, 0, 0.0)
+    table = Table(1, 1, 0)
     first: dict[Table, Ts] = {table: 5}
     one, two = barrier.begin(first), barrier.begin({table: 7})
     assert barrier.pass_by(0, one.number) == {}

@@ -100,7 +100,8 @@ static PyObject *slice(PyObject *object, PyObject *const *arguments, Py_ssize_t 
     if (PyErr_Occurred())
         return NULL;
     if (start < 0 || stop < start || stop > count) {
-        PyErr_Format(PyExc_IndexError, "no part from %zd to %zd: the block has %zd changes", start, stop, count);
+        PyErr_Format(PyExc_IndexError, "no part from %zd to %zd: the block has %zd changes", start, stop,
+                     count);
         return NULL;
     }
     if (start == 0 && stop == count)
@@ -359,8 +360,8 @@ static PyObject *get_last_ts(PyObject *object, void *Py_UNUSED(nothing))
 }
 
 static PyMethodDef block_methods[] = {
-    {"slice", (PyCFunction)(void (*)(void))slice, METH_FASTCALL, "Return the changes from start to stop, shared."},
-    {"find", (PyCFunction)(void (*)(void))find, METH_FASTCALL, "Return the index of the first change at or above a bound."},
+    {"slice", (PyCFunction)(void (*)(void))slice, METH_FASTCALL, "Return the changes from start to stop."},
+    {"find", (PyCFunction)(void (*)(void))find, METH_FASTCALL, "Return where the changes from a bound on are."},
     {"compact", compact, METH_NOARGS, "Return it copied if it holds much more than its changes."},
     {"keyspaces", keyspaces, METH_NOARGS, "Return the keyspaces that have changes."},
     {"without", without, METH_O, "Return the changes of other keyspaces."},
@@ -372,7 +373,7 @@ static PyMethodDef block_methods[] = {
 
 static PyGetSetDef block_attributes[] = {
     {"bytes", get_bytes, NULL, "Bytes of its entries, keys and values.", NULL},
-    {"held_bytes", get_held_bytes, NULL, "Bytes of memory that stay as long as it does, with others' or not.", NULL},
+    {"held_bytes", get_held_bytes, NULL, "Bytes of memory that stay as long as it does.", NULL},
     {"first_ts", get_first_ts, NULL, "The lowest commit ts; 0 without changes.", NULL},
     {"last_ts", get_last_ts, NULL, "The highest commit ts; 0 without changes.", NULL},
     {NULL},

@@ -75,11 +75,13 @@ void drop_storage(Storage *storage);
 Chunk *new_chunk(size_t room);
 void drop_chunk(Chunk *chunk);
 
-/* Return the number of a chunk, which is added with its reference; -1 without memory: then it stays the caller's. */
+/* Return the number of a chunk, which is added with its reference; -1 without memory: then it stays the
+   caller's. */
 int64_t add_chunk(Storage *storage, Chunk *chunk);
 
 /* Append an entry whose content is copied to the last chunk, or to a new one. 0, or -1 without memory. */
-int put_entry(Storage *storage, Entry entry, const uint8_t *key, const uint8_t *value, const uint8_t *old_value);
+int put_entry(Storage *storage, Entry entry, const uint8_t *key, const uint8_t *value,
+              const uint8_t *old_value);
 
 /* Append an entry as it is. */
 int add_entry(Storage *storage, const Entry *entry);

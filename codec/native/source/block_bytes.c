@@ -19,7 +19,8 @@ static uint32_t crc_of(const uint8_t *data, size_t size)
     return crc32_of(0, data + BEFORE_CRC, size - BEFORE_CRC);
 }
 
-static void fill(uint8_t *into, size_t size, size_t content, const Storage *storage, const Entry *first, size_t count)
+static void fill(uint8_t *into, size_t size, size_t content, const Storage *storage, const Entry *first,
+                 size_t count)
 {
     Head head = {.count = count, .content = content};
     memcpy(head.magic, MAGIC, sizeof MAGIC);

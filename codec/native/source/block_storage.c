@@ -99,7 +99,8 @@ static Chunk *chunk_with_room(Storage *storage, size_t size)
     return chunk;
 }
 
-int put_entry(Storage *storage, Entry entry, const uint8_t *key, const uint8_t *value, const uint8_t *old_value)
+int put_entry(Storage *storage, Entry entry, const uint8_t *key, const uint8_t *value,
+              const uint8_t *old_value)
 {
     Chunk *chunk = chunk_with_room(storage, content_bytes(&entry));
     if (chunk == NULL)

@@ -88,7 +88,7 @@ class EtcdRegistry:
             raise RegistryUnavailable(f"etcd at {self._address}: {doing}: {_reason(error)}") from error
 
 
-def _endpoint(address: str, credentials: grpc.ChannelCredentials | None, *, alone: bool) -> Any:
+def _endpoint(address: str, credentials: grpc.ChannelCredentials | None, *, alone: bool) -> object:
     host, _, port = address.rpartition(":")
     return etcd3.Endpoint(
         host,

@@ -13,7 +13,7 @@ from ....codec.proto import CISTERN
 from ....failpoint import reach
 
 
-def cistern(notify: Callable[[], Future[None]]) -> grpc.GenericRpcHandler[Any, Any]:
+def cistern(notify: Callable[[], Future[None]]) -> grpc.GenericRpcHandler[object, object]:
     """Return the handlers of binlog.Cistern.
 
     Notify is answered when the future of `notify` is done; its error is the call's, with the code UNKNOWN as

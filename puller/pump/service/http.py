@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -22,7 +22,7 @@ Routes: TypeAlias = Callable[[str, str], Answer]
 """Returns the answer to a method and a path."""
 
 
-def json_answer(value: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+def json_answer(value: object, status: HTTPStatus = HTTPStatus.OK) -> Answer:
     return Answer(status, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import Final
 
 from grpc import GenericRpcHandler, aio
 
@@ -31,7 +31,11 @@ class Port:
     """
 
     def __init__(
-        self, listen: str, grpc_handlers: GenericRpcHandler[Any, Any], routes: Routes, security: Security
+        self,
+        listen: str,
+        grpc_handlers: GenericRpcHandler[object, object],
+        routes: Routes,
+        security: Security,
     ) -> None:
         self._listen = listen
         self._handlers = grpc_handlers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 from ....actors import Clock
@@ -66,7 +66,7 @@ class DrainerRoutes:
             return None
         return text_answer(HTTPStatus.METHOD_NOT_ALLOWED, f"{method} is not allowed here; use {wanted}")
 
-    def _status(self) -> dict[str, Any]:
+    def _status(self) -> dict[str, object]:
         progress = self._progress()
         idle_seconds = self._clock.now() - progress.last_success
         return {
@@ -94,5 +94,5 @@ class DrainerRoutes:
         return _answer(f"apply action {action} success!", DONE)
 
 
-def _answer(message: str, code: int, data: Any = None) -> Answer:
+def _answer(message: str, code: int, data: object = None) -> Answer:
     return json_answer({"message": message, "code": code, "data": data})

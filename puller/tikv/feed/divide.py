@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Callable, Coroutine
+from typing import Final
 
 from ....actors import Clock
 from ....errors import Retryable
@@ -33,8 +33,8 @@ class Divider:
         clock: Clock,
         batch: int,
         retry_seconds: float,
-        found: Callable[[Subscription, RegionInfo, Span], Awaitable[None]],
-        spawn: Callable[[Any, str], asyncio.Task[Any]],
+        found: Callable[[Subscription, RegionInfo, Span], Coroutine[object, None, None]],
+        spawn: Callable[[Coroutine[object, None, object], str], asyncio.Task[object]],
     ) -> None:
         self._cache = cache
         self._clock = clock

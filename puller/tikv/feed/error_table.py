@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 import grpc
 from msgspec import Struct
 
+from ....codec.proto import cdcpb, errorpb, metapb
 from ....errors import InvariantViolated, SourceError, TidemillError
 
 Kind: TypeAlias = Literal["same_region", "redivide", "send_failed", "fatal"]
@@ -22,9 +23,9 @@ class Action(Struct, frozen=True):
     kind: Kind
     reason: str
     """The error's name, for statistics and the log: "NotLeader"."""
-    leader: Any = None
+    leader: metapb.Peer | None = None
     """metapb.Peer of NotLeader; None if it names none: then PD is asked for the region again."""
-    current_regions: tuple[Any, ...] = ()
+    current_regions: tuple[metapb.Region, ...] = ()
     """metapb.Region of EpochNotMatch: the current regions by the store."""
     wait: float = 0.0
     """Delay that the store asks for, in seconds."""
@@ -32,7 +33,7 @@ class Action(Struct, frozen=True):
     """The error to raise if `kind` is fatal."""
 
 
-def classify(error: Any) -> Action:
+def classify(error: cdcpb.Error) -> Action:
     """Return the reaction to a cdcpb.Error. An unknown error means same_region."""
     for field, _ in error.ListFields():
         if field.name in _TABLE:
@@ -54,24 +55,24 @@ def unavailable() -> Action:
     return Action("redivide", "RpcContextUnavailable")
 
 
-def _not_leader(error: Any) -> Action:
+def _not_leader(error: errorpb.NotLeader) -> Action:
     return Action("same_region", "NotLeader", leader=error.leader if error.HasField("leader") else None)
 
 
-def _epoch_not_match(error: Any) -> Action:
+def _epoch_not_match(error: errorpb.EpochNotMatch) -> Action:
     return Action("redivide", "EpochNotMatch", current_regions=tuple(error.current_regions))
 
 
-def _server_is_busy(error: Any) -> Action:
+def _server_is_busy(error: errorpb.ServerIsBusy) -> Action:
     return Action("same_region", "ServerIsBusy", wait=error.backoff_ms / 1000)
 
 
-def _duplicate_request(error: Any) -> Action:
+def _duplicate_request(error: cdcpb.DuplicateRequest) -> Action:
     message = f"region {error.region_id} was asked for twice on one stream"
     return Action("fatal", "DuplicateRequest", error=InvariantViolated(message))
 
 
-def _compatibility(error: Any) -> Action:
+def _compatibility(error: cdcpb.Compatibility) -> Action:
     message = (
         f"TiKV requires a change feed client of at least version {error.required_version}; "
         "use a tidemill version that supports this cluster"
@@ -79,7 +80,7 @@ def _compatibility(error: Any) -> Action:
     return Action("fatal", "Compatibility", error=SourceError(message))
 
 
-def _cluster_id_mismatch(error: Any) -> Action:
+def _cluster_id_mismatch(error: cdcpb.ClusterIDMismatch) -> Action:
     message = (
         f"this TiKV belongs to cluster {error.current}, PD says it is cluster {error.request}; "
         "check that all PD addresses of the feed belong to one cluster"

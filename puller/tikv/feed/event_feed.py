@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from ....actors import ActorSystem, Clock, Failed, PooledRef
 from ....codec.blocks import NOTHING
@@ -31,6 +31,8 @@ from .request import Request, Subscription
 from .span_puller import Pulled
 from .store import StoreStreams
 from .token_limiter import TokenLimiter
+
+T = TypeVar("T")
 
 log = logging.getLogger("tidemill.puller")
 
@@ -78,7 +80,7 @@ class EventFeed:
         )
         self.failures = Failures(cache, self.clock, self._found, self.divider.add, self.spawn)
         self._loop = loop
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
         self._system = system
         self._spill = spill
         self._supervisor = supervisor
@@ -235,7 +237,7 @@ class EventFeed:
                     self._on_error(error)
         self._pump()
 
-    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+    def spawn(self, work: Coroutine[object, None, T], name: str) -> asyncio.Task[T]:
         """Start a task that ends with the feed."""
         task = self._loop.spawn(work, name)
         self._tasks.add(task)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
 
 from msgspec import Struct
 
@@ -44,9 +43,9 @@ class Failures:
         self,
         cache: RegionCache,
         clock: Clock,
-        found: Callable[[Subscription, RegionInfo, Span], Awaitable[None]],
+        found: Callable[[Subscription, RegionInfo, Span], Coroutine[object, None, None]],
         divide: Callable[[Subscription, Span], None],
-        spawn: Callable[[Any, str], asyncio.Task[Any]],
+        spawn: Callable[[Coroutine[object, None, object], str], asyncio.Task[object]],
     ) -> None:
         self.limiter: RetryLimiter[Failure] = RetryLimiter()
         self.counts: dict[str, int] = {}
@@ -56,7 +55,7 @@ class Failures:
         self._found = found
         self._divide = divide
         self._spawn = spawn
-        self._rounds: asyncio.Task[Any] | None = None
+        self._rounds: asyncio.Task[object] | None = None
 
     def add(self, failure: Failure) -> None:
         reason = failure.action.reason

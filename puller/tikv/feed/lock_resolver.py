@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -144,7 +144,7 @@ class LockResolver:
             at = locks[-1].key
             limit = 2 * limit if locks[0].key == at else PAGE
 
-    async def _ends(self, request: Request, locks: list[Any], alive: set[Ts]) -> dict[Ts, Ts]:
+    async def _ends(self, request: Request, locks: list[kvrpcpb.LockInfo], alive: set[Ts]) -> dict[Ts, Ts]:
         """Return start ts and commit ts (0 if rolled back) of the locks' transactions that have ended.
 
         `alive` contains the transactions known to be alive; this method adds to it.
@@ -160,7 +160,7 @@ class LockResolver:
                 log.warning("a lock on %s is not resolved: %s", lock.key.hex(), error)
                 alive.add(start_ts)
                 continue
-            if status.ended:
+            if status.lock is None:
                 ends[start_ts] = status.commit_ts
                 continue
             alive.add(start_ts)

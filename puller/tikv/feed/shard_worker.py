@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -100,7 +100,7 @@ class ShardWorker(PooledActor[ShardMessage]):
                 assert_never(message)
         self._events.flush()
 
-    def on_failure(self, *_exc_info: Any) -> None:
+    def on_failure(self, *_exc_info: object) -> None:
         self._barrier.close()  # an actor that waits for this one must be able to stop
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from random import Random
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from ....actors import Clock, PooledRef
 from ....errors import Retryable, SourceError
@@ -16,6 +17,8 @@ from .messages import Forget
 from .region_worker import Counts, WorkerMessage
 from .request import Request
 from .store_stream import StoreStream
+
+T = TypeVar("T")
 
 INCOMPATIBLE_SECONDS = 20.0
 """Pause before a store of an incompatible version is tried again: it may be in the middle of an upgrade."""
@@ -31,7 +34,7 @@ class Feed(Protocol):
     cluster_id: int
     filter_loop: bool
 
-    def spawn(self, work: Any, name: str) -> asyncio.Task[Any]: ...
+    def spawn(self, work: Coroutine[object, None, T], name: str) -> asyncio.Task[T]: ...
 
     def failed(self, request: Request, action: Action) -> None: ...
 

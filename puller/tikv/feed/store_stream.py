@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from itertools import count
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import grpc
 from grpc import aio
@@ -19,6 +20,8 @@ from .error_table import Action, classify_status
 from .messages import Ended, Forget, Received, Registered
 from .request import Request
 from .request_group import RequestGroup
+
+T = TypeVar("T")
 
 CLIENT_VERSION: Final = "8.1.0"
 """Client version sent to TiKV: below 4.0.8 it sends no batched resolved ts, below 5.3.0 it doesn't check the
@@ -54,7 +57,7 @@ class Owner(Protocol):
 
     async def address(self) -> str: ...
 
-    def spawn(self, work: Any, name: str) -> asyncio.Task[Any]: ...
+    def spawn(self, work: Coroutine[object, None, T], name: str) -> asyncio.Task[T]: ...
 
     def ended(self, stream: StoreStream) -> None: ...
 
@@ -82,7 +85,7 @@ class StoreStream:
         self._ids: list[int] = []
         self._times: dict[int, int] = {}
         """Number of requests on this stream, by region."""
-        self._outgoing: asyncio.Queue[Request | Any] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[Request | cdcpb.ChangeDataRequest] = asyncio.Queue()
         self._in_hand: Request | None = None
         self._exchange: asyncio.Task[Action] | None = None
         owner.spawn(self._run(), f"stream to store {owner.id}")
@@ -186,18 +189,17 @@ class StoreStream:
             return Action("fatal", error.code().name, error=failure)
         return classify_status(error.code(), error.details() or "")
 
-    async def _send(self, call: aio.StreamStreamCall[Any, Any]) -> None:
+    async def _send(self, call: aio.StreamStreamCall[cdcpb.ChangeDataRequest, bytes]) -> None:
         try:
             while True:
                 item = await self._outgoing.get()
-                if isinstance(item, Request):
-                    item = await self._register(item)
-                if item is not None:
-                    await call.write(item)
+                message = await self._register(item) if isinstance(item, Request) else item
+                if message is not None:
+                    await call.write(message)
         except (aio.AioRpcError, asyncio.InvalidStateError):
             pass  # the reader gets the error as well
 
-    async def _register(self, request: Request) -> Any | None:
+    async def _register(self, request: Request) -> cdcpb.ChangeDataRequest | None:
         """Register a request with the worker before the store can answer it; None if it was stopped."""
         self._in_hand = request
         if request.stopped:
@@ -221,10 +223,10 @@ class StoreStream:
             self._ids.append(next(request_ids))
         request.request_id = self._ids[times]
 
-    def _header(self) -> Any:
+    def _header(self) -> cdcpb.Header:
         return cdcpb.Header(cluster_id=self.owner.cluster_id, ticdc_version=CLIENT_VERSION)
 
-    def _message(self, request: Request) -> Any:
+    def _message(self, request: Request) -> cdcpb.ChangeDataRequest:
         """Build a ChangeDataRequest."""
         message = cdcpb.ChangeDataRequest(
             header=self._header(),

@@ -8,8 +8,9 @@ KvCheckTxnStatus would leave a pessimistic lock in place, and a later prewrite o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ....codec.proto import kvrpcpb
 from ....events import Ts
 from .transactions import TxnStatus
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from .kv import Kv
 
 
-async def outcome(kv: Kv, primary: Any, current_ts: Ts) -> TxnStatus:
+async def outcome(kv: Kv, primary: kvrpcpb.LockInfo, current_ts: Ts) -> TxnStatus:
     """Return the outcome of the transaction whose primary lock (kvrpcpb.LockInfo) has expired at
     `current_ts`.
 
@@ -31,7 +32,7 @@ async def outcome(kv: Kv, primary: Any, current_ts: Ts) -> TxnStatus:
     return TxnStatus(commit_ts=max([primary.min_commit_ts, *(lock.min_commit_ts for lock in found.locks)]))
 
 
-async def _ordinary(kv: Kv, primary: Any, current_ts: Ts) -> TxnStatus:
+async def _ordinary(kv: Kv, primary: kvrpcpb.LockInfo, current_ts: Ts) -> TxnStatus:
     """Return the outcome of a transaction that fell back to two-phase commit: its primary key decides."""
     status = await kv.check_txn_status(
         primary.key,

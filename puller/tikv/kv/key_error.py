@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
+
+from ....codec.proto import Message, kvrpcpb
 
 _WORDS: Final = ("retryable", "abort")
 """Fields that carry text of the store; the others are messages."""
 
 
-def sentence(error: Any) -> str:
+def sentence(error: kvrpcpb.KeyError) -> str:
     """Return the error's name and content on one line."""
     said = [
         value if field.name in _WORDS else f"{field.name} ({_contents(value)})"
@@ -17,5 +19,5 @@ def sentence(error: Any) -> str:
     return "; ".join(said) or "an error of an unknown kind"
 
 
-def _contents(message: Any) -> str:
+def _contents(message: Message) -> str:
     return " ".join(line.strip() for line in str(message).splitlines())

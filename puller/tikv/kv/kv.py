@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from ....actors import Clock
-from ....codec.proto import kvrpcpb
+from ....codec.proto import Message, kvrpcpb
 from ....codec.tidb.key import decode_bytes, encode_bytes
 from ....errors import Retryable, SourceError
 from ....events import Ts, physical_ms
@@ -95,14 +95,16 @@ class Kv:
                 if page < most and sum(map(len, values)) < _SMALL_BYTES:
                     page = min(2 * page, most)
 
-    async def scan_locks(self, start: bytes, end: bytes, max_ts: Ts, limit: int = 1024) -> list[Any]:
+    async def scan_locks(
+        self, start: bytes, end: bytes, max_ts: Ts, limit: int = 1024
+    ) -> list[kvrpcpb.LockInfo]:
         """Return the locks (kvrpcpb.LockInfo) in [start, end) of transactions that began at or before
         `max_ts`.
 
         The locks are in key order, each shared lock by itself, at most `limit`. If there are `limit` of them,
         more may follow, also on the last key. An empty end is +inf.
         """
-        found: list[Any] = []
+        found: list[kvrpcpb.LockInfo] = []
         at: bytes | None = start
         while at is not None and len(found) < limit:
             request = kvrpcpb.ScanLockRequest(max_version=max_ts, start_key=at, limit=limit - len(found))
@@ -144,7 +146,7 @@ class Kv:
         answer = await self._at_region(primary, "KvCheckTxnStatus", request)
         return status_of(answer, primary, start_ts)
 
-    async def transaction_status(self, lock: Any, caller_start_ts: Ts = 0) -> TxnStatus:
+    async def transaction_status(self, lock: kvrpcpb.LockInfo, caller_start_ts: Ts = 0) -> TxnStatus:
         """Return the status of the transaction of a kvrpcpb.LockInfo; an expired one is ended by this
         call."""
         now = await self._pd.tso()
@@ -158,7 +160,7 @@ class Kv:
         )
         if status is None:
             return TxnStatus(lock=lock)  # its primary lock may be in flight
-        if not status.ended and status.lock.use_async_commit and _expired(status.lock, now):
+        if status.lock is not None and status.lock.use_async_commit and _expired(status.lock, now):
             return await outcome(self, status.lock, now)
         return status
 
@@ -168,7 +170,7 @@ class Kv:
         The transaction can't lock a key any more that isn't prewritten, so the answer stays valid.
         """
         name = "KvCheckSecondaryLocks"
-        locks: list[Any] = []
+        locks: list[kvrpcpb.LockInfo] = []
         rest: Sequence[bytes] = sorted(keys)
         while rest:
             make = partial(_check_within, rest, start_ts)
@@ -200,7 +202,7 @@ class Kv:
 
     async def _scan_page(
         self, at: bytes, end: bytes, locks: LockWait, page: int
-    ) -> tuple[list[Any], bytes | None]:
+    ) -> tuple[list[kvrpcpb.KvPair], bytes | None]:
         """Return the pairs of one answer up to the first lock, and the key to continue from; None at the
         end."""
         request = kvrpcpb.ScanRequest(context=locks.context(), start_key=at, limit=page, version=locks.ts)
@@ -218,7 +220,7 @@ class Kv:
             return pairs, _behind(region, end)
         return pairs, pairs[-1].key + b"\0"
 
-    async def _at_region(self, key: bytes, name: str, request: Any) -> Any:
+    async def _at_region(self, key: bytes, name: str, request: Message) -> Any:
         """Send a request to the region that holds the raw `key`; return its answer."""
         return (await self._calls.send(encode_bytes(key), name, lambda _: request))[1]
 
@@ -233,11 +235,13 @@ class Kv:
         return await self._calls.send(encode_bytes(at), name, clipped)
 
 
-def _expired(lock: Any, now: Ts) -> bool:
+def _expired(lock: kvrpcpb.LockInfo, now: Ts) -> bool:
     return bool(physical_ms(lock.lock_version) + lock.lock_ttl <= physical_ms(now))
 
 
-def _check_within(keys: Sequence[bytes], start_ts: Ts, region: RegionInfo) -> Any:
+def _check_within(
+    keys: Sequence[bytes], start_ts: Ts, region: RegionInfo
+) -> kvrpcpb.CheckSecondaryLocksRequest:
     """Build a kvrpcpb.CheckSecondaryLocksRequest for the raw keys that lie in the region."""
     mine = [key for key in keys if encode_bytes(key) < region.end]
     return kvrpcpb.CheckSecondaryLocksRequest(keys=mine, start_version=start_ts)
@@ -254,7 +258,7 @@ def _behind(region: RegionInfo, end: bytes) -> bytes | None:
     return key if not end or key < end else None
 
 
-def _lock_in(name: str, error: Any) -> Any:
+def _lock_in(name: str, error: kvrpcpb.KeyError) -> kvrpcpb.LockInfo:
     """Return the lock of a KeyError. Raises Retryable for any other error."""
     if error.HasField("locked"):
         return error.locked

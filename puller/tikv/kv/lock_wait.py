@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ....actors import Backoff
 from ....codec.proto import kvrpcpb
@@ -27,11 +27,11 @@ class LockWait:
         self._harmless: set[Ts] = before._harmless if before is not None else set()
         self.ts = ts
 
-    def context(self) -> Any:
+    def context(self) -> kvrpcpb.Context:
         """Return the kvrpcpb.Context for a request of this read."""
         return kvrpcpb.Context(resolved_locks=sorted(self._harmless))
 
-    async def pass_by(self, lock: Any) -> None:
+    async def pass_by(self, lock: kvrpcpb.LockInfo) -> None:
         """Resolve a lock (kvrpcpb.LockInfo), or wait; return when the read may be retried.
 
         Raises Retryable after the last wait of this read.
@@ -44,7 +44,7 @@ class LockWait:
         else:
             await self._wait(lock)
 
-    async def _wait(self, lock: Any) -> None:
+    async def _wait(self, lock: kvrpcpb.LockInfo) -> None:
         pause = self._backoff.next()
         if pause is None:
             raise Retryable(

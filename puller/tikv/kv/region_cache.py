@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ....actors import Backoff, Clock
+from ....codec.proto import metapb
 from ....errors import Retryable
 from ..pd.pd import PdClient
 from ..span import Span
@@ -116,16 +117,11 @@ class RegionCache:
                 self._stores[store_id] = store
         return store
 
-    @property
-    def known_stores(self) -> Set[int]:
-        """Return the ids of stores whose addresses are cached."""
-        return self._stores.keys()
-
     def forget_store(self, store_id: int) -> None:
         """Drop a store from the cache: its address or state may have changed."""
         self._stores.pop(store_id, None)
 
-    def update_leader(self, region_id: int, leader: Any = None) -> None:
+    def update_leader(self, region_id: int, leader: metapb.Peer | None = None) -> None:
         """Handle a store's answer that it doesn't lead the region.
 
         `leader` is the peer that it named (a Peer or metapb.Peer); without one the next voter is used. If it
@@ -161,7 +157,7 @@ class RegionCache:
         else:
             self.invalidate(region.id)
 
-    def on_epoch_not_match(self, region_id: int, current: Iterable[Any], store_id: int = 0) -> None:
+    def on_epoch_not_match(self, region_id: int, current: Iterable[metapb.Region], store_id: int = 0) -> None:
         """Handle a store's answer that a region has changed, into `current` (metapb.Region) if it knows.
 
         `store_id`, which answered, is assumed to lead these.

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from ....actors import Backoff, Clock
-from ....codec.proto import TIKV, kvrpcpb, metapb
+from ....codec.proto import TIKV, Message, errorpb, kvrpcpb, metapb
 from ....errors import Retryable
 from ...grpc.channel import CallFailed, Channels
 from ..options import TikvOptions
@@ -52,7 +52,9 @@ class RegionCalls:
         self._clock = clock
         self._random = random
 
-    async def send(self, key: bytes, name: str, make: Callable[[RegionInfo], Any]) -> tuple[RegionInfo, Any]:
+    async def send(
+        self, key: bytes, name: str, make: Callable[[RegionInfo], Message]
+    ) -> tuple[RegionInfo, Any]:
         """Send a request made by `make`; return the region of the encoded `key` and its leader's answer.
 
         `make` is called once per attempt; the request's context is filled in here. Raises Retryable with the
@@ -92,7 +94,7 @@ class RegionCalls:
         return answer, "", 0.0
 
 
-def address_to(header: Any, context: RpcContext, cluster_id: int) -> None:
+def address_to(header: kvrpcpb.Context, context: RpcContext, cluster_id: int) -> None:
     """Fill in the cluster, region and peer of a request's kvrpcpb.Context."""
     region, peer = context.region, context.peer
     header.cluster_id = cluster_id
@@ -102,7 +104,7 @@ def address_to(header: Any, context: RpcContext, cluster_id: int) -> None:
     header.peer.CopyFrom(metapb.Peer(id=peer.id, store_id=peer.store_id, role=peer.role))
 
 
-def follow(cache: RegionCache, context: RpcContext, error: Any) -> float:
+def follow(cache: RegionCache, context: RpcContext, error: errorpb.Error) -> float:
     """Update the cache by a store's errorpb.Error; return the minimum seconds until the next attempt."""
     region_id = context.region.id
     match _kind(error):
@@ -120,10 +122,10 @@ def follow(cache: RegionCache, context: RpcContext, error: Any) -> float:
     return 0.0
 
 
-def _kind(error: Any) -> str:
+def _kind(error: errorpb.Error) -> str:
     """Return the name of the field with the error's kind; "" for one that isn't declared."""
     return next((field.name for field, _ in error.ListFields() if field.name != "message"), "")
 
 
-def _summary(error: Any) -> str:
+def _summary(error: errorpb.Error) -> str:
     return f"{_kind(error) or 'region error'}: {error.message}"

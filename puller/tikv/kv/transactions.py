@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
 
 from ....codec.proto import kvrpcpb
@@ -17,7 +15,7 @@ class TxnStatus(Struct, frozen=True, gc=False):
     if that is 0."""
 
     commit_ts: Ts = 0
-    lock: Any = None
+    lock: kvrpcpb.LockInfo | None = None
     """kvrpcpb.LockInfo of its primary key."""
     pushed: bool = False
     """True if it is alive and will commit above the caller's start ts: the caller may ignore its lock."""
@@ -34,14 +32,14 @@ class PrimaryMismatch(Retryable):
 class SecondaryLocks(Struct, frozen=True, gc=False):
     """The answer for some keys of an async-commit transaction: all are locked, or it has ended."""
 
-    locks: list[Any]
+    locks: list[kvrpcpb.LockInfo]
     """kvrpcpb.LockInfo of each key; meaningless after it has ended."""
     ended: bool
     commit_ts: Ts
     """0 if it was rolled back."""
 
 
-def status_of(answer: Any, primary: bytes, start_ts: Ts) -> TxnStatus | None:
+def status_of(answer: kvrpcpb.CheckTxnStatusResponse, primary: bytes, start_ts: Ts) -> TxnStatus | None:
     """Read a kvrpcpb.CheckTxnStatusResponse; None if the store doesn't know the transaction.
 
     Raises PrimaryMismatch, and Retryable for other errors.
@@ -57,7 +55,7 @@ def status_of(answer: Any, primary: bytes, start_ts: Ts) -> TxnStatus | None:
     return TxnStatus(lock=lock, pushed=answer.action == kvrpcpb.Action.MinCommitTSPushed)
 
 
-def _check_unknown(error: Any) -> None:
+def _check_unknown(error: kvrpcpb.KeyError) -> None:
     """Raise Retryable for a KeyError other than "transaction not found"."""
     if error.HasField("primary_mismatch"):
         found = error.primary_mismatch.lock_info

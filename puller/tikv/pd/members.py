@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ....actors import Backoff, Clock
 from ....codec.proto import PD, pdpb
@@ -44,7 +44,7 @@ class Members:
         self.versions: dict[str, str] = {}
         """Version of each member by name; "" if it doesn't report one."""
 
-    def header(self) -> Any:
+    def header(self) -> pdpb.RequestHeader:
         """Return the header of a request."""
         return pdpb.RequestHeader(cluster_id=self.cluster_id)
 
@@ -84,9 +84,9 @@ class Members:
             self._search.cancel()
             await asyncio.wait([self._search])
 
-    def check_cluster(self, address: str, answer: Any) -> None:
+    def check_cluster(self, address: str, header: pdpb.ResponseHeader) -> None:
         """Raise WrongCluster if an answer is from another cluster than before, or than the options name."""
-        found = answer.header.cluster_id
+        found = header.cluster_id
         if self.cluster_id and found and found != self.cluster_id:
             raise WrongCluster(
                 f"PD at {address} belongs to cluster {found}, not {self.cluster_id}: "
@@ -121,13 +121,13 @@ class Members:
         if not found:
             raise _worst(errors)
 
-    async def _ask(self, address: str) -> tuple[str, Any]:
+    async def _ask(self, address: str) -> tuple[str, pdpb.GetMembersResponse]:
         request = pdpb.GetMembersRequest(header=self.header())
         seconds = min(ANSWER_SECONDS, self._options.timeout_seconds)
         return address, await self._channels.call(address, PD["GetMembers"], request, seconds)
 
-    def _take(self, address: str, answer: Any) -> None:
-        self.check_cluster(address, answer)
+    def _take(self, address: str, answer: pdpb.GetMembersResponse) -> None:
+        self.check_cluster(address, answer.header)
         if answer.header.error.type != pdpb.ErrorType.OK:
             raise Retryable(f"{address}: GetMembers: {answer.header.error.message}")
         urls = [url for member in answer.members for url in member.client_urls]

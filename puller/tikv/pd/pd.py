@@ -111,7 +111,7 @@ class PdClient:
         return int((await self._ask("UpdateServiceGCSafePoint", request)).min_safe_point)
 
     async def _ask(self, name: str, request: Any) -> Any:
-        async def ask(address: str) -> Any:
+        async def ask(address: str) -> object:
             request.header.CopyFrom(self.members.header())
             try:
                 answer = await self._channels.call(address, PD[name], request, self._timeout_seconds)
@@ -121,14 +121,14 @@ class PdClient:
                 if _NO_STORE not in str(error):
                     raise
                 return PD[name].response()  # before PD 6 this is a status, without a header
-            self.members.check_cluster(address, answer)
+            self.members.check_cluster(address, answer.header)
             _check(f"{address}: {name}", answer.header.error)
             return answer
 
         return await self.members.at_leader(ask)
 
 
-def _check(what: str, error: Any) -> None:
+def _check(what: str, error: pdpb.Error) -> None:
     """Raise for an error in an answer's header, except "no such store"."""
     if error.type == pdpb.ErrorType.OK or _NO_STORE in error.message:
         return
@@ -138,5 +138,5 @@ def _check(what: str, error: Any) -> None:
     raise Retryable(sentence)
 
 
-def _region(answer: Any) -> RegionInfo | None:
+def _region(answer: pdpb.GetRegionResponse) -> RegionInfo | None:
     return region_info(answer.region, answer.leader)

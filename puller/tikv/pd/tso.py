@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 import grpc
 from grpc import aio
@@ -18,9 +18,6 @@ MAX_BATCH: Final = 10_000
 """Maximum number of timestamps per request, as in PD's own client."""
 
 
-_EOF: Final[Any] = aio.EOF  # type: ignore[attr-defined]
-
-
 class TimestampOracle:
     """Batches timestamp requests on one stream to PD's leader: calls made during a request go into the next
     one."""
@@ -31,7 +28,7 @@ class TimestampOracle:
         self._timeout_seconds = timeout_seconds
         self._waiting: list[asyncio.Future[Ts]] = []
         self._server: asyncio.Task[None] | None = None
-        self._stream: aio.StreamStreamCall[Any, Any] | None = None
+        self._stream: aio.StreamStreamCall[pdpb.TsoRequest, pdpb.TsoResponse] | None = None
         self._address = ""
         self._last: Ts = 0
 
@@ -85,13 +82,15 @@ class TimestampOracle:
             self._stream, self._address = self._channels.stream(address, PD["Tso"]), address
         try:
             answer = await self._exchange(self._stream, count)
-            self._members.check_cluster(address, answer)
+            self._members.check_cluster(address, answer.header)
             return self._stamps(address, count, answer)
         except BaseException:  # a stream with an unanswered request can't be used again
             self._drop()
             raise
 
-    async def _exchange(self, stream: aio.StreamStreamCall[Any, Any], count: int) -> Any:
+    async def _exchange(
+        self, stream: aio.StreamStreamCall[pdpb.TsoRequest, pdpb.TsoResponse], count: int
+    ) -> pdpb.TsoResponse:
         request = pdpb.TsoRequest(header=self._members.header(), count=count)
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -101,11 +100,11 @@ class TimestampOracle:
             raise self._channels.failure(self._address, PD["Tso"], error) from error
         except (TimeoutError, asyncio.InvalidStateError) as error:
             raise self._silent("no answer in time") from error
-        if answer is _EOF:
+        if not isinstance(answer, pdpb.TsoResponse):  # the end of the stream
             raise self._silent("the stream was closed")
         return answer
 
-    def _stamps(self, address: str, count: int, answer: Any) -> range:
+    def _stamps(self, address: str, count: int, answer: pdpb.TsoResponse) -> range:
         """Return the timestamps of an answer, which contains the last of them."""
         if answer.header.error.type != pdpb.ErrorType.OK:
             raise Retryable(f"{address}: Tso: {answer.header.error.message}")

@@ -138,7 +138,7 @@ class LetterRows:
                 self._feed,
             )
 
-    def _query(self, statement: str, *values: str | int | None) -> list[Sequence[Any]]:
+    def _query(self, statement: str, *values: str | int | None) -> list[Row]:
         return self._tables.query(statement, *values)
 
     def _letter(self, row: Sequence[Any]) -> Letter:

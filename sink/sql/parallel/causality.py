@@ -139,10 +139,6 @@ class Causality:
             found = unit
         return found
 
-    def blockers(self, unit: Unit) -> list[Unit]:
-        """Return the units that a waiting one depends on."""
-        return [other for other in self.units if unit in other.dependents]
-
     def _make_ready(self, unit: Unit) -> None:
         if unit.state == "waiting" and not unit.waits and not (unit.is_held and self.units[0] is not unit):
             unit.state = "ready"

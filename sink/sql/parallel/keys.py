@@ -83,5 +83,5 @@ def _compiled(table: Table, keys: Sequence[Key]) -> Hashes:
     return scope["hashes"]  # type: ignore[no-any-return]
 
 
-def _hash_of_texts(values: tuple[Any, ...], odd: int) -> int:
+def _hash_of_texts(values: Row, odd: int) -> int:
     return odd if None in values else hash(values)

@@ -16,7 +16,6 @@ from tidemill.codec.tidb.key import (
     decode_record_key,
     encode_bytes,
     encode_int,
-    index_prefix,
     record_key,
     record_prefix,
     record_span,
@@ -50,9 +49,6 @@ def test_keys_of_tables_and_their_parts():
         assert record_prefix(table_id) == encoded
         assert record_span(table_id) == (encoded, bytes.fromhex(vector["end_hex"]))
         assert encode_bytes(encoded).hex() == vector["pd_start_hex"]
-    for encoded, vector in vectors("index_prefix"):
-        _, table_id, _, index_id = vector["input"].split()
-        assert index_prefix(int(table_id), int(index_id)) == encoded
 
 
 def test_keys_of_rows():

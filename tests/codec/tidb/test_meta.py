@@ -72,9 +72,8 @@ def test_a_list_has_its_own_stretch_of_keys(index):
     assert not start <= meta.list_meta_key(meta.DDL_JOBS) < end
 
 
-@given(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(-(1 << 63), (1 << 63) - 1))
-def test_the_bounds_of_a_list_come_back(first, end):
-    assert meta.decode_list_meta(meta.encode_list_meta(first, end)) == (first, end)
+def test_the_bounds_of_a_list_are_two_signed_integers():
+    assert meta.encode_list_meta(-1, 2) == b"\xff" * 8 + bytes(7) + b"\x02"
 
 
 def test_fields_name_their_ids():
@@ -99,8 +98,6 @@ def test_what_is_not_a_schema_key_is_refused(raw, complaint):
         decode_meta_key(raw)
 
 
-def test_what_is_not_bounds_or_a_database_is_refused():
-    with pytest.raises(ValueError, match="16 bytes, not 3"):
-        meta.decode_list_meta(b"abc")
+def test_what_is_not_a_database_is_refused():
     with pytest.raises(ValueError, match="not a database"):
         meta.database_id(b"Table:3")

@@ -32,7 +32,7 @@ from tidemill.events import (
     TruncateTable,
 )
 from tidemill.mounter import SchemaHistory
-from tidemill.mounter.tidb.ddl import HOW_TO_GO_ON, existing_tables, read_ddl
+from tidemill.mounter.tidb.ddl import HOW_TO_GO_ON, read_ddl
 from tidemill.puller.tikv.renames import add_old_names
 from tidemill.puller.tikv.schema import read_schema
 from tidemill.store.store import Store
@@ -324,17 +324,3 @@ def test_a_long_statement_is_cut_in_a_refusal(history):
     (ddl,) = read_ddl(job, change_of(job, 7), history, tables, "tidb", of_pumps=True)
     assert " ...; to go on" in ddl.refusal
     assert len(ddl.refusal) < 1500
-
-
-def test_tables_that_are_there_at_the_start_are_told_as_new_ones(history):
-    tidb = Tidb()
-    history.apply(tidb.create_database("shop"), 1)
-    history.apply(tidb.create_table("shop", "a"), 2)
-    history.apply(tidb.create_table("shop", "p", partitions=3), 3)
-    history.apply(tidb.create_table("shop", "tmp_x"), 4)
-    history.apply(tidb.create_table("shop", "later"), 6)
-    found = list(existing_tables(history, 5, TablePatterns.parse(["shop.*", "!shop.tmp_*"]), "tidb"))
-    assert [told(ddl) for ddl in found] == ["shop.a: create (id bigint)", "shop.p: create (id bigint)"]
-    assert {(ddl.commit_ts, ddl.position, ddl.query, ddl.last, ddl.source) for ddl in found} == {
-        (5, "5", "", True, "tidb")
-    }

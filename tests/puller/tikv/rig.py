@@ -102,7 +102,9 @@ class Rig:
         scratch = Store(directory)
         self._stack.callback(scratch.close)
         supervisor = self.system.spawn(Supervisor, self.failures, self.changed)
-        self.client = TikvClient(TikvOptions(pd=endpoints(cluster.pd_address), **options), clock, Random(7))
+        self.client = TikvClient(
+            TikvOptions(pd=endpoints(cluster.pd_address), **options), clock, Random(7), self._failed
+        )
         with self._stack:
             self.client.start()
             self._stack.callback(self.client.stop)
@@ -118,6 +120,9 @@ class Rig:
         self._stack.close()
         if kind is None:
             assert [failed.error for failed in self.failures] == []
+
+    def _failed(self, error: BaseException) -> None:
+        self.puller.fail(error)
 
     def add(self, table: int, checkpoint_ts: int = 0, writer: PooledRef[Any] | None = None) -> Collected:
         collected = self.tables[table] = Collected(table, self.arrived, self.changed)

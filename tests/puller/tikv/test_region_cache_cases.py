@@ -13,7 +13,7 @@ import pytest
 
 from tidemill.codec.proto import PD, metapb, pdpb
 from tidemill.errors import Retryable
-from tidemill.puller.tikv.span import UPPER_BOUND, span_of
+from tidemill.puller.tikv.span import UPPER_BOUND, Span
 from tidemill.puller.tikv.topology import RegionInfo
 from tidemill.testing import cases
 
@@ -124,7 +124,7 @@ def store_removed(pd, c, rest):
 def load(pd, c, rest):
     start, _, end = rest.partition("-")
     try:
-        found = c.run(c.cache.load(span_of(start.encode(), end.encode()), 3))
+        found = c.run(c.cache.load(Span(start.encode(), end.encode() or UPPER_BOUND), 3))
     except Retryable as error:
         return str(error)
     return ", ".join(map(told, found))

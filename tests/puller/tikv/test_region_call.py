@@ -83,6 +83,15 @@ def test_a_busy_store_says_how_long_to_wait(c, context):
     assert learnt(c, context, server_is_busy=errorpb.ServerIsBusy(backoff_ms=250)) == (1, 0.25)
 
 
-def test_a_store_with_another_id_at_its_address_has_its_address_asked_for_again(c, context):
+def test_a_store_with_another_id_at_its_address_has_its_address_asked_for_again(c, context, monkeypatch):
+    asked = []
+
+    async def store(store_id):
+        asked.append(store_id)
+
+    monkeypatch.setattr(c.pd, "store", store)
+    c.run(c.cache.store(1))
+    assert asked == []
     learnt(c, context, store_not_match=errorpb.StoreNotMatch())
-    assert 1 not in c.cache.known_stores
+    c.run(c.cache.store(1))
+    assert asked == [1]

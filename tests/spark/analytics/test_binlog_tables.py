@@ -59,7 +59,7 @@ def test_facts_of_a_binlog_have_its_tables(tmp_path: Path) -> None:
     store = Store(tmp_path / "store-1")
     even = compose_ts(NOON) & ~1
     changes = [change(even, ROWS, event(INSERT, 3)), change(even + 1, ROWS, event(INSERT, 40))]
-    run = Run([Table(1, 1, 0, 0, 0.0)], None, changes, 1, floor(even), even + 1, True)
+    run = Run([Table(1, 1, 0)], None, changes, 1, floor(even), even + 1, True)
     batch = Batch()
     LAYOUTS["block"].put(batch, run, changes, None)
     store.write(batch)

@@ -25,7 +25,7 @@ NOON = 1_700_000_040_000  # a full minute
 
 
 def table(number: int, uid: int = 1) -> Table:
-    return Table(number, uid, 0, 0, 0.0)
+    return Table(number, uid, 0)
 
 
 class Disk:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from threading import Event
 
 import pyarrow as pa
@@ -162,17 +163,21 @@ def test_a_capture_that_hangs_is_named():
 
 
 def test_a_slow_reader_is_not_a_slow_capture(monkeypatch):
-    watches = []
+    steps = []
 
-    def watch(cancel):
-        watches.append(Watch(cancel))
-        return watches[-1]
+    class Noted(Watch):
+        @contextmanager
+        def step(self, seconds):
+            with super().step(seconds):
+                steps.append(seconds)
+                yield
+                steps.pop()
 
-    monkeypatch.setattr(client, "Watch", watch)
+    monkeypatch.setattr(client, "Watch", Noted)
     with serving(Scripted(*halves(9), END)) as address:
         found = []
         for batch in client.read([address], ASKED, json=False):
-            assert not watches[0].is_timing, "while the reader has the batch"
+            assert not steps, "while the reader has the batch"
             found.append(batch)
     assert rows_of(found) == EVERY
     assert len(found) == 2

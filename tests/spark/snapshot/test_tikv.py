@@ -311,7 +311,7 @@ def test_versions_that_are_lost_while_they_are_read_are_an_error(tidb: Tidb) -> 
     options = TikvOptions(pd=(tidb.pd_address,), gc_interval_seconds=0.01)
 
     def holds(client: TikvClient) -> bool:
-        return "hold the GC safe point" in {task.get_name() for task in asyncio.all_tasks(client.loop.loop)}
+        return any("SafePoint.run" in str(task.get_coro()) for task in asyncio.all_tasks(client.loop.loop))
 
     def lose(client: TikvClient) -> None:
         with held(client, "reader", tidb.tso()):
