@@ -20,14 +20,12 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
-from ..codec.blocks import block_of
 from ..codec.native import library
 from ..codec.tidb.changes import ChangesDecoder
 from ..codec.tidb.column_type import ColumnFlag, Type
 from ..codec.tidb.row_encoder import RowEncoder
-from ..codec.tidb.run import KvBlock, KvRun
+from ..codec.tidb.run import inserts
 from ..codec.tidb.table_info import ColumnInfo, TableInfo
-from ..events import PUT, KvChange
 from ..spark.read.pick import Pick
 from ..spark.read.typed import TypedEncoder
 
@@ -100,8 +98,7 @@ def _decoders(info: TableInfo, *, in_use: bool) -> tuple[Callable[[Pairs], Any],
     encoder = TypedEncoder(decoder.table, Pick())
 
     def typed(pairs: Pairs) -> Any:
-        block = KvBlock(decoder, block_of([KvChange(2, 1, PUT, *pair) for pair in pairs]))
-        return encoder.images([KvRun(2, 1, decoder.table, "insert", None, block, 0, len(pairs))])
+        return encoder.images([inserts(decoder, 2, *map(list, zip(*pairs, strict=True)))])
 
     return decoder.rows.decode, typed
 

@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
-from ..events import Block, KvChange
+from ..events import PUT, Block, KvChange
 
 _HEAD: Final = Struct("<4sIQQ")
 _ENTRY: Final = Struct("<QQQIIIIII")
@@ -84,10 +84,6 @@ class PlainBlock:
         for n, place in enumerate(self._places):
             numbers.setdefault(place[3][:size], []).append(n)
         return {prefix: self._only(numbers[prefix]) for prefix in sorted(numbers)}
-
-    def begins(self) -> list[int]:
-        pairs = enumerate(pairwise(self._places), 1)
-        return [0, *[n for n, (a, b) in pairs if a[:2] != b[:2]]] if self._places else []
 
     def _only(self, numbers: list[int]) -> PlainBlock:
         return PlainBlock([self._places[n] for n in numbers], [self._contents[n] for n in numbers])
@@ -191,6 +187,10 @@ class PlainBuilder:
         self._places.append((commit_ts, start_ts, op, key, 0))
         self._contents.append((value, old_value, origin))
         self.bytes += _ENTRY.size + len(key) + len(value) + len(old_value)
+
+    def add_rows(self, ts: int, keys: list[bytes], values: list[bytes], /) -> None:
+        for key, value in zip(keys, values, strict=True):
+            self.add(ts, ts, PUT, key, value)
 
     def extend(self, changes: Iterable[KvChange], /) -> None:
         for c in changes:

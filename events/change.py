@@ -76,9 +76,6 @@ class Block(Protocol):
         """Return the changes of each different prefix of that many bytes, or fewer of a shorter key, in the
         order of the prefixes. Raises ValueError for a negative size."""
 
-    def begins(self) -> list[int]:
-        """Return the index at which each transaction begins: all changes of one commit ts and start ts."""
-
     def to_bytes(self) -> builtins.bytes:
         """Return it as it is kept on disk, with a CRC. Raises ValueError beyond 4 GiB."""
 

@@ -11,11 +11,9 @@ from msgspec import Struct
 
 from ..actors import PooledActor, Target
 from ..chain.selection.tables import TablePatterns
-from ..codec.blocks import new_builder
-from ..codec.tidb.run import KvBlock, KvRun
+from ..codec.tidb.run import inserts
 from ..codec.tidb.table import to_table
 from ..events import (
-    PUT,
     REST,
     WHOLE,
     Checkpoint,
@@ -133,11 +131,7 @@ class TikvSnapshot:
         self._rows += count
         if not count:
             return []
-        builder = new_builder()
-        for pair in zip(*pairs, strict=True):
-            builder.add(ts, ts, PUT, *pair)
-        block = KvBlock(reader, builder.take())
-        return Rows([KvRun(ts, ts, reader.table, "insert", None, block, 0, count)])
+        return Rows([inserts(reader, ts, *pairs)], count)
 
     def _pieces(self, ranges: Sequence[RawRange]) -> Iterator[Pairs]:
         low, high = self._tables.keys

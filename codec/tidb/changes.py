@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final
@@ -28,11 +28,12 @@ _HOW_TO_CONTINUE: Final = (
 class ChangesDecoder:
     """Decodes the changes of one table, by the native decoder or by one generated for the table."""
 
-    def __init__(self, schema: str, info: TableInfo) -> None:
-        """Raises SourceError for a column of an unknown type."""
+    def __init__(self, schema: str, info: TableInfo, *, only: Collection[str] | None = None) -> None:
+        """With `only`, rows have just the columns with these names and those of the key. Raises SourceError
+        for a column of an unknown type."""
         self.schema: Final = schema
         self.info: Final = info
-        self.rows: Final = RowDecoder(schema, info)
+        self.rows: Final = RowDecoder(schema, info, only=only)
         self.table: Final = self.rows.table
         self.lock: Final = Lock()
         """Held to decode runs, which several sinks may ask for at once."""

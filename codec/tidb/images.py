@@ -13,7 +13,7 @@ from ..plain_blocks import PlainBlock
 from .field import UNREADABLE
 from .native_rows import TidbRows
 from .packed import PackedRun
-from .run import KvRun, PairsRun, blocks_of
+from .run import KvRun, blocks_of
 
 
 def tidb_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
@@ -24,8 +24,6 @@ def tidb_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
             return _kv_images(runs, first)
         case PackedRun() as first:
             return _packed_images(runs, first)
-        case PairsRun() as first:
-            return _pairs_images(runs, first)
     return None
 
 
@@ -37,7 +35,7 @@ def _kv_images(runs: Sequence[Run], first: KvRun) -> tuple[Image, Image] | None:
     if blocks is None or any(isinstance(block, PlainBlock) for block in blocks):
         return None
     try:
-        before, after = [_image(*layout.block_columns(blocks, after=after)) for after in (False, True)]
+        before, after = [_image(*layout.columns(blocks, after=after)) for after in (False, True)]
     except (pa.ArrowException, *UNREADABLE):
         return None
     return before, after
@@ -62,23 +60,6 @@ def _packed_images(runs: Sequence[Run], first: PackedRun) -> tuple[Image, Image]
             _packed_image(layout, packed, b"".join(has_before), after=False),
             _packed_image(layout, packed, b"".join(has_after), after=True),
         )
-    except (pa.ArrowException, *UNREADABLE):
-        return None
-
-
-def _pairs_images(runs: Sequence[Run], first: PairsRun) -> tuple[Image, Image] | None:
-    layout = first.rows.layout
-    if layout is None:
-        return None
-    keys: list[bytes] = []
-    values: list[bytes | None] = []
-    for run in runs:
-        if not isinstance(run, PairsRun) or run.rows is not first.rows:
-            return None
-        keys += run.keys
-        values += run.values
-    try:
-        return NO_IMAGE, Image(layout.columns(keys, values), None)
     except (pa.ArrowException, *UNREADABLE):
         return None
 

@@ -60,13 +60,14 @@ class TidbRows:
         """Return the rows of these keys and values; `python` reads those that aren't regular."""
         return native.tidb_rows(self.native, pairs, python)
 
-    def columns(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> list[object]:
-        """Return the Arrow array of each column; a row without a value is NULL in all of them.
+    def columns(self, blocks: Sequence[Block], *, after: bool) -> tuple[bytes, list[Any]]:
+        """Return 0 for each change that has no such row, else 1, and the Arrow array of each column; none if
+        no change has one.
 
         Raises ValueError, or an error of Arrow, for rows that are to be read one by one.
         """
-        found = native.tidb_columns(self.native, tuple(keys), tuple(values))
-        return self._assembly.arrays(found, len(keys))
+        has, found = native.tidb_columns(self.native, tuple(blocks), after)
+        return has, self._assembly.arrays(found, len(has)) if found else []
 
     def packed_columns(self, packed: Any, has: bytes, *, after: bool) -> list[Any]:
         """Return the Arrow array of each column of packed changes, an array of binary without nulls: of the
@@ -78,15 +79,6 @@ class TidbRows:
         _, ends, data = packed.buffers()
         found = native.tidb_packed_columns(self.native, data or b"", ends or b"", packed.offset, has, after)
         return self._assembly.arrays(found, len(packed))
-
-    def block_columns(self, blocks: Sequence[Block], *, after: bool) -> tuple[bytes, list[Any]]:
-        """Return 0 for each change that has no such row, else 1, and the Arrow array of each column; none if
-        no change has one.
-
-        Raises as `columns` does.
-        """
-        has, found = native.tidb_block_columns(self.native, tuple(blocks), after)
-        return has, self._assembly.arrays(found, len(has)) if found else []
 
     @cached_property
     def _assembly(self) -> Assembly:

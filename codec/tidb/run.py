@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from ...events import Block, RowChange, Run
+from ...events import Block, RowChange, Run, Ts
+from ..blocks import new_builder
 from .changes import ChangesDecoder
-from .row_decoder import RowDecoder
 
 
 class KvBlock:
@@ -66,20 +66,9 @@ def blocks_of(runs: Sequence[Run], decoder: ChangesDecoder) -> list[Block] | Non
     return blocks
 
 
-class PairsRun(Run, eq=False, gc=False):
-    """Rows that were read at a ts, as inserts."""
-
-    rows: RowDecoder
-    keys: Sequence[bytes]
-    values: Sequence[bytes]
-    """The value of each key."""
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def changes(self) -> list[RowChange]:
-        if self.decoded is None:
-            found = self.rows.decode(list(zip(self.keys, self.values, strict=True)))
-            ts, table = self.commit_ts, self.table
-            self.decoded = [RowChange(ts, self.start_ts, table, self.op, None, row) for row in found]
-        return self.decoded
+def inserts(decoder: ChangesDecoder, ts: Ts, keys: list[bytes], values: list[bytes]) -> KvRun:
+    """Return rows that were read at `ts`, whose keys ascend, as inserts."""
+    builder = new_builder()
+    builder.add_rows(ts, keys, values)
+    block = KvBlock(decoder, builder.take())
+    return KvRun(ts, ts, decoder.table, "insert", None, block, 0, len(block.changes))

@@ -311,22 +311,6 @@ static PyObject *by_prefix(PyObject *object, PyObject *given)
     return parts;
 }
 
-static PyObject *begins(PyObject *object, PyObject *Py_UNUSED(nothing))
-{
-    Block *self = (Block *)object;
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < self->count; i++) {
-        const Entry *entry = &self->first[i];
-        if (i && entry->commit_ts == entry[-1].commit_ts && entry->start_ts == entry[-1].start_ts)
-            continue;
-        PyObject *number = PyLong_FromSize_t(i);
-        if (number == NULL || PyList_Append(list, number) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(number);
-    }
-    return list;
-}
-
 static PyObject *to_bytes(PyObject *object, PyObject *Py_UNUSED(nothing))
 {
     Block *self = (Block *)object;
@@ -366,7 +350,6 @@ static PyMethodDef block_methods[] = {
     {"keyspaces", keyspaces, METH_NOARGS, "Return the keyspaces that have changes."},
     {"without", without, METH_O, "Return the changes of other keyspaces."},
     {"by_prefix", by_prefix, METH_O, "Return the changes by the begin of their keys."},
-    {"begins", begins, METH_NOARGS, "Return where each transaction begins."},
     {"to_bytes", to_bytes, METH_NOARGS, "Return the block as it is kept on disk."},
     {NULL},
 };
@@ -432,6 +415,23 @@ static int content_from(PyObject *object, const char *name, Content *content)
     return 0;
 }
 
+/* Add a change; -1 with an exception. */
+static int put(BlockBuilder *self, Entry entry, Content key, Content value, Content old)
+{
+    Storage *storage = storage_of_builder(self);
+    if (storage == NULL)
+        return -1;
+    entry.key_bytes = key.size;
+    entry.value_bytes = value.size;
+    entry.old_bytes = old.size;
+    if (put_entry(storage, entry, key.at, value.at, old.at) < 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    self->content += content_bytes(&entry);
+    return 0;
+}
+
 static PyObject *add(PyObject *object, PyObject *const *arguments, Py_ssize_t given)
 {
     BlockBuilder *self = (BlockBuilder *)object;
@@ -454,15 +454,30 @@ static PyObject *add(PyObject *object, PyObject *const *arguments, Py_ssize_t gi
         return NULL;
     }
     entry.owner = (uint32_t)op;
-    entry.key_bytes = key.size;
-    entry.value_bytes = value.size;
-    entry.old_bytes = old.size;
-    Storage *storage = storage_of_builder(self);
-    if (storage == NULL)
+    return put(self, entry, key, value, old) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *add_rows(PyObject *object, PyObject *const *arguments, Py_ssize_t given)
+{
+    Entry entry = {.owner = 1};
+    if (given != 3 || !PyList_Check(arguments[1]) || !PyList_Check(arguments[2])) {
+        PyErr_SetString(PyExc_TypeError, "add_rows takes a ts, a list of keys and a list of values");
         return NULL;
-    if (put_entry(storage, entry, key.at, value.at, old.at) < 0)
-        return PyErr_NoMemory();
-    self->content += content_bytes(&entry);
+    }
+    if (PyList_GET_SIZE(arguments[1]) != PyList_GET_SIZE(arguments[2])) {
+        PyErr_SetString(PyExc_ValueError, "there is a value for each key");
+        return NULL;
+    }
+    if (ts_from(arguments[0], &entry.commit_ts) < 0)
+        return NULL;
+    entry.start_ts = entry.commit_ts;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(arguments[1]); i++) {
+        Content key, value, old = {(const uint8_t *)"", 0};
+        if (content_from(PyList_GET_ITEM(arguments[1], i), "key", &key) < 0 ||
+            content_from(PyList_GET_ITEM(arguments[2], i), "value", &value) < 0 ||
+            put((BlockBuilder *)object, entry, key, value, old) < 0)
+            return NULL;
+    }
     Py_RETURN_NONE;
 }
 
@@ -533,6 +548,7 @@ static PyObject *get_builder_bytes(PyObject *self, void *Py_UNUSED(nothing))
 
 static PyMethodDef builder_methods[] = {
     {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, "Add a change."},
+    {"add_rows", (PyCFunction)(void (*)(void))add_rows, METH_FASTCALL, "Add rows as of a ts."},
     {"extend", extend, METH_O, "Add changes (KvChange)."},
     {"take", take, METH_NOARGS, "Return what was added as a block; the builder is empty then."},
     {NULL},

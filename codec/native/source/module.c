@@ -62,8 +62,7 @@ static PyMethodDef functions[] = {
     {"pack_changes", pack_changes, METH_O, "Join the bytes of each change of blocks, and all of them."},
     {"tidb_packed_columns", tidb_packed_columns, METH_VARARGS,
      "Read rows of packed changes as Arrow columns' buffers."},
-    {"tidb_block_columns", tidb_block_columns, METH_VARARGS, "Read rows of blocks as Arrow columns' buffers."},
-    {"tidb_columns", tidb_columns, METH_VARARGS, "Read rows of TiDB as Arrow columns' buffers."},
+    {"tidb_columns", tidb_columns, METH_VARARGS, "Read rows of blocks as Arrow columns' buffers."},
     {NULL},
 };
 

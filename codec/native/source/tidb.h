@@ -144,16 +144,13 @@ Py_ssize_t count_changes(PyObject *blocks);
 /* A tuple of blocks to (where each change begins as int64, and the end; the packed changes). */
 PyObject *pack_changes(PyObject *module, PyObject *blocks);
 
-/* (layout, keys, values) to a list of arrays' buffers; a value of None is a row of NULLs. */
-PyObject *tidb_columns(PyObject *module, PyObject *arguments);
-
 /* (layout, packed changes, where each one ends as int32, the number of the first end, for each change whether
    it has such a row, True for the rows after and False for those before) to a list of arrays' buffers. */
 PyObject *tidb_packed_columns(PyObject *module, PyObject *arguments);
 
 /* (layout, blocks, True for the rows after and False for those before) to (for each change whether it has such a
    row; a list of arrays' buffers, empty if none has). */
-PyObject *tidb_block_columns(PyObject *module, PyObject *arguments);
+PyObject *tidb_columns(PyObject *module, PyObject *arguments);
 
 /* (layout, pairs of key and value, function of a pair) to a list of tuples. */
 PyObject *tidb_rows(PyObject *module, PyObject *arguments);

@@ -46,28 +46,6 @@ static Py_ssize_t read_pairs(const TidbLayout *layout, const Pair *pairs, Py_ssi
     return failed ? row - 1 : row;
 }
 
-/* Return the pairs, whose bytes the two tuples keep; NULL with an exception. */
-static Pair *pairs_of(PyObject *keys, PyObject *values)
-{
-    Py_ssize_t count = PyTuple_GET_SIZE(keys);
-    if (PyTuple_GET_SIZE(values) != count) {
-        PyErr_SetString(PyExc_ValueError, "there is a value for each key");
-        return NULL;
-    }
-    Pair *pairs = calloc((size_t)count + 1, sizeof *pairs);
-    if (pairs == NULL)
-        PyErr_NoMemory();
-    for (Py_ssize_t i = 0; pairs != NULL && i < count; i++) {
-        PyObject *value = PyTuple_GET_ITEM(values, i);
-        if (get_bytes(PyTuple_GET_ITEM(keys, i), &pairs[i].key) < 0 ||
-            (value != Py_None && get_bytes(value, &pairs[i].value) < 0)) {
-            free(pairs);
-            return NULL;
-        }
-    }
-    return pairs;
-}
-
 /* Return the columns of the pairs, which are freed. */
 static PyObject *columns_of(const TidbLayout *layout, Pair *pairs, Py_ssize_t count)
 {
@@ -85,17 +63,6 @@ static PyObject *columns_of(const TidbLayout *layout, Pair *pairs, Py_ssize_t co
         return arrays_of(layout->layout, builders);
     free_builders(layout->layout, builders);
     return PyErr_Format(PyExc_ValueError, "column %zd of row %zd can't be read", column, read);
-}
-
-PyObject *tidb_columns(PyObject *module, PyObject *arguments)
-{
-    TidbLayout *layout;
-    PyObject *keys, *values;
-    if (!PyArg_ParseTuple(arguments, "O!O!O!", &TidbLayoutType, &layout, &PyTuple_Type, &keys, &PyTuple_Type,
-                          &values))
-        return NULL;
-    Pair *pairs = pairs_of(keys, values);
-    return pairs == NULL ? NULL : columns_of(layout, pairs, PyTuple_GET_SIZE(keys));
 }
 
 /* --- packed changes ------------------------------------------------------------------------------------ */
@@ -152,7 +119,7 @@ PyObject *tidb_packed_columns(PyObject *module, PyObject *arguments)
 
 /* --- blocks -------------------------------------------------------------------------------------------- */
 
-PyObject *tidb_block_columns(PyObject *module, PyObject *arguments)
+PyObject *tidb_columns(PyObject *module, PyObject *arguments)
 {
     TidbLayout *layout;
     PyObject *blocks;
