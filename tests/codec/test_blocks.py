@@ -128,7 +128,7 @@ def test_rows_are_added_as_they_were_at_a_ts():
     builder.add_rows(7, [b"b", b"a"], [b"1", b""])
     assert (len(builder), builder.bytes) == (2, 2 * ENTRY_BYTES + 3)
     assert [*builder.take()] == [KvChange(7, 7, PUT, b"a", b""), KvChange(7, 7, PUT, b"b", b"1")]
-    with pytest.raises(ValueError, match="value for each key|argument 2 is shorter"):
+    with pytest.raises(ValueError, match=r"value for each key|argument 2 is shorter"):
         builder.add_rows(7, [b"b", b"a"], [b"1"])
     with pytest.raises(TypeError, match="value: bytes"):
         builder.add_rows(7, [b"b"], ["1"])
