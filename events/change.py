@@ -73,8 +73,8 @@ class Block(Protocol):
         """Return the changes of other keyspaces."""
 
     def by_prefix(self, size: int, /) -> Mapping[builtins.bytes, Block]:
-        """Return the changes of each different prefix of that many bytes, or fewer of a shorter key, in the
-        order of the prefixes. Raises ValueError for a negative size."""
+        """Return the changes by the first `size` bytes of their keys, of a shorter key by all of it, in that
+        order. Raises ValueError for a negative size."""
 
     def to_bytes(self) -> builtins.bytes:
         """Return it as it is kept on disk, with a CRC. Raises ValueError beyond 4 GiB."""
