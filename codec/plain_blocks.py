@@ -83,6 +83,8 @@ class PlainBlock:
         numbers: dict[bytes, list[int]] = {}
         for n, place in enumerate(self._places):
             numbers.setdefault(place[3][:size], []).append(n)
+        if len(numbers) == 1:
+            return dict.fromkeys(numbers, self)
         return {prefix: self._only(numbers[prefix]) for prefix in sorted(numbers)}
 
     def _only(self, numbers: list[int]) -> PlainBlock:
