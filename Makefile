@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install services proto demo demo-mysql demo-drainer demo-shards demo-kafka test check bench bench-sorter soak clean
+.PHONY: install services proto demo demo-mysql demo-drainer demo-shards demo-kafka test check bench soak clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -59,10 +59,6 @@ proto: install
 
 bench: install services
 	$(BIN)/python -m tidemill.benchmarks
-
-# All sorters and their yardsticks side by side: build/bench/sorter.txt and .png; about 5 minutes.
-bench-sorter: install
-	$(BIN)/python -m tidemill.benchmarks.sorter_table build/bench
 
 soak: install services
 	tests/services/delta || true

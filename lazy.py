@@ -25,6 +25,6 @@ class Names:
         """Return the object of that name: the package's `__getattr__`. Raises AttributeError."""
         if name not in self._homes:
             raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
-        found = getattr(import_module(self._homes[name], self._package), name)
-        setattr(sys.modules[self._package], name, found)
-        return found
+        value = getattr(import_module(self._homes[name], self._package), name)
+        setattr(sys.modules[self._package], name, value)
+        return value

@@ -11,7 +11,9 @@ NATIVE = "codec/native/source"
 class Modules(build_py):
     def find_package_modules(self, package, package_dir):
         """Leave this file out, which lies in the root package's folder."""
-        return [found for found in super().find_package_modules(package, package_dir) if found[1] != "setup"]
+        return [
+            module for module in super().find_package_modules(package, package_dir) if module[1] != "setup"
+        ]
 
 
 setup(

@@ -106,8 +106,8 @@ class _Ways:
             )
         self.size = sum(path.stat().st_size for path in self._directory.rglob("*.sst"))
         self.chunks = done.chunks
-        if (found := done.frame(self._spark).where("op = 'insert'").count()) != rows:
-            raise RuntimeError(f"{found} rows came of {rows}")
+        if (count := done.frame(self._spark).where("op = 'insert'").count()) != rows:
+            raise RuntimeError(f"{count} rows came of {rows}")
         for name, values in (("frame", "json"), ("frame_exact", "none")):
             with self._timed(name):
                 write(done.frame(self._spark, values=values))

@@ -16,11 +16,11 @@ from ..testing.mariadb import MariaDb, missing
 
 def parser(about: str, *, seconds: float, large: int) -> argparse.ArgumentParser:
     """Return a parser of the options that all demos have, with these defaults."""
-    found = argparse.ArgumentParser(prog="tidemill-demo", description=about.splitlines()[0])
-    found.add_argument("--seconds", type=float, default=seconds, help="seconds during which the writers run")
-    found.add_argument("--large", type=int, default=large, help="rows of the one large transaction")
-    found.add_argument("--spoil", action="store_true", help="change one copied row, to see it found")
-    return found
+    flags = argparse.ArgumentParser(prog="tidemill-demo", description=about.splitlines()[0])
+    flags.add_argument("--seconds", type=float, default=seconds, help="seconds during which the writers run")
+    flags.add_argument("--large", type=int, default=large, help="rows of the one large transaction")
+    flags.add_argument("--spoil", action="store_true", help="change one copied row, to see it found")
+    return flags
 
 
 @contextmanager

@@ -176,14 +176,14 @@ def change(shards: Sequence[ShopShard]) -> None:
 
 def held(child: Running) -> LockStatus:
     """Wait until rows wait for a schema change, and two more of these."""
-    found = child.until(lambda status: any(lock.further == 2 and lock.held_rows for lock in status.locks))
-    return found.locks[0]
+    last = child.until(lambda status: any(lock.further == 2 and lock.held_rows for lock in status.locks))
+    return last.locks[0]
 
 
 def ended(child: Running) -> None:
-    found = child.ended()
-    if found.status:
-        raise SystemExit(f"tidemill run ended with status {found.status}: {found.err[-2000:]}")
+    end = child.ended()
+    if end.status:
+        raise SystemExit(f"tidemill run ended with status {end.status}: {end.err[-2000:]}")
 
 
 def compared(shards: Sequence[ShopShard], whole: MariaDb) -> Comparison:
@@ -195,11 +195,11 @@ def compared(shards: Sequence[ShopShard], whole: MariaDb) -> Comparison:
     merged = mariadb_rows(whole.connect, "whole", "orders", listed)
     result = compare({"whole.orders": (union(shards, own), merged)})
     target = described(whole, "whole", "orders")
-    found = {name: target[name] for name in own}
+    have = {name: target[name] for name in own}
     differences = [
-        f"{shard.source}: {shard.schema}.{shard.table} has the columns {there}, whole.orders {found}"
+        f"{shard.source}: {shard.schema}.{shard.table} has the columns {wants}, whole.orders {have}"
         for shard in shards
-        if (there := described(shard.server, shard.schema, shard.table)) != found
+        if (wants := described(shard.server, shard.schema, shard.table)) != have
     ]
     return Comparison(result.rows, len(shards), [*result.differences, *differences])
 

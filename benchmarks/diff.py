@@ -6,12 +6,10 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -87,9 +85,9 @@ def _compare(directory: Path, source: MariaDb, url: str, rows: int) -> None:
         "sink": [{"url": url}],
     }
     with open_diff(feed) as compared:
-        found = list(compared)
-    assert [(one.is_equal, one.rows) for one in found if isinstance(one, TableResult)] == [(True, rows)], (
-        found
+        results = list(compared)
+    assert [(one.is_equal, one.rows) for one in results if isinstance(one, TableResult)] == [(True, rows)], (
+        results
     )
 
 
@@ -110,9 +108,3 @@ def _fetched(server: MariaDb) -> int:
 def _read(file: Path) -> int:
     with closing(sqlite3.connect(file)) as connection:
         return sum(1 for _ in connection.execute(f'SELECT * FROM "{TABLE.full_name}"'))
-
-
-if __name__ == "__main__":
-    print(
-        json.dumps(run(**{name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}))
-    )

@@ -9,7 +9,6 @@ Each server is a process of its own.
 
 from __future__ import annotations
 
-import json
 import statistics
 import subprocess
 import sys
@@ -69,9 +68,9 @@ def run(*, rows: int = 400_000, rounds: int = 5) -> dict[str, Any]:
         for number in range(rounds + 1):  # in turn, so that drift of the machine affects all
             for name, work in works.items():
                 begun = time.perf_counter()
-                found = work()
-                if found != rows:
-                    raise RuntimeError(f"{name} gave {found} of {rows} rows")
+                count = work()
+                if count != rows:
+                    raise RuntimeError(f"{name} gave {count} of {rows} rows")
                 if number:  # the first round is a warm-up
                     seconds[name].append(time.perf_counter() - begun)
     figures = {name: round(rows / statistics.median(taken)) for name, taken in seconds.items()}
@@ -112,7 +111,7 @@ def offset(rows: int) -> Offset:
 def served(kind: str, rows: int) -> Iterator[str]:
     """Run a server in a process of its own; yield its address."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tidemill.benchmarks.flight", "serve", kind, str(rows)],
+        [sys.executable, "-m", "tidemill.benchmarks.flight", kind, str(rows)],
         stdout=subprocess.PIPE,
         stdin=subprocess.PIPE,
     )
@@ -207,8 +206,4 @@ class _Plain(flight.FlightServerBase):  # type: ignore[misc]
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["serve"]:
-        _serve(sys.argv[2], int(sys.argv[3]))
-    else:
-        settings = {name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}
-        print(json.dumps(run(**settings)))
+    _serve(sys.argv[1], int(sys.argv[2]))

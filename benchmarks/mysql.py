@@ -195,7 +195,7 @@ def _commit_one_by_one(server: MariaDb, commits: int, arrived: Sequence[float], 
             while len(arrived) <= number:
                 time.sleep(0.0005)
             time.sleep(0.003)
-    taken = [there - here for here, there in zip(begun, arrived, strict=True)]
+    taken = [end - here for here, end in zip(begun, arrived, strict=True)]
     return statistics.median(taken[commits // 10 :])
 
 

@@ -24,18 +24,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..codec.native import library
+from ..embedded import follow
+from ..engine.feed import Feed
 from ..engine.opening import open_sinks
-from ..events import Batch, Checkpoint
+from ..engine.options import FeedOptions, feed_options
+from ..events import Batch, Checkpoint, Transaction
 from ..sink import SinkFactory
 from ..sink.files.parquet_format import write_parquet
 from ..sink.sink import Sink, SinkTraits
 from ..testing.mariadb import MariaDb
 from .mysql import _create, _write
-from .runs import Span, _options, _python, _run
 
+_TABLE: Final = "bench.followed"
 _SINKS: Final = {"parquet": "parquet://{}", "directory": "directory://{}?format=parquet"}
 Seconds: TypeAlias = tuple[float, float]
 """By the clock, and of CPU time."""
+Span: TypeAlias = tuple[str, str, int]
+"""Positions before and after, and the rows between them."""
 
 
 def run(*, rows: int = 4_000_000, rounds: int = 3) -> dict[str, object]:
@@ -45,21 +50,21 @@ def run(*, rows: int = 4_000_000, rounds: int = 3) -> dict[str, object]:
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, MariaDb(Path(name, "db")) as server:
         _create(server)
         span = (*_write(server, rows, 1_000), rows)
-        found = [_round(server.url(), span, Path(name, str(number))) for number in range(rounds + 1)][1:]
-    works = [(work, place, unit) for work in found[0][0] for place, unit in enumerate(("", "_cpu"))]
+        results = [_round(server.url(), span, Path(name, str(number))) for number in range(rounds + 1)][1:]
+    works = [(work, place, unit) for work in results[0][0] for place, unit in enumerate(("", "_cpu"))]
     rates = {
-        f"{work}{unit}": rows / statistics.median(seconds[work][place] for seconds, _ in found)
+        f"{work}{unit}": rows / statistics.median(seconds[work][place] for seconds, _ in results)
         for work, place, unit in works
     }
     yardstick = {f"python{unit}": rates.pop(f"python{unit}") for unit in ("", "_cpu")}
 
     def ratio(work: str, place: int) -> float:
         over, under = (work, "parquet") if work == "write_table" else ("python", work)
-        return statistics.median(seconds[over][place] / seconds[under][place] for seconds, _ in found)
+        return statistics.median(seconds[over][place] / seconds[under][place] for seconds, _ in results)
 
     return {
         "bench": "parquet",
-        "settings": {"rows": rows, "rounds": rounds, "bytes_per_row": round(found[-1][1] / rows, 1)},
+        "settings": {"rows": rows, "rounds": rounds, "bytes_per_row": round(results[-1][1] / rows, 1)},
         "figures": {name: round(rate) for name, rate in rates.items()},
         "yardstick": {name: round(rate) for name, rate in yardstick.items()},
         "ratio": {
@@ -90,6 +95,33 @@ def _to_files(url: str, folder: Path, span: Span, address: str) -> None:
     archive = f"{folder}-archive"
     options = _options(url, folder, span, sink=[{"url": address.format(archive)}])
     _run(options, open_sinks(options))
+
+
+def _python(url: str, folder: Path, span: Span) -> None:
+    count = 0
+
+    def receive(txn: Transaction) -> None:
+        nonlocal count
+        for row in txn.rows:
+            count += row.after is not None
+
+    source = {"snapshot": False, "position": span[0]}
+    follow(receive, url, [_TABLE], data_dir=folder, until=span[1], source_options=source)
+    if count != span[2]:
+        raise RuntimeError(f"{count} rows arrived of {span[2]}")
+
+
+def _options(url: str, folder: Path, span: Span, **more: object) -> FeedOptions:
+    source = {"url": url, "tables": [_TABLE], "snapshot": False, "position": span[0]}
+    return feed_options({"data_dir": str(folder), "until": span[1], "source": source, **more})
+
+
+def _run(options: FeedOptions, sinks: list[SinkFactory]) -> None:
+    feed = Feed(options, sinks)
+    feed.start()
+    feed.wait()
+    if feed.error is not None:
+        raise feed.error
 
 
 def _write_tables(tables: Sequence[pa.Table]) -> None:

@@ -34,15 +34,15 @@ class _Process(NamedTuple):
 
 def spark_times(jvm: int) -> SparkTimes:
     """Return the times of this process, the driver, and of the JVM and its descendants."""
-    found = dict(_processes())
-    own = found[jvm]
-    tasks, others = 0.0, found[os.getpid()].seconds + own.ended_seconds
-    for child, process in found.items():
+    processes = dict(_processes())
+    own = processes[jvm]
+    tasks, others = 0.0, processes[os.getpid()].seconds + own.ended_seconds
+    for child, process in processes.items():
         if process.parent == jvm:
             if _TASKS.issubset(_arguments(child)):
-                tasks += _tree_seconds(found, child)
+                tasks += _tree_seconds(processes, child)
             else:
-                others += _tree_seconds(found, child)
+                others += _tree_seconds(processes, child)
     return SparkTimes(own.seconds, tasks, others)
 
 
@@ -56,9 +56,13 @@ def tree_seconds(pid: int) -> float:
     return _tree_seconds(dict(_processes()), pid)
 
 
-def _tree_seconds(found: dict[int, _Process], pid: int) -> float:
-    below = [child for child, process in found.items() if process.parent == pid]
-    return found[pid].seconds + found[pid].ended_seconds + sum(_tree_seconds(found, child) for child in below)
+def _tree_seconds(processes: dict[int, _Process], pid: int) -> float:
+    below = [child for child, process in processes.items() if process.parent == pid]
+    return (
+        processes[pid].seconds
+        + processes[pid].ended_seconds
+        + sum(_tree_seconds(processes, child) for child in below)
+    )
 
 
 def _processes() -> Iterator[tuple[int, _Process]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -53,9 +52,9 @@ def run(rows: int = 1_000_000, regions: int = 8, rounds: int = 3) -> dict[str, o
     yardstick: dict[str, Any] = {}
     for kind in KINDS:
         with serving(_serve, kind, rows, regions) as server:
-            found = take_turns(server, {"ours": _ours, "bare": bare}, rounds)
+            results = take_turns(server, {"ours": _ours, "bare": bare}, rounds)
         for subject, into in (("ours", figures), ("bare", yardstick)):
-            best = found[subject]
+            best = results[subject]
             into[kind] = round(rows / best["seconds"] / 1e6, 3)
             note(into, kind, best)
     return {
@@ -70,9 +69,9 @@ def run(rows: int = 1_000_000, regions: int = 8, rounds: int = 3) -> dict[str, o
 # --- the store -----------------------------------------------------------------------------------------
 
 
-def _serve(pipe: object, kind: str, rows: int, regions: int) -> None:
+def _serve(pipe: Connection, kind: str, rows: int, regions: int) -> None:
     share = rows // regions
-    recorded: Any = RecordedCluster(stores=1, tick_seconds=None)
+    recorded = RecordedCluster(stores=1, tick_seconds=None)
     with recorded as cluster:
         cluster.pave([record_key(TABLE, number * share) for number in range(1, regions)])
         asked = []
@@ -82,7 +81,9 @@ def _serve(pipe: object, kind: str, rows: int, regions: int) -> None:
         serve_until_ended(pipe, server_of(cluster, rows, asked))
 
 
-def play(cluster: Any, first: int, rows: Iterable[Row], resolved_ts: Ts, kind: str) -> tuple[int, int]:
+def play(
+    cluster: RecordedCluster, first: int, rows: Iterable[Row], resolved_ts: Ts, kind: str
+) -> tuple[int, int]:
     """Make the region of the row `first` send these rows; return its id and version."""
     region: int = cluster.region_of(record_key(TABLE, first))
     cluster.recordings[region] = record(
@@ -95,7 +96,7 @@ def play(cluster: Any, first: int, rows: Iterable[Row], resolved_ts: Ts, kind: s
     return region, cluster.keyspace.by_id[region].version
 
 
-def server_of(cluster: Any, rows: int, regions: Sequence[tuple[int, int]]) -> Server:
+def server_of(cluster: RecordedCluster, rows: int, regions: Sequence[tuple[int, int]]) -> Server:
     return {
         "pd": cluster.pd_address,
         "store": cluster.stores[1].server.address,
@@ -199,10 +200,3 @@ def _ours(server: Server) -> float:
         system.stop(5.0)
         scratch.close()
     return seconds
-
-
-if __name__ == "__main__":
-    arguments: dict[str, Any] = {
-        name: int(value) for name, value in (argument.split("=", 1) for argument in sys.argv[1:])
-    }
-    print(json.dumps(run(**arguments)))

@@ -4,8 +4,7 @@ rows with a relay, compared with the rows without one."""
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
+from multiprocessing.connection import Connection
 from random import Random
 from threading import Event
 from typing import Any
@@ -52,7 +51,7 @@ def run(binlogs: int = 120_000, pumps: int = 3, rounds: int = 3) -> dict[str, An
         raise ValueError(f"binlogs {binlogs}, pumps {pumps}: at least one binlog in each pump, and one pump")
     with serving(_serve, binlogs, pumps) as server:
         subjects: dict[str, Subject] = {"ours": _ours, "bare": bare, "relayed": _relayed, "decoded": _decoded}
-        found = take_turns(server, subjects, rounds)
+        results = take_turns(server, subjects, rounds)
         idle = take_turns(server, {"ours": _latency, "bare": _bare_latency}, rounds)
     figures: dict[str, Any] = {}
     bare_client: dict[str, Any] = {}
@@ -63,7 +62,7 @@ def run(binlogs: int = 120_000, pumps: int = 3, rounds: int = 3) -> dict[str, An
         ("bare", bare_client, "merged"),
         ("decoded", no_relay, "relayed"),
     ):
-        best = found[subject]
+        best = results[subject]
         into[name] = round(binlogs / best["seconds"] / 1e3, 1)
         note(into, name, best)
     return {
@@ -86,7 +85,7 @@ def _ms(best: dict[str, Any]) -> float:
 # --- the pumps ---------------------------------------------------------------------------------------------
 
 
-def _serve(pipe: Any, binlogs: int, pumps: int) -> None:
+def _serve(pipe: Connection, binlogs: int, pumps: int) -> None:
     with Cluster(1, tick_seconds=None) as cluster:
         servers = []
         idle = Idle(pumps)
@@ -323,10 +322,3 @@ def _pulled(server: Server, start: Ts, receiver: type[PooledActor[Sorted]], *arg
         sorter.close()
         system.stop(5.0)
     return seconds
-
-
-if __name__ == "__main__":
-    arguments: dict[str, Any] = {
-        name: int(value) for name, value in (argument.split("=", 1) for argument in sys.argv[1:])
-    }
-    print(json.dumps(run(**arguments)))

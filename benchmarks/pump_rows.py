@@ -31,8 +31,8 @@ class _Dropping(Sink):
 
     name = target = "bench"
 
-    def __init__(self, at: Checkpoint) -> None:
-        self._reached: Checkpoint | None = at
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._reached: Checkpoint | None = checkpoint
 
     def open(self) -> Checkpoint | None:
         return self._reached
@@ -91,17 +91,17 @@ class Decoding(PooledActor[Sorted]):
 
 
 @contextmanager
-def decoding(at: Ts, last: Ts, *, relays: bool) -> Iterator[tuple[object, ...]]:
-    """Yield the arguments of Decoding, but for `done`: for rows above `at`, and a sink that has a relay if it
-    `relays`.
+def decoding(start: Ts, last: Ts, *, relays: bool) -> Iterator[tuple[object, ...]]:
+    """Yield the arguments of Decoding, but for `done`: for rows above `start`, and a sink that has a relay if
+    it `relays`.
 
     Its files are in the working directory, and are removed.
     """
     with TemporaryDirectory(dir=".", prefix="bench-") as name, ActorSystem("bench-sink") as blocking:
         directory = Path(name)
         store = Store(directory / "schema")
-        history = SchemaHistory(store, at, [(DbInfo(id=1, name="bench"), [_table()])])
-        checkpoint = Checkpoint(at, str(at), None, "bench")
+        history = SchemaHistory(store, start, [(DbInfo(id=1, name="bench"), [_table()])])
+        checkpoint = Checkpoint(start, str(start), None, "bench")
         stages = [RelayStage(RelayOptions(directory=directory / "relay"))] if relays else []
         mounter = BinlogMounter(history, "bench", TablePatterns.parse(["*.*"]))
         yield last, mounter, _Start(checkpoint, stages), blocking

@@ -62,13 +62,13 @@ class OnePut:
 
     def fetch(self, tables: Iterable[int], above: Ts, up_to: Ts) -> int:
         decode, pack = _decode_event, _EVENT_KEY.pack
-        found = 0
+        count = 0
         for table in tables:
             options = ReadOptions()
             options.set_iterate_upper_bound(pack(table, up_to + 1, 0))
             values = self._db.values(from_key=pack(table, above + 1, 0), read_opt=options)
-            found += len([decode(value) for value in values])
-        return found
+            count += len([decode(value) for value in values])
+        return count
 
     def close(self) -> None:
         self._db.close()
@@ -90,13 +90,13 @@ class Blocks:
 
     def fetch(self, tables: Iterable[int], above: Ts, up_to: Ts) -> int:
         decode, pack = _decode_block, _EVENT_KEY.pack
-        found = 0
+        count = 0
         for table in tables:
             options = ReadOptions()
             options.set_iterate_upper_bound(pack(table, up_to + 1, 0))
             values = self._db.values(from_key=pack(table, above + 1, 0), read_opt=options)
-            found += sum([len(decode(value)) for value in values])
-        return found
+            count += sum([len(decode(value)) for value in values])
+        return count
 
     def close(self) -> None:
         self._db.close()
@@ -113,25 +113,25 @@ class Files:
 
     def write(self, window: Window) -> None:
         buffers = []
-        at = self._end
+        offset = self._end
         for table, changes in window.tables.items():
             changes.sort(key=_commit_ts)
             block = _encode(changes)
             buffers.append(block)
-            self._index.setdefault(table, deque()).append((changes[0].commit_ts, at, len(block)))
-            at += len(block)
+            self._index.setdefault(table, deque()).append((changes[0].commit_ts, offset, len(block)))
+            offset += len(block)
         os.pwrite(self._descriptor, b"".join(buffers), self._end)
-        self._end = at
+        self._end = offset
 
     def fetch(self, tables: Iterable[int], _above: Ts, up_to: Ts) -> int:
         decode, descriptor = _decode_block, self._descriptor
-        found = 0
+        count = 0
         for table in tables:
             index = self._index.get(table)
             while index and index[0][0] <= up_to:
-                _, at, size = index.popleft()
-                found += len(decode(os.pread(descriptor, size, at)))
-        return found
+                _, offset, size = index.popleft()
+                count += len(decode(os.pread(descriptor, size, offset)))
+        return count
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -148,12 +148,12 @@ class Lists:
             self._tables.setdefault(table, []).extend(changes)
 
     def fetch(self, tables: Iterable[int], _above: Ts, _up_to: Ts) -> int:
-        found = 0
+        count = 0
         for table in tables:
             changes = self._tables.pop(table, [])
             changes.sort(key=_commit_ts)
-            found += len(changes)
-        return found
+            count += len(changes)
+        return count
 
     def close(self) -> None:
         self._tables.clear()

@@ -8,10 +8,8 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +33,7 @@ _COLUMNS: Final = "id INT PRIMARY KEY, n INT NOT NULL, label VARCHAR(60)"
 
 def run(*, rows: int = 100_000, transaction_rows: int = 20, rounds: int = 3) -> dict[str, Any]:
     """Return one result in the form that all benchmarks share."""
-    found: dict[str, list[float]] = {}
+    by_key: dict[str, list[float]] = {}
     with (
         tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name,
         MariaDb(Path(name, "source")) as source,
@@ -44,8 +42,8 @@ def run(*, rows: int = 100_000, transaction_rows: int = 20, rounds: int = 3) -> 
             directory = Path(name, str(number))
             directory.mkdir()
             for key, figure in _round(Shop(source, directory, transaction_rows), rows).items():
-                found.setdefault(key, []).append(figure)
-    medians = {key: round(statistics.median(values)) for key, values in found.items()}
+                by_key.setdefault(key, []).append(figure)
+    medians = {key: round(statistics.median(values)) for key, values in by_key.items()}
     twelve = medians["twelve"]
     yardstick = {"twelve": medians.pop("one"), "unresolved": twelve, "hold": twelve, "seek": twelve}
     return {
@@ -87,17 +85,17 @@ class Shop:
         self.execute(*statements)
 
     def feed(self, name: str, tables: str, *, until: str = "now", max_held_rows: int = 0) -> Feed:
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "name": name,
             "data_dir": str(self._directory / name),
             "source": {"url": self._server.url(), "tables": [f"shop.{tables}"]},
             "sink": [{"url": f"sqlite:///{self._directory}/{name}.db"}],
         }
         if tables == "item_*":
-            found |= {"route": [_ROUTE], "sharding": {"max_held_rows": max_held_rows or 1_000_000}}
+            document |= {"route": [_ROUTE], "sharding": {"max_held_rows": max_held_rows or 1_000_000}}
         if until:
-            found["until"] = until
-        options = feed_options(found)
+            document["until"] = until
+        options = feed_options(document)
         return Feed(options, open_sinks(options))
 
     def caught_up(self, name: str, tables: str) -> float:
@@ -132,13 +130,13 @@ def _round(shop: Shop, rows: int) -> dict[str, float]:
     one = _rate(shop, "one", "one", ["one"], rows)
     twelve = _rate(shop, "twelve", "item_*", shop.shards, rows)
     assert (shop.count("one", "shop.one"), shop.count("twelve", "whole.item")) == (rows, rows)
-    found = {"one": one, "twelve": twelve}
+    rates_of = {"one": one, "twelve": twelve}
     for name, max_held_rows in (("hold", 10 * rows), ("seek", 100)):
-        found[name] = _resolved(shop, name, max_held_rows, rows)
+        rates_of[name] = _resolved(shop, name, max_held_rows, rows)
     first, *others = shop.shards
     shop.execute(f"ALTER TABLE shop.{first} {_CHANGE}")
-    found["unresolved"] = _rate(shop, "twelve", "item_*", others, rows)
-    return found
+    rates_of["unresolved"] = _rate(shop, "twelve", "item_*", others, rows)
+    return rates_of
 
 
 def _rate(shop: Shop, name: str, tables: str, written: Sequence[str], rows: int) -> float:
@@ -172,9 +170,3 @@ def _until(feed: Feed, condition: Callable[[], bool]) -> None:
         if feed.error is not None:
             raise feed.error
         pause(_LOOK_SECONDS)
-
-
-if __name__ == "__main__":
-    print(
-        json.dumps(run(**{name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}))
-    )

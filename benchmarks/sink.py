@@ -12,12 +12,10 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -222,9 +220,3 @@ def _load(server: MariaDb, path: Path, database: str) -> float:
     with path.open("rb") as file:
         subprocess.run([program, *_login(server), database], stdin=file, check=True)
     return time.perf_counter() - begun
-
-
-if __name__ == "__main__":
-    print(
-        json.dumps(run(**{name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}))
-    )

@@ -6,9 +6,7 @@ plain SELECT of all columns through pymysql's SSCursor on one connection (`selec
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,12 +17,9 @@ from ..embedded import follow
 from ..events import Transaction
 from ..puller.mysql.options import MysqlOptions
 from ..testing.mariadb import MariaDb
+from .mysql import COLUMNS
 
 TABLES = ("one", "two", "three", "four")
-COLUMNS = (
-    "id INT NOT NULL PRIMARY KEY, big BIGINT UNSIGNED, price DECIMAL(12,2), ratio DOUBLE,"
-    " name VARCHAR(60), at DATETIME, flag TINYINT, note TEXT"
-)
 _WORKERS = {"consistent": 0, "one_worker": 1, "workers": MysqlOptions().snapshot_workers}
 
 
@@ -99,9 +94,3 @@ def _select(server: MariaDb, rows: int) -> float:
     if count != rows:
         raise RuntimeError(f"{count} rows were selected of {rows}")
     return time.perf_counter() - begun
-
-
-if __name__ == "__main__":
-    print(
-        json.dumps(run(**{name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}))
-    )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import json
 import resource
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -39,6 +37,7 @@ def run(
     mode: str = "both",
     memory_tier: int = 64 << 20,
     layout: str = "block",
+    stores: int = 1,
     workers: int = 1,
     yardsticks: Sequence[str] = ("one_put", "blocks"),
     rounds: int = 3,
@@ -60,14 +59,17 @@ def run(
         "mode": mode,
         "memory_tier": memory_tier,
         "layout": layout,
+        "stores": stores,
         "workers": workers,
     }
-    found: dict[str, list[dict[str, object]]] = {}
+    results_of: dict[str, list[dict[str, object]]] = {}
     for _ in range(rounds):
         for subject in ("ours", *yardsticks):
             with ProcessPoolExecutor(1, get_context("spawn")) as process:
-                found.setdefault(subject, []).append(process.submit(_measure, subject, settings).result())
-    best = {subject: _best(results) for subject, results in found.items()}
+                results_of.setdefault(subject, []).append(
+                    process.submit(_measure, subject, settings).result()
+                )
+    best = {subject: _best(results) for subject, results in results_of.items()}
     figures = best.pop("ours")
     spilled = figures.get("spilled_bytes")
     notes = {"note": _IN_MEMORY} if engine != "memory" and spilled == 0 else {}
@@ -144,6 +146,7 @@ class Ours:
             directory=directory,
             memory_bytes=settings["memory_tier"],
             layout=settings["layout"],
+            stores=settings["stores"],
         )
         received = self._system.spawn(Received, self._counter, capacity=16)
         self._sorter: EventSorter = open_sorter(options, self._system, received)
@@ -358,12 +361,3 @@ def _ratios(figures: dict[str, Any], yardstick: dict[str, dict[str, Any]]) -> di
             if figures.get(name):
                 ratios[name + suffix] = round(theirs[name] / figures[name], 2)
     return ratios
-
-
-if __name__ == "__main__":
-    arguments: dict[str, Any] = dict(argument.split("=", 1) for argument in sys.argv[1:])
-    for number in {"tables", "events", "memory_tier", "workers", "rounds"} & arguments.keys():
-        arguments[number] = int(arguments[number])
-    if "yardsticks" in arguments:
-        arguments["yardsticks"] = [kind for kind in arguments["yardsticks"].split(",") if kind]
-    print(json.dumps(run(**arguments)))

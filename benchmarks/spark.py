@@ -18,9 +18,7 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -136,8 +134,8 @@ def _in_turn(
         for kind, pair in frames.items():
             for frame, seconds in zip(pair, taken[kind], strict=True):
                 if not number:  # a warm-up
-                    if (found := frame.count()) != rows:
-                        raise RuntimeError(f"{found} rows came of {rows}")
+                    if (count := frame.count()) != rows:
+                        raise RuntimeError(f"{count} rows came of {rows}")
                     _write(frame)
                 else:
                     seconds.append(_write(frame))
@@ -150,8 +148,3 @@ def _write(frame: DataFrame) -> float:
     begun = time.perf_counter()
     frame.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - begun
-
-
-if __name__ == "__main__":
-    settings = {name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}
-    print(json.dumps(run(**settings)))

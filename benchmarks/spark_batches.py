@@ -33,11 +33,11 @@ def fixed_seconds(spark: SparkSession, folder: Path, batches: int) -> dict[str, 
             cursor.execute("CREATE DATABASE tiny")
             cursor.execute("CREATE TABLE tiny.t (id INT AUTO_INCREMENT PRIMARY KEY)")
         first, *later = [_query(spark, server, folder / f"query-{number}") for number in range(_QUERIES)]
-        found = {"first_query_seconds": first, "query_seconds": statistics.median(later)}
-        found |= {"fixed_seconds": _median(spark, server, folder / "alone", batches, {})}
+        figures = {"first_query_seconds": first, "query_seconds": statistics.median(later)}
+        figures |= {"fixed_seconds": _median(spark, server, folder / "alone", batches, {})}
         with _capture(server, folder) as address:
             taken = _median(spark, server, folder / "captured", batches, {"capture": address})
-        return {**found, "fixed_capture_seconds": taken}
+        return {**figures, "fixed_capture_seconds": taken}
 
 
 def _query(spark: SparkSession, server: MariaDb, folder: Path) -> float:

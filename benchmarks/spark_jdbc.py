@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..testing.mariadb import MariaDb
 from ..testing.private_server import PASSWORD
-from .snapshot import COLUMNS
+from .mysql import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,8 +58,8 @@ def jdbc_seconds(spark: SparkSession, folder: Path, rows: int, rounds: int) -> d
             ),
         }
         for frame in (_ours(spark, server, 2), _jdbc(spark, server, rows, 2)):
-            if (found := frame.count()) != rows:
-                raise RuntimeError(f"{found} rows came of {rows}")
+            if (count := frame.count()) != rows:
+                raise RuntimeError(f"{count} rows came of {rows}")
         return {name: _median(*pair, rounds) for name, pair in pairs.items()}
 
 

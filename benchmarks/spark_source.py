@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from ..spark.capture.captures import captures_of
 from ..spark.envelope import ENVELOPE
-from ..spark.read.options import read_options
+from ..spark.read.options import READ_FORM, read_options
 from ..spark.read.output import Output
 from ..spark.read.partition import TaskPartition
 from ..spark.read.parts import WHOLE
@@ -38,19 +38,19 @@ class CaptureSource(DataSource):
 
 
 class _CaptureReader(CopiedToWorkers, DataSourceReader):
-    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+    def __init__(self, source_options: Mapping[str, str], schema: StructType) -> None:
         self.options = read_options(
             {
                 "source": "mysql://nobody@127.0.0.1:1",  # not needed
                 "sourceTimeout": "0",
                 "tables": ",".join(TABLES),
-                "capture": given["address"],
-                "values": given["values"],
+                "capture": source_options["address"],
+                "values": source_options["values"],
             }
         )
         self.output = Output(self.options, None, schema)
-        self.captures = captures_of(self.options)
-        self.rows, self.tasks = int(given["rows"]), int(given["tasks"])
+        self.captures = captures_of(self.options, READ_FORM)
+        self.rows, self.tasks = int(source_options["rows"]), int(source_options["tasks"])
 
     def partitions(self) -> Sequence[InputPartition]:
         each = self.rows // self.tasks // TRANSACTION_ROWS * TRANSACTION_ROWS

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from datetime import datetime, timedelta
 from decimal import Decimal
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -30,7 +31,7 @@ _BLOCK: Final = 1_000
 _BEGIN: Final = datetime.fromisoformat("2026-03-01T04:05:06")
 
 
-def serve(pipe: Any, rows: int) -> None:
+def serve(pipe: Connection, rows: int) -> None:
     """Serve a cluster with a table of `rows` rows; see `turns.serving`."""
     with closing(Tidb(stores=1, tick_seconds=None)) as tidb:
         tidb.execute("create database bench")
@@ -55,12 +56,12 @@ def frames(spark: SparkSession, folder: Path, server: Server) -> dict[str, tuple
     options = {"source": f"tikv://{server['pd']}", "table": "bench.item"}
     path = str(folder / "tikv")
     _write_file(path, options)
-    found = {}
+    pairs = {}
     for name, tasks in (("tikv_one", 1), ("tikv", 2)):
         ours = spark.read.format("tidemill").options(**options, partitions=tasks).load()
         theirs = spark.read.format("bench-file").schema(ours.schema).options(path=path, tasks=tasks).load()
-        found[name] = ours, theirs
-    return found
+        pairs[name] = ours, theirs
+    return pairs
 
 
 def _write_file(path: str, options: dict[str, str]) -> None:

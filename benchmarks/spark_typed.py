@@ -14,13 +14,12 @@ first query of each way, the rows are compared with the table, column by column.
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -132,7 +131,7 @@ class _Case:
             ways["file"] = self._file
             for rows in self._starts:
                 self._types = self._write_file(rows)
-        found: dict[str, list[float]] = {}
+        by_figure: dict[str, list[float]] = {}
         intakes = []
         for number in range(rounds + 1):  # in turn, so that drift of the machine affects all
             for name, way in ways.items():
@@ -140,9 +139,9 @@ class _Case:
                 if number:  # the first round is a warm-up
                     intakes += [one.intake for one in (more, less) if one.intake]
                     for figure, seconds in _differences(name, more, less).items():
-                        found.setdefault(figure, []).append(seconds)
+                        by_figure.setdefault(figure, []).append(seconds)
         count = self._rows - self._part_rows
-        figures = {name: count / max(0.01, statistics.median(taken)) for name, taken in found.items()}
+        figures = {name: count / max(0.01, statistics.median(taken)) for name, taken in by_figure.items()}
         figures["capture_intake"] = self._rows / statistics.median(intakes)
         return {name: round(figure) for name, figure in figures.items()}
 
@@ -197,38 +196,38 @@ class _Case:
         taken = spark_times(self._jvm).since(begun)
         if compares:
             self._compare(compared)
-        elif (found := sum(progress.numInputRows for progress in query.recentProgress)) != rows:
-            raise RuntimeError(f"{found} rows came of {rows}")
+        elif (count := sum(progress.numInputRows for progress in query.recentProgress)) != rows:
+            raise RuntimeError(f"{count} rows came of {rows}")
         return taken
 
-    def _compare(self, found: list[dict[str, Any]]) -> None:
+    def _compare(self, sums_read: list[dict[str, Any]]) -> None:
         with self._server.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"SELECT {', '.join(_SUMS.values())} FROM {self._table}")
             wanted = [float(value) for value in cursor.fetchone()]
-        sums = [sum(float(one[name]) for one in found) for name in _SUMS]
+        sums = [sum(float(one[name]) for one in sums_read) for name in _SUMS]
         if sums != wanted:
             raise RuntimeError(f"the rows aren't the table's: their sums are {sums}, not {wanted}")
 
 
 def _sums(batch: DataFrame) -> dict[str, object]:
-    found: dict[str, object] = (
+    sums: dict[str, object] = (
         batch.select("after.*")
         .selectExpr(*[f"{text} AS `{name}`" for name, text in _SUMS.items()])
         .collect()[0]
         .asDict()
     )
-    return found
+    return sums
 
 
 def _differences(name: str, more: _Taken, less: _Taken) -> dict[str, float]:
     """Return the seconds of the rows that only the larger query has read."""
     spark = more.spark.since(less.spark)
-    found = {name: sum(spark), f"{name}_tasks": spark.tasks, f"{name}_jvm": spark.jvm}
+    figures = {name: sum(spark), f"{name}_tasks": spark.tasks, f"{name}_jvm": spark.jvm}
     if name != "file":
-        found[f"{name}_planning"] = spark.others
+        figures[f"{name}_planning"] = spark.others
     if more.serving:
-        found["captured_with_serving"] = sum(spark) + more.serving - less.serving
-    return found
+        figures["captured_with_serving"] = sum(spark) + more.serving - less.serving
+    return figures
 
 
 def _write(server: MariaDb, table: str, rows: int, part: int, size: int) -> tuple[str, list[str]]:
@@ -258,7 +257,7 @@ def _write(server: MariaDb, table: str, rows: int, part: int, size: int) -> tupl
         return before, starts
 
 
-def _serve(pipe: object, folder: str, url: str, position: str) -> None:
+def _serve(pipe: Connection, folder: str, url: str, position: str) -> None:
     source = {"url": url, "tables": ["bench.*"], "snapshot": False, "position": position}
     options = feed_options({"data_dir": folder, "source": source})
     kept = CaptureOptions(listen="127.0.0.1:0", memory_bytes=2 << 30)
@@ -272,8 +271,3 @@ def _until(condition: Callable[[], bool]) -> None:
         if time.monotonic() > until:
             raise RuntimeError(f"the capture hadn't all rows after {_WAIT_SECONDS:.0f} s")
         time.sleep(0.05)
-
-
-if __name__ == "__main__":
-    given = {name: int(value) for name, _, value in (a.partition("=") for a in sys.argv[1:])}
-    print(json.dumps(run(**given)))

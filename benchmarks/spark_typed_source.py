@@ -57,9 +57,9 @@ def write_batches(path: Path, options: dict[str, str]) -> StructType:
     schema = source.schema()
     stream: Any = source.streamReader(schema)
     stream.prepareForTriggerAvailableNow()
-    at = stream.initialOffset()
-    end = stream.latestOffset(at, ReadAllAvailable())
-    parts = stream.partitions(at, end)
+    begin = stream.initialOffset()
+    end = stream.latestOffset(begin, ReadAllAvailable())
+    parts = stream.partitions(begin, end)
     with pa.ipc.new_file(str(path), stream.output.schema) as writer:
         for part in parts:
             for batch in stream.read(part):

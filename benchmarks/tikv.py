@@ -9,10 +9,9 @@ batches instead of transactions of tuples.
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,10 +59,10 @@ def run(rows: int = 300_000, regions: int = 8, rounds: int = 3) -> dict[str, obj
                 "arrow": _in_columns,
                 "bare": bare,
             }
-            found = take_turns(server, subjects, rounds)
-        note_rate(yardstick, name, rows, found.pop("bare"))
-        note_rate(figures, name, rows, found.pop("ours"))
-        for subject, best in found.items():
+            bests = take_turns(server, subjects, rounds)
+        note_rate(yardstick, name, rows, bests.pop("bare"))
+        note_rate(figures, name, rows, bests.pop("ours"))
+        for subject, best in bests.items():
             note_rate(figures, f"{name}_{subject}", rows, best)
     return {
         "bench": "tikv",
@@ -82,10 +81,10 @@ def note_rate(into: dict[str, Any], name: str, rows: int, best: dict[str, Any]) 
 # --- the store -----------------------------------------------------------------------------------------
 
 
-def _serve(pipe: object, rows: int, regions: int, size: int) -> None:
+def _serve(pipe: Connection, rows: int, regions: int, size: int) -> None:
     share = rows // regions
     firsts = [number * share for number in range(regions)]
-    recorded: Any = RecordedCluster(stores=1, tick_seconds=None)
+    recorded = RecordedCluster(stores=1, tick_seconds=None)
     with recorded as cluster:
         inner = [record_key(TABLE, first) for first in firsts[1:]]
         cluster.pave([record_prefix(TABLE), *inner, table_prefix(TABLE + 1)])
@@ -101,7 +100,7 @@ def _serve(pipe: object, rows: int, regions: int, size: int) -> None:
         serve_until_ended(pipe, server_of(cluster, rows, asked) | {"start_ts": start_ts, "until": until})
 
 
-def _create_table(cluster: Any) -> Ts:
+def _create_table(cluster: RecordedCluster) -> Ts:
     database = meta.database_field(_DATABASE.id)
     cluster.write(
         [
@@ -196,10 +195,3 @@ _SUBJECTS: Final[dict[str, Subject]] = {
     "arrow": _in_columns,
     "bare": bare,
 }
-
-
-if __name__ == "__main__":
-    arguments: dict[str, Any] = {
-        name: int(value) for name, value in (argument.split("=", 1) for argument in sys.argv[1:])
-    }
-    print(json.dumps(run(**arguments)))

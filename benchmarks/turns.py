@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
 Server: TypeAlias = dict[str, Any]
@@ -32,7 +33,7 @@ def serving(serve: Callable[..., None], *arguments: object) -> Iterator[Server]:
         process.join()
 
 
-def serve_until_ended(pipe: Any, server: Server) -> None:
+def serve_until_ended(pipe: Connection, server: Server) -> None:
     """Send the store's address, and wait until it isn't needed any more."""
     gc.collect()
     gc.freeze()
@@ -43,13 +44,14 @@ def serve_until_ended(pipe: Any, server: Server) -> None:
 
 def take_turns(server: Server, subjects: dict[str, Subject], rounds: int) -> dict[str, dict[str, Any]]:
     """Return the best round of each: seconds, CPU seconds and peak RSS."""
-    found: dict[str, list[dict[str, object]]] = {name: [] for name in subjects}
+    results_of: dict[str, list[dict[str, object]]] = {name: [] for name in subjects}
     for _ in range(rounds):
         for name, subject in subjects.items():
             with ProcessPoolExecutor(1, get_context("spawn")) as process:
-                found[name].append(process.submit(_measure, subject, server).result())
+                results_of[name].append(process.submit(_measure, subject, server).result())
     return {
-        name: min(results, key=lambda result: float(result["seconds"])) for name, results in found.items()
+        name: min(results, key=lambda result: float(result["seconds"]))
+        for name, results in results_of.items()
     }
 
 

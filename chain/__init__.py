@@ -1,8 +1,7 @@
 """Stages between decoding and one sink, which filter, route, hold back or seek."""
 
-from .chain import Chain
 from .emptied import emptied, narrowed
-from .stage import Barrier, Element, Keep, Lag, Mark, Stage, StageContext
+from .stage import Barrier, Chain, Element, Keep, Lag, Mark, Stage, StageContext
 
 __all__ = [
     "Barrier",

@@ -31,7 +31,8 @@ _EXTRAS = {
 
 app = typer.Typer(
     name="tidemill",
-    help="Follow a database and deliver whole transactions in commit order.",
+    help="Follow a database and deliver whole transactions in commit order.\n\nFor instance: tidemill run "
+    "--source mysql://repl:secret@db:3306 --table 'shop.*' --sink sqlite:///copy.db",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -54,8 +54,8 @@ def _command(name: str) -> Callable[[Act], Act]:
             data_dir: DataDir = None,
             as_json: Json = False,
         ) -> None:
-            with _opened(file, name, data_dir, sink, number) as found:
-                left = [act(owner, letters, table, number, as_json) for owner, letters in found]
+            with _opened(file, name, data_dir, sink, number) as opened:
+                left = [act(owner, letters, table, number, as_json) for owner, letters in opened]
             if any(left):
                 raise typer.Exit(1)
 
@@ -119,19 +119,19 @@ def _opened(
     names = [one.name for one in options.sinks]
     if sink is not None and sink not in names:
         raise ConfigError(f"--sink {sink}: there is no such sink; accepted: {', '.join(names)}")
-    found = [
+    stores = [
         (one.name, letters)
         for one in options.sinks
         if sink in (None, one.name) and (letters := dead_letters_of(one.given, options.name)) is not None
     ]
-    if not found:
+    if not stores:
         raise ConfigError("dead letters are kept by SQL targets only, and none is meant here")
-    if number is not None and len(found) > 1:
+    if number is not None and len(stores) > 1:
         raise ConfigError(f"--id {number}: add --sink, as each sink has its own numbers")
     try:
-        yield found
+        yield stores
     finally:
-        for _, letters in found:
+        for _, letters in stores:
             letters.close()
 
 

@@ -44,7 +44,7 @@ def diff(
         raise ConfigError("--fix, --apply: give one of them")
     from ..compare import Difference, open_diff
     from ..compare.pace import Stopped
-    from ..compare.report import Progress, Script, json_of, line_of
+    from ..compare.report import DiffProgress, Script, json_of, line_of
 
     stopping = Event()
     equal = True
@@ -56,14 +56,14 @@ def diff(
     try:
         with ExitStack() as stack:
             stack.enter_context(set_by_signals(stopping))
-            found = feed_tables(file, None, None, None, name, data_dir)
+            document = feed_tables(file, None, None, None, name, data_dir)
             compared = stack.enter_context(
-                open_diff(found, table or (), sink=sink, rows_per_second=rate, wait=wait)
+                open_diff(document, table or (), sink=sink, rows_per_second=rate, wait=wait)
             )
             if warning := compared.warning:
                 say(f"tidemill: {warning}", err=True)
             script = stack.enter_context(Script(fix, compared.target.begin_script())) if fix else None
-            progress = stack.enter_context(Progress(sys.stderr))
+            progress = stack.enter_context(DiffProgress(sys.stderr))
             for one in compared:
                 more: dict[str, object] = {}
                 if not isinstance(one, Difference):

@@ -29,7 +29,9 @@ _REGISTRIES: Final = "a registry is binlog://pd1:2379,pd2:2379 or sqlite:///file
 
 drainer = typer.Typer(help="List, pause or close drainers of a TiDB-Binlog cluster.", no_args_is_help=True)
 
-Feed = Annotated[Path | None, typer.Argument(help="Feed file of the drainer; or use --registry and --id")]
+Feed = Annotated[
+    Path | None, typer.Argument(metavar="FEED.TOML", help="Feed file of the drainer; or use --registry")
+]
 Id = Annotated[str | None, typer.Option("--id", help="Node id of the drainer; default: from the feed file")]
 RegistryUrl = Annotated[
     str | None,
@@ -102,8 +104,8 @@ def _options(feed: Path | None, registry: str | None, id_: str | None) -> Draine
     source = feed_options(config.read(feed)).source.options
     if not isinstance(source, PumpOptions) or (source.pumps and registry is None):
         raise ConfigError(f"{feed}: source.url is not binlog://pd1:2379: {_REGISTRIES}")
-    found = source.drainer
-    return replace(found, registry=registry or found.registry, node_id=id_ or found.node_id)
+    options = source.drainer
+    return replace(options, registry=registry or options.registry, node_id=id_ or options.node_id)
 
 
 @contextmanager

@@ -95,9 +95,9 @@ def run(
 
     Ctrl-C stops it and saves its checkpoint.
     """
-    found = feed_tables(file, source, sink, table, name, data_dir)
+    document = feed_tables(file, source, sink, table, name, data_dir)
     if until is not None:
-        found["until"] = until
+        document["until"] = until
     how: dict[str, Any] = {
         "master": master,
         "partitions": partitions,
@@ -111,29 +111,29 @@ def run(
     }
     match engine:
         case "local":
-            if given := [key for key, value in how.items() if value]:
-                raise ConfigError(f"--{given[0].replace('_', '-')}: it is for --engine spark")
-            run_local(checked_options(found), as_json)
+            if flags := [key for key, value in how.items() if value]:
+                raise ConfigError(f"--{flags[0].replace('_', '-')}: it is for --engine spark")
+            run_local(checked_options(document), as_json)
         case "spark":
             try:
                 from ..spark.run.run import run as run_on_spark
             except ImportError as error:
                 raise ConfigError(f"--engine spark needs: pip install 'tidemill[spark]' ({error})") from error
 
-            run_on_spark(found, as_json=as_json, **how)
+            run_on_spark(document, as_json=as_json, **how)
         case _:
             raise ConfigError(f"--engine: no engine {engine!r}; accepted: local, spark")
 
 
-def checked_options(found: Mapping[str, Any]) -> FeedOptions:
-    """Return a feed's options; the section of Spark, which a local run ignores, is checked too."""
-    if "spark" in found:
+def checked_options(document: Mapping[str, Any]) -> FeedOptions:
+    """Return a feed's options; sections of other commands, which a local run ignores, are checked too."""
+    if not document.keys().isdisjoint(("spark", "capture")):
         from ..spark.sections import spark_feed
 
-        return spark_feed(found)
+        return spark_feed(document)
     from ..engine.options import feed_options
 
-    return feed_options(found)
+    return feed_options(document)
 
 
 def run_local(options: FeedOptions, as_json: bool) -> None:
@@ -163,14 +163,14 @@ def status(
     ] = False,
 ) -> None:
     """Show the status of a feed, running or not."""
-    found = StatusFile(directory_of(file, data_dir)).load()
+    last = StatusFile(directory_of(file, data_dir)).load()
     if prometheus:
-        typer.echo(metrics_text(found))
+        typer.echo(metrics_text(last))
     elif as_json:
-        typer.echo(msgspec.json.encode(found))
+        typer.echo(msgspec.json.encode(last))
     else:
-        Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH).print(panel(found))
-    if found.state == "failed":
+        Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH).print(panel(last))
+    if last.state == "failed":
         raise typer.Exit(1)
 
 
@@ -179,8 +179,8 @@ def explain(file: DirectoryFile = None, data_dir: DataDir = None, as_json: Json 
 
     Prints which stage waits for which, and since when.
     """
-    found = StatusFile(directory_of(file, data_dir)).load()
-    lines = explanation(found, found.waits)
+    last = StatusFile(directory_of(file, data_dir)).load()
+    lines = explanation(last, last.waits)
     if as_json:
         typer.echo(json.dumps(lines))
     else:
@@ -202,10 +202,10 @@ def check(
     """
     from ..engine.preflight import check_feed
 
-    found = feed_tables(file, source, sink, table, name, data_dir)
-    options = checked_options(found)
+    document = feed_tables(file, source, sink, table, name, data_dir)
+    options = checked_options(document)
     findings = check_feed(options)
-    if "spark" in found:
+    if "spark" in document:
         from ..spark.run.preflight import check_on_spark
 
         findings += check_on_spark(options)

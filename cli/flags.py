@@ -34,7 +34,7 @@ Tables = Annotated[
 ]
 Name = Annotated[str | None, typer.Option(help="Name of the feed, under which checkpoints are stored")]
 DataDir = Annotated[Path | None, typer.Option(help="Directory for status, checkpoints and scratch files")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line")]
 
 
 def feed_tables(
@@ -46,9 +46,9 @@ def feed_tables(
     data_dir: Path | None,
 ) -> dict[str, object]:
     """Return the file's tables, overridden by flags. Raises ConfigError."""
-    found = config.read(file) if file is not None else {}
+    document = config.read(file) if file is not None else {}
     if source is not None or tables:
-        section = found.setdefault("source", {})
+        section = document.setdefault("source", {})
         if isinstance(section, list):
             raise ConfigError("--source, --table: the file has several [[source]] sections: edit them")
         if source is not None:
@@ -56,12 +56,12 @@ def feed_tables(
         if tables:
             section["tables"] = tables
     if sinks:
-        found["sink"] = [{"url": url} for url in sinks]
+        document["sink"] = [{"url": url} for url in sinks]
     if name is not None:
-        found["name"] = name
+        document["name"] = name
     if data_dir is not None:
-        found["data_dir"] = str(data_dir)
-    return found
+        document["data_dir"] = str(data_dir)
+    return document
 
 
 def directory_of(file: Path | None, data_dir: Path | None) -> Path:
@@ -69,5 +69,5 @@ def directory_of(file: Path | None, data_dir: Path | None) -> Path:
     variables that aren't set here. Raises ConfigError."""
     from ..engine.options import StoreOptions
 
-    found = config.read(file, ("data_dir",)) if file is not None else {}
-    return data_dir if data_dir is not None else config.build(StoreOptions, found, "").data_dir
+    document = config.read(file, ("data_dir",)) if file is not None else {}
+    return data_dir if data_dir is not None else config.build(StoreOptions, document, "").data_dir

@@ -22,13 +22,13 @@ def add_commands(app: typer.Typer) -> None:
 def locks(file: RequiredFile, data_dir: DataDir = None, as_json: Json = False) -> None:
     """List schema changes that wait for other shards.
 
-    Shows merged tables, as of the feed's last status.
+    Only merged tables have such changes; the list is as of the feed's last status.
     """
-    found = find_locks(directory_of(file, data_dir))
+    waiting = find_locks(directory_of(file, data_dir))
     if as_json:
-        typer.echo(msgspec.json.encode(found))
+        typer.echo(msgspec.json.encode(waiting))
         return
-    for lock in found:
+    for lock in waiting:
         say(
             f"{lock.id}: {lock.statement}",
             f"  owner: {lock.owner}, {lock.seconds:.0f} s ago; {lock.held_rows} rows held"
@@ -39,7 +39,7 @@ def locks(file: RequiredFile, data_dir: DataDir = None, as_json: Json = False) -
         )
         for one in lock.feeds:
             say(f"  feed {one.feed}: {_feed(one)}")
-    if not found:
+    if not waiting:
         typer.echo("no schema change waits for shards")
 
 

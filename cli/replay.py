@@ -122,11 +122,11 @@ def _of_feed(file: Path, sink: str | None) -> tuple[str, Path, Sink]:
     from ..sink.relay.stage import check_owner
 
     options = feed_options(config.read(file))
-    found = [one for one in options.sinks if one.rules.relay is not None and sink in (None, one.name)]
-    if len(found) != 1:
-        names = ", ".join(one.name for one in found) or "none"
+    sinks = [one for one in options.sinks if one.rules.relay is not None and sink in (None, one.name)]
+    if len(sinks) != 1:
+        names = ", ".join(one.name for one in sinks) or "none"
         raise ConfigError(f"{file}: sinks with a relay: {names}: name one with --sink")
-    (one,) = found
+    (one,) = sinks
     relay = one.rules.relay
     assert relay is not None
     check_owner(relay.directory, options.name, one.name)
@@ -155,12 +155,12 @@ def _ts(text: str | None) -> Ts | None:
     return compose_ts(int(moment.timestamp() * 1000) + 1) - 1
 
 
-def _print(found: Summary, as_json: bool) -> None:
+def _print(summary: Summary, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(msgspec.to_builtins(found)))
+        typer.echo(json.dumps(msgspec.to_builtins(summary)))
         return
-    typer.echo(f"after ts {found.begin_ts} up to {found.end_ts}: {found.transactions:,} transactions")
-    for table, changes in sorted(found.changes.items()):
+    typer.echo(f"after ts {summary.begin_ts} up to {summary.end_ts}: {summary.transactions:,} transactions")
+    for table, changes in sorted(summary.changes.items()):
         say(f"{table}: " + ", ".join(f"{count:,} {op}" for op, count in changes.items()))
-    for query in found.ddls:
+    for query in summary.ddls:
         say(f"schema change: {query}")

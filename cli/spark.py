@@ -33,7 +33,8 @@ Master = Annotated[
 Directory = Annotated[
     Path | None,
     typer.Option(
-        help="Directory for loaded rows, shared by driver and executors; default: DATA_DIR/backfill"
+        help="Directory for rows until they are loaded, shared by driver and executors; default: "
+        "DATA_DIR/backfill"
     ),
 ]
 Settings = Annotated[
@@ -58,7 +59,7 @@ def capture(
     listen: Annotated[
         str | None,
         typer.Option(
-            help="Address to listen on; default: 127.0.0.1:8815. Only loopback works without token and TLS"
+            help="Address to listen on; default: 127.0.0.1:8815. Others than loopback need a token and TLS"
         ),
     ] = None,
     token_file: Annotated[
@@ -135,9 +136,13 @@ def backfill(
         from ..spark.backfill.run import run
     except ImportError as error:
         raise ConfigError(f"a backfill needs: pip install 'tidemill[spark]' ({error})") from error
-    found = feed_tables(file, source, sink, table, name, data_dir)
-    how: dict[str, Any] = {"directory": directory, "master": master, "chunk_rows": chunk_rows}
-    run(found, keep=keep, as_json=as_json, config=settings_of_spark(settings), **how)
+    document = feed_tables(file, source, sink, table, name, data_dir)
+    how: dict[str, Any] = {
+        "directory": directory,
+        "master": master,
+        "backfill": None if chunk_rows is None else {"chunk_rows": chunk_rows},
+    }
+    run(document, keep=keep, as_json=as_json, config=settings_of_spark(settings), **how)
 
 
 def analyze(
@@ -166,13 +171,13 @@ def analyze(
     _check_written("--page", page)
     _check_written("--plan", plan)
     with _session(file, master, settings) as spark:
-        found = analysis(spark, feed, archive, plan)
-    page.write_text(found.page)
+        result = analysis(spark, feed, archive, plan)
+    page.write_text(result.page)
     _say(f"wrote {page}")
     if plan is not None:
-        if found.plan is None:
+        if result.plan is None:
             raise ConfigError(f"--plan: {feed and feed.directory} has no store to plan for")
-        plan.write_text(found.plan)
+        plan.write_text(result.plan)
         _say(f"wrote {plan}")
 
 
@@ -199,7 +204,10 @@ def compact(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Compact a running feed's store, or an archive."""
+    """Compact a running feed's store, or an archive.
+
+    Requires --plan for the store, or --archive and --up-to.
+    """
     if (plan is None) == (archive is None):
         raise ConfigError("compact: give --plan, for a running feed's store, or --archive with --up-to")
     if page is not None and plan is None:
@@ -211,11 +219,11 @@ def compact(
             text = plan.read_bytes()
         except OSError as error:
             raise ConfigError(f"--plan: {plan}: {error.strerror}") from None
-        found = decode_plan(text, str(plan))
+        decoded = decode_plan(text, str(plan))
         if page is None:
             from ..engine.plan_inbox import PlanInbox
 
-            outcomes = PlanInbox(directory_of(file, data_dir)).hand_over(found)
+            outcomes = PlanInbox(directory_of(file, data_dir)).hand_over(decoded)
             _report(outcomes, _outcome_lines(outcomes), as_json)
             return
         from ..spark.analytics.analyze import compaction, page_after
@@ -224,7 +232,7 @@ def compact(
         _check_written("--page", page)
         feed = _feed_store(file, name, data_dir)
         with _session(file, master, settings) as spark:
-            done = compaction(spark, feed, found)
+            done = compaction(spark, feed, decoded)
         page.write_text(page_after(feed, done))
         _say(f"wrote {page}")
         lines = [f"{what}: {before} before, {after} after" for what, before, after in comparison(done)]
@@ -244,9 +252,9 @@ def compact(
         _report(report, lines or ["the archive has no tables"], as_json)
 
 
-def _report(found: object, lines: list[str], as_json: bool) -> None:
+def _report(report: object, lines: list[str], as_json: bool) -> None:
     if as_json:
-        typer.echo(msgspec.json.encode(found))
+        typer.echo(msgspec.json.encode(report))
     else:
         say(*lines)
 
@@ -269,8 +277,8 @@ def _feed_store(file: Path | None, name: str | None, data_dir: Path | None) -> F
     from ..engine.options import StoreOptions
     from ..spark.analytics.analyze import FeedStore
 
-    found = feed_tables(file, None, None, None, name, data_dir)
-    kept = {key: value for key, value in found.items() if key in ("data_dir", "sorter")}
+    document = feed_tables(file, None, None, None, name, data_dir)
+    kept = {key: value for key, value in document.items() if key in ("data_dir", "sorter")}
     options = config.build(StoreOptions, kept, "")
     assert options.sorter.directory is not None
     arguments = "" if file is None else quote(str(file))
@@ -283,8 +291,8 @@ def _session(file: Path | None, master: str | None, settings: list[str] | None) 
     from ..spark.launch.starting import STARTING
     from ..spark.sections import spark_options
 
-    found = feed_tables(file, None, None, None, None, None)
-    how = spark_options(found, {"master": master, "config": settings_of_spark(settings)})
+    document = feed_tables(file, None, None, None, None, None)
+    how = spark_options(document, {"master": master, "config": settings_of_spark(settings)})
     _say(STARTING)
     spark = quiet_session("tidemill", how.master, how.config)
     try:
@@ -293,15 +301,15 @@ def _session(file: Path | None, master: str | None, settings: list[str] | None) 
         spark.stop()
 
 
-def settings_of_spark(given: list[str] | None) -> dict[str, str]:
+def settings_of_spark(flags: list[str] | None) -> dict[str, str]:
     """Return Spark's settings from flags. Raises ConfigError."""
-    found = {}
-    for text in given or []:
+    settings = {}
+    for text in flags or []:
         name, equals, value = text.partition("=")
         if not equals:
             raise ConfigError(f"--config {text}: expected name=value, for instance spark.executor.memory=2g")
-        found[name.strip()] = value.strip()
-    return found
+        settings[name.strip()] = value.strip()
+    return settings
 
 
 def _say(text: str) -> None:

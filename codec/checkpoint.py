@@ -113,8 +113,8 @@ def _packed(loading: dict[str, object] | None) -> str:
 def _unpacked(packed: str) -> dict[str, object]:
     """The checksum has shown that it is what was written."""
     text = zlib.decompressobj().decompress(b64decode(packed), _MAX_PACKED_BYTES)
-    found: dict[str, object] = json.loads(text)
-    return found
+    fields: dict[str, object] = json.loads(text)
+    return fields
 
 
 def _loading_to_json(loading: SnapshotProgress | None) -> dict[str, object] | None:

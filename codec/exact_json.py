@@ -57,8 +57,8 @@ _MAKE: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def _value(found: object) -> object:
-    if not isinstance(found, dict):
-        return found
-    ((kind, content),) = found.items()
+def _value(tagged: object) -> object:
+    if not isinstance(tagged, dict):
+        return tagged
+    ((kind, content),) = tagged.items()
     return _MAKE[kind](content)

@@ -13,7 +13,7 @@ from typing import Final
 from ..dialects.read import Key, Range, Reader, Summing
 from ..events import Row, Table
 from .pace import Pace
-from .side import Source
+from .side import SourceRows
 
 CHUNK_ROWS: Final = 20_000
 """Number of rows of a checksum: about 0.1 s of a server's time."""
@@ -24,7 +24,7 @@ PAGE_ROWS: Final = 1_000
 class Chunks:
     """Compares one table. `rows` counts the source's rows that were compared."""
 
-    def __init__(self, source: Source, target: Reader, table: Table, pace: Pace) -> None:
+    def __init__(self, source: SourceRows, target: Reader, table: Table, pace: Pace) -> None:
         self._source = source
         self._target = target
         self._table = table
@@ -34,27 +34,27 @@ class Chunks:
     def candidates(self) -> Iterator[list[Key]]:
         """Yield stored keys of rows that may differ, after each range. The sides are read at different
         times."""
-        here, there = self._source.summing, self._target.summing
-        return self._by_rows() if here is None or there is None else self._by_checksums(here, there)
+        source, target = self._source.summing, self._target.summing
+        return self._by_rows() if source is None or target is None else self._by_checksums(source, target)
 
     # --- checksums
 
-    def _by_checksums(self, here: Summing, there: Summing) -> Iterator[list[Key]]:
+    def _by_checksums(self, source: Summing, target: Summing) -> Iterator[list[Key]]:
         after: Key | None = None
         while True:
-            upto = here.bound(self._table, Range(after, None), self._pace.limit(CHUNK_ROWS))
-            yield from self._halve(here, there, Range(after, upto), is_whole=True)
+            upto = source.bound(self._table, Range(after, None), self._pace.limit(CHUNK_ROWS))
+            yield from self._halve(source, target, Range(after, upto), is_whole=True)
             if upto is None:
                 return
             after = upto
 
     def _halve(
-        self, here: Summing, there: Summing, within: Range, *, is_whole: bool = False
+        self, source: Summing, target: Summing, within: Range, *, is_whole: bool = False
     ) -> Iterator[list[Key]]:
         """Yield the candidates of a range; with `is_whole` it wasn't read before."""
         with ThreadPoolExecutor(1) as other:  # both servers work at once
-            answer = other.submit(there.checksum, self._table, within)
-            ours = here.checksum(self._table, within)
+            answer = other.submit(target.checksum, self._table, within)
+            ours = source.checksum(self._table, within)
             same = ours == answer.result() and ours.bits is not None
         self._pace.spend(ours.rows)
         if is_whole:
@@ -62,14 +62,14 @@ class Chunks:
         if same:
             yield []
             return
-        middle = here.bound(self._table, within, ours.rows // 2) if ours.rows > PAGE_ROWS else None
+        middle = source.bound(self._table, within, ours.rows // 2) if ours.rows > PAGE_ROWS else None
         if middle is None or middle == within.upto:
-            rows = [row for page in here.between(self._table, within, PAGE_ROWS) for row in page]
+            rows = [row for page in source.between(self._table, within, PAGE_ROWS) for row in page]
             self._pace.spend(len(rows))
             yield self._differing(rows, within)
             return
-        yield from self._halve(here, there, Range(within.after, middle))
-        yield from self._halve(here, there, Range(middle, within.upto))
+        yield from self._halve(source, target, Range(within.after, middle))
+        yield from self._halve(source, target, Range(middle, within.upto))
 
     # --- rows
 
@@ -93,13 +93,13 @@ class Chunks:
     def _differing(self, rows: list[Row], within: Range) -> list[Key]:
         """Return the keys of rows that differ from the target's in a range of stored keys."""
         ours = {self._key(row): row for row in self._target.stored(self._table, rows)}
-        found = []
+        missing = []
         for page in self._target.between(self._table, within, PAGE_ROWS):
             for row in page:
                 key = self._key(row)
                 if ours.pop(key, None) != row:
-                    found.append(key)
-        return found + list(ours)
+                    missing.append(key)
+        return missing + list(ours)
 
     def _key(self, row: Row) -> Key:
         return tuple([row[i] for i in self._table.key])

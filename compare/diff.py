@@ -24,7 +24,7 @@ from .merged import MergedSources
 from .opening import open_source, open_target
 from .pace import Pace, Pausing, Stopped
 from .settle import Settling
-from .side import Source
+from .side import Source, SourceRows
 from .spool import Spool
 
 _CANDIDATES: Final = 1_000
@@ -51,9 +51,9 @@ def open_diff(
     `with` connects. Iterating yields a Difference for each row that differs, and a TableResult after each
     table. Raises ConfigError.
     """
-    found = feed if isinstance(feed, Mapping) else config.read(Path(feed))
+    document = feed if isinstance(feed, Mapping) else config.read(Path(feed))
     pace = Pace(rows_per_second, clock or SystemClock(), wait)
-    options = feed_options(found)
+    options = feed_options(document)
     options.reject_filters("a comparison")
     if options.sharding.is_shared:
         raise ConfigError(
@@ -90,8 +90,8 @@ class Diff:
             sink.given, options.name, f"sink {sink.name}: {sink.given.kind.name}"
         )
         try:
-            at = self.target.checkpoint()
-            if at is None:
+            checkpoint = self.target.checkpoint()
+            if checkpoint is None:
                 raise CheckpointError(
                     f"{self.target.identity}: there is no checkpoint of feed {self._options.name!r}: run it"
                 )
@@ -103,7 +103,7 @@ class Diff:
         except BaseException:
             self.target.close()
             raise
-        self._at = at
+        self._at = checkpoint
         self.target.meet(self.source.summing)
         return self
 
@@ -133,10 +133,9 @@ class Diff:
 
     def __iter__(self) -> Iterator[Finding]:
         """Yield findings. Raises TidemillError; Stopped if `wait` returned True."""
-        self.source.view(self._at, "")
-        found = self.source.tables()
-        tables = [table for table in found if self._chooses(table)]
-        known = {table.full_name for table in found}
+        listed = self.source.tables(self._at)
+        tables = [table for table in listed if self._chooses(table)]
+        known = {table.full_name for table in listed}
         extra = [
             f"{schema}.{name}"
             for schema, name in self.target.names()
@@ -151,7 +150,7 @@ class Diff:
             self.table, self.rows, self.rows_estimated = (
                 table.full_name,
                 0,
-                self.source.estimate(table),
+                self.source.of(table).estimate(table),
             )
             yield from self._compare(table)
             self.tables_done += 1
@@ -169,15 +168,15 @@ class Diff:
     # --- one table
 
     def _compare(self, table: Table) -> Iterator[Finding]:
-        at = self.target.checkpoint() or self._at
+        checkpoint = self.target.checkpoint() or self._at
         origins: Sequence[str] = [table.full_name]
         if isinstance(self.source, MergedSources):
             origins = self.source.origins(table)
-            table, reason = self.source.merged(table, at)
-            if reason and at.loading is None:
+            table, reason = self.source.merged(table, checkpoint)
+            if reason and checkpoint.loading is None:
                 yield TableResult(table.full_name, "not comparable", detail=reason)
                 return
-        if any(progress_of(at.loading, name) != WHOLE for name in origins):
+        if any(progress_of(checkpoint.loading, name) != WHOLE for name in origins):
             yield TableResult(table.full_name, "loading", detail="its snapshot isn't complete")
             return
         differs = self.target.differs(table)
@@ -195,11 +194,11 @@ class Diff:
         waiting: list[Key] = []
         stopped: Stopped | None = None
         try:
-            for found in self._differences(source, reduced, at, settling, waiting):
-                one = difference_of(reduced, found)
+            for settled in self._differences(source, reduced, checkpoint, settling, waiting):
+                one = difference_of(reduced, settled)
                 totals[one.kind] += one.count
                 unsettled += 0 if one.settled else one.count
-                self._last = reduced, found
+                self._last = reduced, settled
                 yield one
         except Stopped as error:
             stopped = error
@@ -219,10 +218,15 @@ class Diff:
             raise stopped
 
     def _differences(
-        self, source: Source, table: Table, at: Checkpoint, settling: Settling, waiting: list[Key]
+        self,
+        source: SourceRows,
+        table: Table,
+        checkpoint: Checkpoint,
+        settling: Settling,
+        waiting: list[Key],
     ) -> Iterator[Settled]:
         """Yield differences; `waiting` has the candidates that aren't settled."""
-        source.view(at, table.full_name)
+        source.view(checkpoint, table.full_name)
         ordered = table.key and source.is_ordered(table) and self.target.sorts_as(table, source.summing)
         way: Chunks | Spool = (Chunks if ordered else Spool)(source, self.target, table, self._pace)
         since = self._pace.now()
@@ -257,12 +261,12 @@ class Diff:
         return self.target.apply(*self._last)
 
 
-def difference_of(table: Table, found: Settled) -> Difference:
+def difference_of(table: Table, settled: Settled) -> Difference:
     """Return a finding for users."""
     names = [column.name for column in table.columns]
     if not table.key:
-        more = found.source - found.target
-        row = dict(zip(names, found.key, strict=True))
+        more = settled.source - settled.target
+        row = dict(zip(names, settled.key, strict=True))
         return Difference(
             table.full_name,
             "missing" if more > 0 else "extra",
@@ -270,13 +274,13 @@ def difference_of(table: Table, found: Settled) -> Difference:
             row if more > 0 else None,
             None if more > 0 else row,
             abs(more),
-            found.is_certain,
+            settled.is_certain,
         )
-    key = {names[i]: value for i, value in zip(table.key, found.key, strict=True)}
-    ours, theirs = _named(names, found.source), _named(names, found.target)
+    key = {names[i]: value for i, value in zip(table.key, settled.key, strict=True)}
+    ours, theirs = _named(names, settled.source), _named(names, settled.target)
     if ours is None or theirs is None:
         kind = "extra" if ours is None else "missing"
-        return Difference(table.full_name, kind, key, ours, theirs, settled=found.is_certain)  # type: ignore[arg-type]
+        return Difference(table.full_name, kind, key, ours, theirs, settled=settled.is_certain)  # type: ignore[arg-type]
     differing = [name for name in names if ours[name] != theirs[name]]
     return Difference(
         table.full_name,
@@ -284,7 +288,7 @@ def difference_of(table: Table, found: Settled) -> Difference:
         key,
         {name: ours[name] for name in differing},
         {name: theirs[name] for name in differing},
-        settled=found.is_certain,
+        settled=settled.is_certain,
     )
 
 

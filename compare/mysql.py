@@ -22,7 +22,7 @@ from ..snapshot.mysql.definitions import read_table
 from ..snapshot.mysql.tables import SourceTable, find_tables
 from ..snapshot.mysql.view import current_end
 from ..sources.kind import SourceContext
-from .side import Source
+from .side import Source, SourceRows
 
 
 def open_mysql(options: MysqlOptions, context: SourceContext) -> Source:
@@ -55,7 +55,7 @@ class MySqlSource:
         disconnect(self._session)
         disconnect(self._log)
 
-    def of(self, table: Table) -> Source:  # noqa: ARG002
+    def of(self, table: Table) -> SourceRows:  # noqa: ARG002
         return self
 
     @staticmethod
@@ -75,19 +75,19 @@ class MySqlSource:
         derived = f"(SELECT {columns} FROM {self._qualified(table)}) AS shard"
         return ServerRows(self._session, self._options, lambda _: derived)
 
-    def tables(self) -> list[Table]:
+    def tables(self, at: Checkpoint) -> list[Table]:  # noqa: ARG002
         with translated(self._options):
-            for found in find_tables(self._log):
-                if self._filter.matches(found.schema, found.name):
-                    one = read_table(self._log, found, copies_generated=self._options.copies_generated)
+            for listed in find_tables(self._log):
+                if self._filter.matches(listed.schema, listed.name):
+                    one = read_table(self._log, listed, copies_generated=self._options.copies_generated)
                     if one is not None:
-                        self._tables[found.full_name] = one
+                        self._tables[listed.full_name] = one
         return [one.table for one in self._tables.values()]
 
     def estimate(self, table: Table) -> int:
         return self._tables[table.full_name].rows_estimated
 
-    def view(self, at: Checkpoint, table: str) -> None:
+    def view(self, checkpoint: Checkpoint, table: str) -> None:
         """Do nothing: rows are read as of now."""
 
     def end(self) -> str:
@@ -96,8 +96,8 @@ class MySqlSource:
             query(self._log, "ROLLBACK")
         return str(replace(position, server=self._server.identity))
 
-    def has_passed(self, at: str, end: str) -> bool:
-        position, wanted = Position.parse(at), Position.parse(end)
+    def has_passed(self, position_text: str, end: str) -> bool:
+        position, wanted = Position.parse(position_text), Position.parse(end)
         if position.gtid and (position.by_gtid or position.server not in ("", self._server.identity)):
             wanted = replace(wanted, gtid=self._gtids_at(wanted))
         return position.rank >= wanted.rank

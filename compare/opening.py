@@ -34,14 +34,14 @@ def open_source(kind: SourceKind, options: SourceOptions, context: SourceContext
     return opened
 
 
-def open_target(given: GivenSink, feed: str, whom: str) -> Reader:
+def open_target(sink: GivenSink, feed: str, whom: str) -> Reader:
     """Return a connected target. Raises TidemillError, which names `whom` if the kind can't be compared."""
-    dialect = given.kind.dialect
+    dialect = sink.kind.dialect
     if dialect is None:
         raise ConfigError(f"{whom} can't be compared")
-    assert isinstance(given.target, str)
+    assert isinstance(sink.target, str)
     try:
-        reader = dialect.read(given.target, given.options, feed)
+        reader = dialect.read(sink.target, sink.options, feed)
     except ImportError as error:
         raise _missing(whom, error) from error
     if reader is None:

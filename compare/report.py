@@ -91,7 +91,7 @@ def _plain(value: object) -> object:
     return str(value).encode("utf-8", "backslashreplace").decode()
 
 
-class Progress:
+class DiffProgress:
     """A bar on a terminal, a line now and then elsewhere; a context manager."""
 
     def __init__(self, stream: TextIO, clock: Clock | None = None) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..dialects.read import Key, Reader, Settled
 from ..events import Checkpoint, Row, Table
 from .pace import Pace
-from .side import Source
+from .side import SourceRows
 
 ROUNDS: Final = 3
 """Number of rounds in which a difference must be the same."""
@@ -31,7 +31,7 @@ class Settling:
 
     def __init__(
         self,
-        source: Source,
+        source: SourceRows,
         target: Reader,
         table: Table,
         pace: Pace,
@@ -57,14 +57,14 @@ class Settling:
                 break
             ours, theirs, is_certain = self._read(list(seen))
             for key, (source, target, rounds) in list(seen.items()):
-                here, there = ours.get(key), theirs.get(key)
-                if here == there:
+                in_source, in_target = ours.get(key), theirs.get(key)
+                if in_source == in_target:
                     del seen[key]
                     continue
-                rounds = rounds + 1 if (here, there) == (source, target) else 1
-                seen[key] = here, there, rounds
+                rounds = rounds + 1 if (in_source, in_target) == (source, target) else 1
+                seen[key] = in_source, in_target, rounds
                 if not is_certain or rounds >= self._rounds:
-                    differing[key] = Settled(key, here, there, is_certain)
+                    differing[key] = Settled(key, in_source, in_target, is_certain)
                     del seen[key]
         self.moving += len(seen)
         yield from (differing[key] for key in keys if key in differing)
@@ -72,9 +72,9 @@ class Settling:
     def _read(self, keys: list[Key]) -> tuple[dict[Key, object], dict[Key, object], bool]:
         """Return both sides' values, and True if the target has applied what the source had."""
         if self._source.reads_at_checkpoint:
-            with self._target.reading() as at:
+            with self._target.reading() as checkpoint:
                 theirs = self._theirs(keys)
-                self._source.view(at, self._table.full_name)
+                self._source.view(checkpoint, self._table.full_name)
                 return self._ours(keys), theirs, True
         ours = self._ours(keys)
         end = self._source.end()
@@ -87,15 +87,16 @@ class Settling:
         before: Checkpoint | None = None
         waited = 0.0
         while True:
-            at = self._target.checkpoint()
-            if at is not None:
+            checkpoint = self._target.checkpoint()
+            if checkpoint is not None:
                 owns = {
-                    at.tables[name].position if name in at.tables else at.position for name in self._origins
+                    checkpoint.tables[name].position if name in checkpoint.tables else checkpoint.position
+                    for name in self._origins
                 }
                 if all(self._source.has_passed(position, end) for position in owns):
                     return True
-            if at != before:
-                before, waited = at, 0.0
+            if checkpoint != before:
+                before, waited = checkpoint, 0.0
             elif waited >= STALL_SECONDS or not self._is_running():
                 return False
             self._pace.pause(LOOK_SECONDS)
@@ -115,13 +116,13 @@ class Settling:
 
     def _count(self, keys: list[Key], pages: Iterable[list[Row]]) -> dict[Key, Any]:
         """Return the number of each of these rows; 0 for one that isn't there."""
-        found = dict.fromkeys(keys, 0)
+        counts = dict.fromkeys(keys, 0)
         for page in pages:
             self._pace.spend(len(page))
             for row in page:
-                if row in found:
-                    found[row] += 1
-        return found
+                if row in counts:
+                    counts[row] += 1
+        return counts
 
     def _by_key(self, rows: Sequence[Row]) -> dict[Key, Row]:
         return {tuple([row[i] for i in self._table.key]): row for row in rows}

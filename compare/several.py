@@ -9,13 +9,12 @@ from typing import TypeAlias
 
 from ..dialects.read import Summing
 from ..errors import ConfigError
-from ..events import Table
+from ..events import Checkpoint, Table
 from ..sources.kind import SourceContext, SourceKind, SourceOptions
-from ..sources.own_tables import own_tables
 from ..sources.positions import decode_positions, encode_positions
 from ..sources.several_options import SeveralOptions
-from .by_table import ByTable
-from .side import Source
+from ..sources.table_names import own_tables
+from .side import Source, SourceRows
 
 OpenSource: TypeAlias = Callable[[SourceKind, SourceOptions, SourceContext, str], Source]
 
@@ -34,73 +33,67 @@ def open_several(options: SeveralOptions, context: SourceContext, open_one: Open
     return SeveralSources(members)
 
 
-class SeveralSources(ByTable):
+class SeveralSources:
     """Positions are those of all sources; rows and ends of a table's source are of `of(table)`."""
 
-    def __init__(self, members: Mapping[str, Source]) -> None:
-        self._members = {name: _Member(name, source, list(members)) for name, source in members.items()}
-        self._of: dict[str, Source] = {}
+    reads_at_checkpoint = False
+    summing: Summing | None = None
 
-    @property
-    def sources(self) -> Mapping[str, Source]:
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        self.sources = sources
         """The sources themselves, by name."""
-        return {name: member.inner for name, member in self._members.items()}
-
-    @property
-    def members(self) -> Mapping[str, Source]:
-        """The sources by name."""
-        return self._members
+        self._of: dict[str, SourceRows] = {}
 
     def close(self) -> None:
-        for member in self._members.values():
-            member.inner.close()
+        for source in self.sources.values():
+            source.close()
 
-    def of(self, table: Table) -> Source:
+    def of(self, table: Table) -> SourceRows:
         return self._of[table.full_name]
 
-    def tables(self) -> list[Table]:
-        found: list[Table] = []
-        for member in self._members.values():
-            for table in member.inner.tables():
+    def member(self, name: str, table: Table) -> SourceRows:
+        """Return the reader of a source's table."""
+        return _Member(name, self.sources[name].of(table), list(self.sources))
+
+    def tables(self, at: Checkpoint) -> list[Table]:
+        tables: list[Table] = []
+        for name, source in self.sources.items():
+            for table in source.tables(at):
                 if table.full_name in self._of:
                     raise ConfigError(f"diff: table {table.full_name} is in two of the feed's sources")
-                self._of[table.full_name] = member
-                found.append(table)
-        return sorted(found, key=lambda table: table.full_name)
+                self._of[table.full_name] = self.member(name, table)
+                tables.append(table)
+        return sorted(tables, key=lambda table: table.full_name)
 
     def end(self) -> str:
-        return encode_positions({name: member.inner.end() for name, member in self._members.items()})
+        return encode_positions({name: source.end() for name, source in self.sources.items()})
 
-    def has_passed(self, at: str, end: str) -> bool:
-        ends = decode_positions(end, list(self._members))
-        return all(member.has_passed(at, ends[name]) for name, member in self._members.items())
+    def has_passed(self, position: str, end: str) -> bool:
+        names = list(self.sources)
+        positions, ends = decode_positions(position, names), decode_positions(end, names)
+        return all(source.has_passed(positions[name], ends[name]) for name, source in self.sources.items())
 
 
 class _Member:
-    """One source, whose position is a part of the feed's."""
+    """Tables of one source, whose position is a part of the feed's."""
 
     reads_at_checkpoint = False
 
-    def __init__(self, name: str, source: Source, names: list[str]) -> None:
+    def __init__(self, name: str, rows: SourceRows, names: list[str]) -> None:
         self._name = name
         self._names = names
-        self.inner = source
-        self.tables = source.tables
-        self.close = source.close
-        self.estimate = source.estimate
-        self.view = source.view
-        self.end = source.end
-        self.is_ordered = source.is_ordered
-        self.page = source.page
-        self.rows_of = source.rows_of
-        self.every = source.every
+        self._rows = rows
+        self.estimate = rows.estimate
+        self.view = rows.view
+        self.end = rows.end
+        self.is_ordered = rows.is_ordered
+        self.page = rows.page
+        self.rows_of = rows.rows_of
+        self.every = rows.every
 
     @property
     def summing(self) -> Summing | None:
-        return self.inner.summing
+        return self._rows.summing
 
-    def of(self, table: Table) -> Source:  # noqa: ARG002
-        return self
-
-    def has_passed(self, at: str, end: str) -> bool:
-        return self.inner.has_passed(decode_positions(at, self._names)[self._name], end)
+    def has_passed(self, position: str, end: str) -> bool:
+        return self._rows.has_passed(decode_positions(position, self._names)[self._name], end)

@@ -1,4 +1,4 @@
-"""The protocol of sources that are compared.
+"""The protocols of sources that are compared.
 
 A `Row` of a source has Python values, as events.Column describes them.
 """
@@ -12,9 +12,7 @@ from ..dialects.read import Key, Summing
 from ..events import Checkpoint, Row, Table
 
 
-class Source(Protocol):
-    """A feed's source. Methods raise TidemillError."""
-
+class _Log(Protocol):
     reads_at_checkpoint: bool
     """True if rows are read as of the checkpoint given to `view`; else as of now."""
 
@@ -22,25 +20,21 @@ class Source(Protocol):
     def summing(self) -> Summing | None:
         """The server if it computes checksums."""
 
-    def of(self, table: Table) -> Source:
-        """Return the source of that table: this one, or the one of several that has it."""
-
-    def close(self) -> None: ...
-
-    def tables(self) -> list[Table]:
-        """Return the tables that the feed follows, ordered by name."""
-
-    def estimate(self, table: Table) -> int:
-        """Return about how many rows the table has; 0 if that isn't known."""
-
-    def view(self, at: Checkpoint, table: str) -> None:
-        """Read rows as of the checkpoint's position of that table, if the source can."""
-
     def end(self) -> str:
         """Return the present end of the log. All that was read before is at or before it."""
 
     def has_passed(self, at: str, end: str) -> bool:
         """Return True if the position `at` is at or after `end`."""
+
+
+class SourceRows(_Log, Protocol):
+    """The rows of a source's tables. Methods raise TidemillError."""
+
+    def estimate(self, table: Table) -> int:
+        """Return about how many rows the table has; 0 if that isn't known."""
+
+    def view(self, checkpoint: Checkpoint, table: str) -> None:
+        """Read rows as of the checkpoint's position of that table, if the source can."""
 
     def is_ordered(self, table: Table) -> bool:
         """Return True if `page` returns rows by key."""
@@ -53,3 +47,15 @@ class Source(Protocol):
 
     def every(self, table: Table) -> Iterator[list[Row]]:
         """Yield all rows, in any order."""
+
+
+class Source(_Log, Protocol):
+    """A feed's source. Methods raise TidemillError."""
+
+    def tables(self, at: Checkpoint) -> list[Table]:
+        """Return the tables that the feed follows, ordered by name; as of a checkpoint, if the source can."""
+
+    def of(self, table: Table) -> SourceRows:
+        """Return the reader of a table that `tables` has returned."""
+
+    def close(self) -> None: ...

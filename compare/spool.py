@@ -16,7 +16,7 @@ from typing import Final
 from ..dialects.read import Key, Reader
 from ..events import Row, Table
 from .pace import Pace
-from .side import Source
+from .side import SourceRows
 
 BATCH: Final = 5_000
 """Maximum number of differing hashes whose rows are in memory at once."""
@@ -26,7 +26,7 @@ _COUNT: Final = "INSERT INTO hashes VALUES (?, ?) ON CONFLICT DO UPDATE SET coun
 class Spool:
     """Compares one table. `rows` counts the source's rows that were compared."""
 
-    def __init__(self, source: Source, target: Reader, table: Table, pace: Pace) -> None:
+    def __init__(self, source: SourceRows, target: Reader, table: Table, pace: Pace) -> None:
         self._source = source
         self._target = target
         self._table = table
@@ -48,13 +48,13 @@ class Spool:
             hashes.execute("DELETE FROM hashes WHERE count = 0")
             last = b""
             while True:
-                found = hashes.execute(
+                rows = hashes.execute(
                     "SELECT hash FROM hashes WHERE hash > ? ORDER BY hash LIMIT ?", (last, BATCH)
                 ).fetchall()
-                if not found:
+                if not rows:
                     return
-                last = found[-1][0]
-                yield self._keys({value for (value,) in found})
+                last = rows[-1][0]
+                yield self._keys({value for (value,) in rows})
 
     def _keys(self, wanted: set[bytes]) -> list[Key]:
         keys: dict[Key, None] = {}

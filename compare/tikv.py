@@ -20,7 +20,7 @@ from ..puller.tikv.schema import TableNames, read_schema
 from ..snapshot.tikv.ranges import has_integer_order, range_after, row_ranges
 from ..snapshot.tikv.reads import Pairs, all_rows, first_rows
 from ..sources.kind import SourceContext
-from .side import Source
+from .side import Source, SourceRows
 
 _PAGE_ROWS = 5_000
 _PAGE_BYTES = 4 << 20
@@ -52,22 +52,23 @@ class TikvSource:
     def close(self) -> None:
         self._client.stop()
 
-    def of(self, table: Table) -> Source:  # noqa: ARG002
+    def of(self, table: Table) -> SourceRows:  # noqa: ARG002
         return self
 
-    def view(self, at: Checkpoint, table: str) -> None:
-        own = at.tables.get(table)
-        ts = parse_ts(at.position if own is None else own.position)
+    def view(self, checkpoint: Checkpoint, table: str) -> None:
+        own = checkpoint.tables.get(table)
+        ts = parse_ts(checkpoint.position if own is None else own.position)
         if not self._at:
             self._client.run(self._safe_point.start(ts))
             self._client.loop.submit(self._safe_point.run(), "hold the GC safe point")
         self._at = ts
 
-    def tables(self) -> list[Table]:
+    def tables(self, at: Checkpoint) -> list[Table]:
+        self.view(at, "")
         names = TableNames(self._filter)
         self._client.run(read_schema(self._client.kv, self._at, names))
-        found = [TableAt(schema, info, 0) for schema, info in names.with_rows]
-        self._infos = {one.name: one for one in sorted(found, key=lambda one: one.name)}
+        listed = [TableAt(schema, info, 0) for schema, info in names.with_rows]
+        self._infos = {one.name: one for one in sorted(listed, key=lambda one: one.name)}
         return [to_table(one.schema, one.info) for one in self._infos.values()]
 
     def estimate(self, table: Table) -> int:  # noqa: ARG002
@@ -76,8 +77,8 @@ class TikvSource:
     def end(self) -> str:
         return str(self._at)
 
-    def has_passed(self, at: str, end: str) -> bool:
-        return parse_ts(at) >= parse_ts(end)
+    def has_passed(self, position: str, end: str) -> bool:
+        return parse_ts(position) >= parse_ts(end)
 
     # --- rows
 
@@ -99,8 +100,8 @@ class TikvSource:
 
     async def _get(self, keys: Sequence[bytes]) -> Pairs:
         values = [(key, await self._client.kv.get(key, self._at)) for key in keys]
-        found = [(key, value) for key, value in values if value is not None]
-        return [key for key, _ in found], [value for _, value in found]
+        pairs = [(key, value) for key, value in values if value is not None]
+        return [key for key, _ in pairs], [value for _, value in pairs]
 
     def every(self, table: Table) -> Iterator[list[Row]]:
         ranges = row_ranges(self._infos[table.full_name].info)

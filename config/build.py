@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 def build(
     cls: type[T],
-    given: Mapping[str, object],
+    entries: Mapping[str, object],
     where: str,
     form: Form = FILE,
     known: Mapping[str, object] | None = None,
@@ -40,7 +40,7 @@ def build(
     folded = {name.lower(): name for name in names}
     values = dict(known or {})
     rest: dict[str, object] = {}
-    for key, value in given.items():
+    for key, value in entries.items():
         option = names.get(folded.get(key.lower(), key) if form.is_text else key)
         if option is not None:
             values[option.field] = _value(option, value, where, form)
@@ -63,8 +63,8 @@ def checked(options: T, where: str) -> T:
     """Return options that a program made, as they are in a file. Raises ConfigError."""
     values = {name: getattr(options, name) for name in keys(type(options))}
     written = [one for one in declaration(type(options)).options.values() if one.given.parse is None]
-    given = {one.name: values[one.field] for one in written if values[one.field] is not None}
-    return build(type(options), given, where, known=values)
+    entries = {one.name: values[one.field] for one in written if values[one.field] is not None}
+    return build(type(options), entries, where, known=values)
 
 
 def keys(cls: type) -> list[str]:
@@ -81,17 +81,17 @@ def reject_unknown(
             raise ConfigError(form.unknown(where, key, known))
 
 
-def _value(option: Option, given: object, where: str, form: Form) -> object:
+def _value(option: Option, value: object, where: str, form: Form) -> object:
     path, parse = form.path(where, option.name), option.given.parse
     try:
-        written = _written(option, given, path, is_text=form.is_text)
+        written = _written(option, value, path, is_text=form.is_text)
         return written if parse is None else parse(written, path)
     except msgspec.ValidationError as error:
-        why, _, at = str(error).partition(" - at ")
-        inside = at.strip("`").removeprefix("$")
-        raise ConfigError(form.wrong(where, option.name + inside, given, _lower(why))) from None
+        why, _, path_inside = str(error).partition(" - at ")
+        inside = path_inside.strip("`").removeprefix("$")
+        raise ConfigError(form.wrong(where, option.name + inside, value, _lower(why))) from None
     except ValueError as error:
-        raise ConfigError(form.wrong(where, option.name, given, _lower(str(error)))) from None
+        raise ConfigError(form.wrong(where, option.name, value, _lower(str(error)))) from None
 
 
 def _written(option: Option, given: Any, path: str, *, is_text: bool) -> Any:
@@ -132,15 +132,15 @@ def _is_list(value: object) -> bool:
 def _sections(cls: type[T], sections: Sequence[Mapping[str, object]], path: str, form: Form) -> tuple[T, ...]:
     """Build sections that come more than once; errors name each by its name, or by its number."""
     name = declaration(cls).options.get("name")
-    found = []
+    built = []
     for number, section in enumerate(sections, 1):
         label: object = number
         if name is not None:
             if name.given.numbered:
                 section = {"name": name.given.numbered.format(number), **section}
             label = section.get("name", number)
-        found.append(build(cls, section, f"{path} {label}", form))
-    return tuple(found)
+        built.append(build(cls, section, f"{path} {label}", form))
+    return tuple(built)
 
 
 def _lower(why: str) -> str:

@@ -32,8 +32,8 @@ class Given:
     """Wording of errors in sections."""
 
 
-def text(name: str, parse: Callable[[str], object]) -> Given:
-    """Return the annotation of a field that is given as text: `Annotated[int, text("maxRows", whole)]`.
+def text(parse: Callable[[str], object], name: str = "") -> Given:
+    """Return the annotation of a field that is given as text: `Annotated[int, text(whole)]`.
 
     `parse` raises ValueError that names the accepted values.
     """
@@ -61,6 +61,29 @@ class Rest:
 @dataclass(frozen=True, slots=True)
 class _Internal:
     pass
+
+
+class Hyphenated:
+    """Base of an options dataclass whose keys have hyphens for the underscores of its fields."""
+
+    __slots__ = ()
+
+
+class CamelCase:
+    """Base of an options dataclass with keys such as maxRows for max_rows."""
+
+    __slots__ = ()
+
+
+def camel_case(field: str) -> str:
+    """Return a field's name as the key of a CamelCase class."""
+    first, *others = field.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def key_of(cls: type, field: str) -> str:
+    """Return the key of a field as users write it."""
+    return next(option.name for option in declaration(cls).options.values() if option.field == field)
 
 
 INTERNAL: Final = _Internal()
@@ -98,11 +121,16 @@ def declaration(cls: type) -> Declaration:
 @lru_cache
 def _declaration(cls: type) -> Declaration:
     hints = get_type_hints(cls, include_extras=True)
-    found: dict[str, Option] = {}
+    options: dict[str, Option] = {}
     rest: str = ""
     variants: Callable[[], Iterable[Variant]] = tuple
     for field in fields(cls):
         hint = hints[field.name]
+        name = field.name
+        if issubclass(cls, Hyphenated):
+            name = name.replace("_", "-")
+        elif issubclass(cls, CamelCase):
+            name = camel_case(name)
         notes = [note for note in get_args(hint)[1:] if isinstance(note, Given | Rest | _Internal)]
         match notes:
             case [Rest() as note]:
@@ -111,16 +139,16 @@ def _declaration(cls: type) -> Declaration:
                 pass
             case [Given() as given]:
                 inner, *others = (one for one in get_args(hint) if one is not given)
-                option = _option(field, Annotated[inner, *others] if others else inner, given)
-                found[option.name] = option
+                option = _option(name, field, Annotated[inner, *others] if others else inner, given)
+                options[option.name] = option
             case _:
-                found[field.name] = _option(field, hint, Given())
-    return Declaration(found, rest, variants)
+                options[name] = _option(name, field, hint, Given())
+    return Declaration(options, rest, variants)
 
 
-def _option(field: Field[object], hint: object, given: Given) -> Option:
+def _option(name: str, field: Field[object], hint: object, given: Given) -> Option:
     return Option(
-        name=given.name or field.name,
+        name=given.name or name,
         field=field.name,
         kind=hint if given.kind is None else given.kind,
         given=given,

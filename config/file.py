@@ -36,7 +36,7 @@ def read(path: Path, only: Collection[str] | None = None) -> dict[str, Any]:
 def _expand(value: Any, where: str) -> Any:
     match value:
         case str():
-            return _VARIABLE.sub(lambda found: _replaced(found, where), value)
+            return _VARIABLE.sub(lambda match: _replaced(match, where), value)
         case dict():
             return {key: _expand(item, f"{where}.{key}" if where else key) for key, item in value.items()}
         case list():
@@ -44,10 +44,10 @@ def _expand(value: Any, where: str) -> Any:
     return value
 
 
-def _replaced(found: re.Match[str], where: str) -> str:
-    if found[1]:
-        return found[0][1:]
-    name = found[2]
+def _replaced(match: re.Match[str], where: str) -> str:
+    if match[1]:
+        return match[0][1:]
+    name = match[2]
     if name is None:  # what follows may be a password, and isn't shown
         raise ConfigError(
             f"{where}: ${{ begins a variable of the environment, as ${{NAME}}, with a closing brace; "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TypeVar
+from collections.abc import Collection, Mapping
+from typing import Final, TypeVar
 from urllib.parse import parse_qsl
 
 from ..errors import ConfigError
@@ -14,14 +14,12 @@ from .form import Form
 T = TypeVar("T")
 
 
-class _QueryForm(Form):
-    is_text = True
+QUERY: Final = Form(is_text=True, noun="option", after=" in the URL", shows_values=True)
 
-    def unknown(self, where: str, key: str, known: Collection[str]) -> str:  # noqa: ARG002
-        return f"unknown option {key!r} in the URL; accepted: {', '.join(known) or 'none'}"
 
-    def wrong(self, where: str, key: str, value: object, why: str) -> str:  # noqa: ARG002
-        return f"{key} = {value!r} in the URL: {why}"
+def from_query(cls: type[T], query: Mapping[str, str]) -> T:
+    """Return an options dataclass from the query of a URL. Raises ConfigError."""
+    return build(cls, query, "", QUERY)
 
 
 def with_query(options: T, query: str, without: Collection[str] = ()) -> T:
@@ -29,13 +27,13 @@ def with_query(options: T, query: str, without: Collection[str] = ()) -> T:
 
     Raises ConfigError, also for an option that is given as both.
     """
-    cls, form = type(options), _QueryForm()
-    given = dict(parse_qsl(query, keep_blank_values=True, separator="&"))
+    cls = type(options)
+    query_options = dict(parse_qsl(query, keep_blank_values=True, separator="&"))
     declared = {name: one for name, one in declaration(cls).options.items() if one.field not in without}
-    reject_unknown(given, declared, "", form)
-    found = build(cls, given, "", form, {field: getattr(options, field) for field in keys(cls)})
-    for name in given:
+    reject_unknown(query_options, declared, "", QUERY)
+    result = build(cls, query_options, "", QUERY, {field: getattr(options, field) for field in keys(cls)})
+    for name in query_options:
         one = declared[name]
-        if getattr(options, one.field) not in (one.default, getattr(found, one.field)):
+        if getattr(options, one.field) not in (one.default, getattr(result, one.field)):
             raise ConfigError(f"{name} is given twice: in the URL, and as an option")
-    return found
+    return result

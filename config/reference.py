@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from .declaration import Option, Variant, alternatives, declaration, section_type, sections_type
+import msgspec
+
+from .build import keys
+from .declaration import Option, Variant, alternatives, bare, declaration, section_type, sections_type
 from .schema import docstrings, option_schema
 
 
@@ -24,7 +27,17 @@ class _Section:
         return f"[[{self.path}]]" if self.is_list else f"[{self.path}]"
 
 
-def reference(cls: type, title: str) -> str:
+class Part(NamedTuple):
+    """A part of the page after those of the file: options that are given elsewhere."""
+
+    title: str
+    described: str
+    options: type
+    kinds: Mapping[str, type] = {}
+    """Options derived from `options`, by title."""
+
+
+def reference(cls: type, title: str, parts: Iterable[Part] = ()) -> str:
     """Return the page in Markdown: a table for each section, and for each kind of a section."""
     lines = [f"# {title}", ""]
     known: set[object] = set()
@@ -35,11 +48,16 @@ def reference(cls: type, title: str) -> str:
         variants = declaration(section.options).variants
         for variant in () if variants in known else variants():
             lines += [f"### {_urls(variant)}", "", *_paragraph(_first_sentence(variant.options))]
-            lines += _table(variant.options, variant)
+            lines += _table(variant.options, variant.without)
             _, *inner = _sections(_Section(section.path, variant.options, ""))
             for one in inner:
                 lines += [f"#### `{one.header}`", "", *_paragraph(one.described), *_table(one.options)]
         known.add(variants)
+    for part in parts:
+        lines += [f"## {part.title}", "", *_paragraph(part.described), *_table(part.options)]
+        common = keys(part.options)
+        for name, options in part.kinds.items():
+            lines += [f"### {name}", "", *_table(options, common)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -69,13 +87,13 @@ def _urls(variant: Variant) -> str:
     return ", ".join(f"`{scheme}:`" for scheme in variant.schemes)
 
 
-def _table(cls: type, variant: Variant | None = None) -> list[str]:
+def _table(cls: type, without: Collection[str] = ()) -> list[str]:
     texts = docstrings(cls)
     rows = [
         f"| `{option.name}` | {_type(option_schema(option))} | {_default(option)} | "
         f"{_cell(texts.get(option.field, ''))} |"
         for option in declaration(cls).options.values()
-        if _is_written(option) and (variant is None or option.field not in variant.without)
+        if _is_written(option) and option.field not in without
     ]
     return ["| key | value | default | |", "|---|---|---|---|", *rows, ""] if rows else []
 
@@ -93,6 +111,8 @@ def _cell(text: str) -> str:
 def _default(option: Option) -> str:
     if option.is_required:
         return "required"
+    if bare(option.kind) is str and not isinstance(option.default, str):
+        return ""  # made of text
     match option.default:
         case bool() as value:
             return str(value).lower()
@@ -101,7 +121,7 @@ def _default(option: Option) -> str:
         case int() | float() as value:
             return f"{value:,.12g}"
         case str() as value if value:
-            return f'"{value}"'
+            return msgspec.json.encode(value).decode()
     return ""
 
 
@@ -132,8 +152,8 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 
 def _bounds(schema: Mapping[str, object]) -> str:
-    found = [
-        f"{word} {schema[key]:,}"
+    bounds = [
+        f"{word} {schema[key]:,.12g}"
         for key, word in (
             ("minimum", "at least"),
             ("exclusiveMinimum", "above"),
@@ -142,4 +162,4 @@ def _bounds(schema: Mapping[str, object]) -> str:
         )
         if key in schema
     ]
-    return "".join(f", {one}" for one in found)
+    return "".join(f", {one}" for one in bounds)

@@ -46,11 +46,11 @@ class Registry(Generic[K]):
 
     def find(self, scheme: str) -> K | None:
         """Return the entry for a scheme; None if there is none, and then `problems` may say why."""
-        found = self._known(scheme)
-        if found is None:
+        entry = self._known(scheme)
+        if entry is None:
             self._load_packages()
-            found = self._known(scheme)
-        return found
+            entry = self._known(scheme)
+        return entry
 
     def __iter__(self) -> Iterator[K]:
         """Return all entries, the built-in ones first."""

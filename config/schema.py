@@ -88,8 +88,8 @@ def option_schema(option: Option) -> dict[str, object]:
     kinds = [kind for kind in alternatives(option.kind) if kind is not type(None)]
     if not any(section_type(kind) or sections_type(kind) for kind in kinds):
         return _type_schema(option.kind)
-    found = [_section_schema(kind) for kind in kinds]
-    return found[0] if len(found) == 1 else {"anyOf": found}
+    schemas = [_section_schema(kind) for kind in kinds]
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
 def _section_schema(kind: object) -> dict[str, object]:
@@ -101,8 +101,8 @@ def _section_schema(kind: object) -> dict[str, object]:
 
 
 def _type_schema(hint: object) -> dict[str, object]:
-    found: dict[str, object] = msgspec.json.schema(hint, schema_hook=_other)
-    return found
+    schema: dict[str, object] = msgspec.json.schema(hint, schema_hook=_other)
+    return schema
 
 
 def _other(kind: type) -> dict[str, object]:
@@ -111,7 +111,7 @@ def _other(kind: type) -> dict[str, object]:
 
 def docstrings(cls: type) -> dict[str, str]:
     """Return the docstrings after the fields of a class and of those that it is derived from."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for one in reversed(cls.__mro__[:-1]):
         try:
             source = textwrap.dedent(inspect.getsource(one))
@@ -127,5 +127,5 @@ def docstrings(cls: type) -> dict[str, str]:
                 and isinstance(described.value, ast.Constant)
                 and isinstance(described.value.value, str)
             ):
-                found[field.target.id] = inspect.cleandoc(described.value.value)
-    return found
+                texts[field.target.id] = inspect.cleandoc(described.value.value)
+    return texts

@@ -42,11 +42,11 @@ class Begins(Finding):
     """The target's checkpoint; None if it has none."""
 
 
-def begins(at: Checkpoint | None) -> Begins:
+def begins(checkpoint: Checkpoint | None) -> Begins:
     """Return a finding: where does the feed begin, for the target's checkpoint or None?"""
-    if at is None:
+    if checkpoint is None:
         return Begins("ok", "begins with a snapshot")
-    if not at.position:
-        return Begins("ok", "loads all tables again", at=at)
-    text = f"goes on from {at.position}" + ("" if at.loading is None else ", in its snapshot")
-    return Begins("ok", text, at=at)
+    if not checkpoint.position:
+        return Begins("ok", "loads all tables again", at=checkpoint)
+    text = f"goes on from {checkpoint.position}" + ("" if checkpoint.loading is None else ", in its snapshot")
+    return Begins("ok", text, at=checkpoint)

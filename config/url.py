@@ -16,20 +16,20 @@ _SECRET: Final = re.compile(r"((?:password|passwd|secret[a-z_]{0,32}|token)=)[^&
 
 def redacted(url: str) -> str:
     """Return a URL, or what was meant as one, without its user and password: "mysql://…@host"."""
-    login, at, place = url.rpartition("@")
+    login, sign, place = url.rpartition("@")
     scheme = _SCHEME.match(login)
-    shown = f"{scheme[0] if scheme else ''}…@{place}" if at else url
+    shown = f"{scheme[0] if scheme else ''}…@{place}" if sign else url
     return _SECRET.sub(r"\1…", shown)
 
 
 def port_problem(url: str) -> str:
     """Return why the port of a URL can't be read; a password is never part of the answer."""
     place = url.partition("://")[2]
-    _, at, server = re.split("[/?#]", place, maxsplit=1)[0].rpartition("@")
-    if not at and "@" in place:
+    _, sign, server = re.split("[/?#]", place, maxsplit=1)[0].rpartition("@")
+    if not sign and "@" in place:
         return PERCENT_ENCODE
     host, _, port = server.rpartition(":")
-    if at:
+    if sign:
         return f"{port!r}, the port of {host}, is not a number from 1 to 65535"
     return (
         f"the port of {host!r} is not a number from 1 to 65535; if that is a user with a password, "

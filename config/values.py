@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args, get_origin
 import msgspec
 
 from ..errors import ConfigError
-from .declaration import bare
+from .declaration import alternatives, bare
 
 _UNITS: Final = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZE: Final = re.compile(r"\s*+(\d++)\s*+([A-Za-z]*+)\s*+")
@@ -57,6 +57,12 @@ def _from_text(kind: object, text: str) -> object:
             return next((one for one in accepted if str(one).lower() == text.lower()), text)
         case origin, _ if origin is bool and text.lower() not in ("true", "false"):
             raise ValueError("accepted: true, false")
+    for number, name in ((int, "a whole number"), (float, "a number")):
+        if number in map(bare, alternatives(kind)):
+            try:
+                number(text)
+            except ValueError:
+                raise ValueError(f"accepted: {name}") from None
     return text
 
 

@@ -40,27 +40,27 @@ class Address:
 
 def parsed(url: str) -> Address:
     """Parse a database's URL. Raises ConfigError, which doesn't show a password."""
-    found = _URL.fullmatch(url)
-    if found is None:
+    match = _URL.fullmatch(url)
+    if match is None:
         raise ConfigError(f"{redacted(url)!r} is not a URL of a database")
-    port = found["port"] or None
+    port = match["port"] or None
     if port is not None and not (port.isdecimal() and int(port) in _PORTS):
         raise ConfigError(port_problem(url))
-    host, database = found["ipv6"] or found["host"] or "", unquote(found["database"] or "")
+    host, database = match["ipv6"] or match["host"] or "", unquote(match["database"] or "")
     if "@" in host or (host and "@" in database):
         raise ConfigError(PERCENT_ENCODE)
     if host and "/" in database:
         raise ConfigError(f"the URL's path is one name, of a database, without a slash: {database!r}")
     query: dict[str, str] = {}
-    for name, value in parse_qsl(found["query"] or "", keep_blank_values=True):
+    for name, value in parse_qsl(match["query"] or "", keep_blank_values=True):
         if name in query:
             raise ConfigError(f"{name} is given twice in the URL")
         query[name] = value
     return Address(
-        scheme=found["scheme"],
-        driver=found["driver"] or "",
-        user=None if found["user"] is None else unquote(found["user"]),
-        password=None if found["password"] is None else unquote(found["password"]),
+        scheme=match["scheme"],
+        driver=match["driver"] or "",
+        user=None if match["user"] is None else unquote(match["user"]),
+        password=None if match["password"] is None else unquote(match["password"]),
         host=host,
         port=None if port is None else int(port),
         database=database,

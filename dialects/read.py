@@ -109,9 +109,9 @@ class Reader(Protocol):
     def begin_script(self) -> list[str]:
         """Return the statements at the beginning of a script of repairs."""
 
-    def repair(self, table: Table, found: Settled) -> list[str]:
+    def repair(self, table: Table, difference: Settled) -> list[str]:
         """Return the statements that make a row here the source's."""
 
-    def apply(self, table: Table, found: Settled) -> bool:
+    def apply(self, table: Table, difference: Settled) -> bool:
         """Run them in a transaction; return False, changing nothing, if the row isn't `found.target` any
         more."""

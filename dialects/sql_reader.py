@@ -63,10 +63,10 @@ class FeedReader(ABC):
         """Raises CheckpointError."""
         self._run(self.begin_reading)
         try:
-            at = self.checkpoint()
-            if at is None:
+            checkpoint = self.checkpoint()
+            if checkpoint is None:
                 raise CheckpointError(f"{self.identity}: the checkpoint of feed {self._feed!r} was removed")
-            yield at
+            yield checkpoint
         finally:
             self._run("ROLLBACK")
 
@@ -95,7 +95,7 @@ class FeedReader(ABC):
     # --- repair
 
     @abstractmethod
-    def repair(self, table: Table, found: Settled) -> list[str]: ...
+    def repair(self, table: Table, difference: Settled) -> list[str]: ...
 
     @abstractmethod
     def _present(self, table: Table, key: Key) -> object:
@@ -104,13 +104,13 @@ class FeedReader(ABC):
     def _begin_writing(self) -> None:
         self._run(self.begin_writing)
 
-    def apply(self, table: Table, found: Settled) -> bool:
+    def apply(self, table: Table, difference: Settled) -> bool:
         self._begin_writing()
         is_done = False
         try:
-            if self._present(table, found.key) != found.target:
+            if self._present(table, difference.key) != difference.target:
                 return False
-            if not all(self._run(statement) for statement in self.repair(table, found)):
+            if not all(self._run(statement) for statement in self.repair(table, difference)):
                 return False
             self._run("COMMIT")
             is_done = True
@@ -182,11 +182,11 @@ class SqlReader(FeedReader):
 
     def source_keys(self, table: Table, keys: Sequence[Key]) -> list[Key]:
         convert = [self._source_form(table.columns[i]) for i in table.key]
-        found = []
+        converted = []
         for key in keys:
             with suppress(ValueError, TypeError, AttributeError, ArithmeticError):  # not a value of this kind
-                found.append(tuple([to(value) for to, value in zip(convert, key, strict=True)]))
-        return found
+                converted.append(tuple([to(value) for to, value in zip(convert, key, strict=True)]))
+        return converted
 
     def _select(self, table: Table, rest: str) -> str:
         return f"SELECT {','.join(map(self._value, table.columns))} FROM {self._qualified(table)} {rest}"
@@ -215,14 +215,14 @@ class SqlReader(FeedReader):
             after = tuple([rows[-1][i] for i in table.key])
 
     def rows_of(self, table: Table, keys: Sequence[Key], suffix: str = "") -> list[Row]:
-        found: list[Row] = []
+        stored: list[Row] = []
         for at in range(0, len(keys), KEYS):
             bounds = [self._bound(table, key) for key in keys[at : at + KEYS]]
             among = ",".join(text for text, _ in bounds)
             values = [value for _, parameters in bounds for value in parameters]
             rest = f"WHERE ({self._key(table)}) IN ({self.values_word}{among}) {suffix}"
-            found += self._read(table, rest, *values)
-        return found
+            stored += self._read(table, rest, *values)
+        return stored
 
     def every(self, table: Table) -> Iterator[list[Row]]:
         for rows in self._pages(self._select(table, "")):
@@ -230,25 +230,25 @@ class SqlReader(FeedReader):
 
     # --- repair
 
-    def repair(self, table: Table, found: Settled) -> list[str]:
+    def repair(self, table: Table, difference: Settled) -> list[str]:
         into = self._qualified(table)
         if not table.key:
-            more = found.source - found.target
+            more = difference.source - difference.target
             if more > 0:
-                return [self._insert(table, found.key)] * more
-            same = self._same(table, found.key)
+                return [self._insert(table, difference.key)] * more
+            same = self._same(table, difference.key)
             return [
                 f"DELETE FROM {into} WHERE {self.row_id} IN "
                 f"(SELECT {self.row_id} FROM {into} WHERE {same} LIMIT {-more})"
             ]
-        if found.target is None:
-            return [self._insert(table, found.source)]
-        where = self._of_key(table, found.key)
-        if found.source is None:
+        if difference.target is None:
+            return [self._insert(table, difference.source)]
+        where = self._of_key(table, difference.key)
+        if difference.source is None:
             return [f"DELETE FROM {into} WHERE {where}"]
         changed = ", ".join(
             f"{self._name(column.name)}={self._literal(column, ours)}"
-            for column, ours, theirs in zip(table.columns, found.source, found.target, strict=True)
+            for column, ours, theirs in zip(table.columns, difference.source, difference.target, strict=True)
             if ours != theirs
         )
         return [f"UPDATE {into} SET {changed} WHERE {where}"]
@@ -296,7 +296,9 @@ def explained(session: Explaining) -> Iterator[None]:
     except TidemillError:
         raise
     except Exception as error:
-        found = session.explain(error, "comparing")
-        if found is None:
+        explanation = session.explain(error, "comparing")
+        if explanation is None:
             raise
-        raise (found if isinstance(found, TidemillError) else SinkError(str(found))) from error
+        raise (
+            explanation if isinstance(explanation, TidemillError) else SinkError(str(explanation))
+        ) from error

@@ -34,7 +34,7 @@ def read_arguments(
 ) -> tuple[FeedOptions, list[SinkFactory]]:
     """Return the options, and factories of the sinks in the order given. Raises ConfigError."""
     sections = [_sink_section(number, sink) for number, sink in enumerate(sinks, 1)]
-    found: dict[str, object] = {
+    document: dict[str, object] = {
         "data_dir": str(data_dir),
         "name": name,
         "until": until or "",
@@ -44,20 +44,22 @@ def read_arguments(
     patterns = tables if isinstance(tables, str) else list(tables)
     if isinstance(source, str):
         section = {**(source_options or {}), "url": source, "tables": patterns}
-        options = feed_options(found | {"source": section})
+        options = feed_options(document | {"source": section})
     elif isinstance(source, Sequence):
         if source_options:
             raise ConfigError("source_options: put them into the dictionaries of `source`")
         if not all(isinstance(section, Mapping) for section in source):
             raise ConfigError("source: several are dictionaries, each like a [[source]] of a feed.toml")
         written = cast("Sequence[Mapping[str, Any]]", source)
-        options = feed_options(found | {"source": [{"tables": patterns, **section} for section in written]})
+        options = feed_options(
+            document | {"source": [{"tables": patterns, **section} for section in written]}
+        )
     elif source_options:
         raise ConfigError(f"source_options: put them into the {type(source).__name__} of `source`")
     else:
         kind, checked = checked_options(source)
         followed = table_patterns(patterns, "source.tables")
-        options = feed_options(found, GivenSource(kind=kind, options=checked, tables=followed))
+        options = feed_options(document, GivenSource(kind=kind, options=checked, tables=followed))
     opened = iter(open_sinks(options))
     factories: list[SinkFactory] = []
     for sink in sinks:

@@ -147,9 +147,9 @@ class _TableColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _images(self, runs: Sequence[Run], count: int) -> tuple[pa.Array, pa.Array]:
-        found = read_images(runs)
-        if found is not None:
-            before, after = found
+        images = read_images(runs)
+        if images is not None:
+            before, after = images
             return self._from_columns(before, count), self._from_columns(after, count)
         changes = [change for run in runs for change in run.changes()]
         return self._from_rows([one.before for one in changes]), self._from_rows(

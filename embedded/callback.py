@@ -141,10 +141,10 @@ class _Callback:
             asyncio.run_coroutine_threadsafe(self._call_each(items), self._loop).result()
 
     def _call(self, item: Item) -> None:
-        found = self._receive(item)
-        if found is not None and inspect.isawaitable(found):
-            if inspect.iscoroutine(found):
-                found.close()
+        result = self._receive(item)
+        if result is not None and inspect.isawaitable(result):
+            if inspect.iscoroutine(result):
+                result.close()
             raise UsageError("follow: the function returned an awaitable: pass one made by `async def`")
 
     async def _call_each(self, items: Sequence[Item]) -> None:

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any, Self
 
 from ..actors import Clock, SystemClock
+from ..config import checked
 from ..engine.feed import Feed
 from ..engine.opening import checkpoint_file
 from ..engine.status import FeedStatus
@@ -39,7 +40,8 @@ def merge(
     Returns when all feeds have ended, or with `block=False` once they are started. The first error of a feed
     ends all. Raises ConfigError, and when it blocks that error.
     """
-    handle = MergeHandle(receive, feeds, Path(data_dir), options or GroupOptions(), ddl, SystemClock())
+    options = checked(options or GroupOptions(), "options")
+    handle = MergeHandle(receive, feeds, Path(data_dir), options, ddl, SystemClock())
     handle._start()
     if block:
         with handle:
@@ -67,25 +69,27 @@ class MergeHandle:
         """The first error of a feed."""
         self._acknowledged: dict[str, Acknowledgements] = {}
         self._feeds: dict[str, Feed] = {}
-        for name, given in feeds.items():
-            self._feeds[name] = self._feed(name, given, data_dir, ddl, clock)
+        for name, arguments in feeds.items():
+            self._feeds[name] = self._feed(name, arguments, data_dir, ddl, clock)
 
-    def _feed(self, name: str, given: Mapping[str, object], data_dir: Path, ddl: bool, clock: Clock) -> Feed:
+    def _feed(
+        self, name: str, arguments: Mapping[str, object], data_dir: Path, ddl: bool, clock: Clock
+    ) -> Feed:
         defaults: dict[str, Any] = {
             "until": None, "source_options": None, "sorter": None, "sinks": (), "name": name,
             "data_dir": data_dir / name,
         }  # fmt: skip
-        if unknown := sorted(given.keys() - defaults.keys() - {"source", "tables"}):
+        if unknown := sorted(arguments.keys() - defaults.keys() - {"source", "tables"}):
             raise ConfigError(f"feed {name}: {', '.join(unknown)}: not an argument of open")
-        if missing := sorted({"source", "tables"} - given.keys()):
+        if missing := sorted({"source", "tables"} - arguments.keys()):
             raise ConfigError(f"feed {name}: {', '.join(missing)}: missing")
-        found, sinks = read_arguments(**{**defaults, **given})
+        options, sinks = read_arguments(**{**defaults, **arguments})
         acknowledged = self._acknowledged[name] = Acknowledgements()
-        store, group, described = checkpoint_file(found, name), self._group, self._describe
+        store, group, described = checkpoint_file(options, name), self._group, self._describe
         merged = SinkFactory(
             lambda: MergedSink(name, group, store, acknowledged, described=described, ddl=ddl)
         )
-        return Feed(found, [merged, *sinks], clock)
+        return Feed(options, [merged, *sinks], clock)
 
     def _describe(self) -> str:
         """Return how the feeds are merged, for waits."""

@@ -16,34 +16,28 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..config.schema import docstrings
+from ..errors import ConfigError
 from .cluster import Cluster
+from .options import Options
+
+_FLAGS = ("stores", "pd_members", "pd_port", "tick_seconds")
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="tidemill.emulator", description=__doc__)
-    parser.add_argument("--stores", type=int, default=3, help="number of TiKV stores (default: %(default)s)")
-    parser.add_argument(
-        "--pd-members", type=int, default=1, help="number of PD servers (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--port", type=int, default=0, help="port of the first PD server; 0 (default): any free port"
-    )
-    parser.add_argument(
-        "--tick-seconds",
-        type=float,
-        default=0.2,
-        help="interval between resolved ts, in seconds (default: %(default)s)",
-    )
-    chosen = parser.parse_args(arguments)
-    with (
-        _told_to_end() as told,
-        Cluster(
-            chosen.stores,
-            pd_members=chosen.pd_members,
-            pd_port=chosen.port,
-            tick_seconds=chosen.tick_seconds,
-        ) as cluster,
-    ):
+    texts = docstrings(Options)
+    for field in _FLAGS:
+        default = getattr(Options(), field)
+        flag = f"--{field.replace('_', '-')}"
+        parser.add_argument(
+            flag, type=type(default), default=default, help=f"{texts[field]} Default: %(default)s."
+        )
+    try:
+        started = Cluster(**vars(parser.parse_args(arguments)))
+    except ConfigError as error:
+        parser.error(str(error))
+    with _told_to_end() as told, started as cluster:
         said = {"pd": cluster.pd_address, "cluster_id": cluster.options.cluster_id}
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()

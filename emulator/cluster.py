@@ -15,6 +15,7 @@ from random import Random
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from .. import config
 from ..actors.clock import Clock, SystemClock
 from ..codec.proto import metapb
 from ..events import Ts
@@ -45,12 +46,12 @@ class Cluster(Faults):
     def __init__(
         self, stores: int = 3, *, clock: Clock | None = None, seed: int | None = None, **options: Any
     ) -> None:
-        """`options` are the fields of `Options`; `clock` sets the timestamps.
+        """`options` are the fields of `Options`; `clock` sets the timestamps. Raises ConfigError.
 
         With a `seed` the rows of a change feed's event come in random order, as TiKV sends them; without one
         by key.
         """
-        self.options = Options(stores=stores, **options)
+        self.options = config.build(Options, {"stores": stores, **options}, "cluster")
         self.clock: Clock = clock or SystemClock()
         self._random = None if seed is None else Random(seed)
         self.oracle = Oracle(self.clock)

@@ -63,20 +63,20 @@ class Keyspace:
 
     def split(self, raw: bytes) -> list[Region]:
         """Split at a raw key; return [left, right]. The right one keeps the id, as in TiKV by default."""
-        at = encode_bytes(raw)
-        right = self.locate(at)
-        if right.start == at:
+        border = encode_bytes(raw)
+        right = self.locate(border)
+        if right.start == border:
             raise ValueError(f"split: a region begins at {raw.hex()} already")
-        left = Region(self._id(), right.start, at, right.stores, right.leader)
+        left = Region(self._id(), right.start, border, right.stores, right.leader)
         left.conf_ver = right.conf_ver
         if not right.empty:
             left.shard = right.shard.split(raw)
             self.note_locks(left)
             self.note_locks(right)
-        right.start = at
+        right.start = border
         left.version = right.version = right.version + 1
         index = bisect_right(self._starts, left.start) - 1
-        self._starts.insert(index + 1, at)
+        self._starts.insert(index + 1, border)
         self._regions.insert(index, left)
         self.by_id[left.id] = left
         return [left, right]
@@ -88,20 +88,20 @@ class Keyspace:
         """
         made = []
         for raw in raws:
-            at = encode_bytes(raw)
-            left = self.locate(at)
-            if left.start == at:
+            border = encode_bytes(raw)
+            left = self.locate(border)
+            if left.start == border:
                 continue
             if not left.empty:
                 raise ValueError(f"pave: the region of {raw.hex()} has rows; split it")
             turn = len(self.by_id)
             stores = self._placement(turn)
-            right = Region(self._id(), at, left.end, stores, stores[0])
-            left.end = at
+            right = Region(self._id(), border, left.end, stores, stores[0])
+            left.end = border
             left.version += 1
             right.version = left.version
-            index = bisect_right(self._starts, at)
-            self._starts.insert(index, at)
+            index = bisect_right(self._starts, border)
+            self._starts.insert(index, border)
             self._regions.insert(index, right)
             self.by_id[right.id] = right
             made.append(right)

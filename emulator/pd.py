@@ -165,8 +165,8 @@ class Member:
         return self._region_response(self._pd.keyspace.by_id.get(request.region_id))
 
     def _scan_regions(self, request: pdpb.ScanRegionsRequest) -> pdpb.ScanRegionsResponse:
-        found = self._pd.keyspace.scan(request.start_key, request.end_key, request.limit)
-        regions = [self._pd.region(region) for region in found]
+        scanned = self._pd.keyspace.scan(request.start_key, request.end_key, request.limit)
+        regions = [self._pd.region(region) for region in scanned]
         return pdpb.ScanRegionsResponse(
             header=self._pd.header(),
             regions=regions,
@@ -178,14 +178,14 @@ class Member:
         response = pdpb.BatchScanRegionsResponse
         if wrong := _wrong(request.ranges):
             return response(header=self._pd.header(f"invalid key range, {wrong}"))
-        found: dict[int, Region] = {}
+        by_id: dict[int, Region] = {}
         for span in request.ranges:
-            if 0 < request.limit <= len(found):
+            if 0 < request.limit <= len(by_id):
                 break
-            limit = request.limit - len(found) if request.limit > 0 else 0
+            limit = request.limit - len(by_id) if request.limit > 0 else 0
             scanned = self._pd.keyspace.scan(span.start_key, span.end_key, limit)
-            found |= {region.id: region for region in scanned}
-        regions = [self._pd.region(region) for region in found.values()]
+            by_id |= {region.id: region for region in scanned}
+        regions = [self._pd.region(region) for region in by_id.values()]
         return response(header=self._pd.header(), regions=regions)
 
     # --- safe points

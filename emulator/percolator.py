@@ -163,8 +163,8 @@ def _conflict(attempt: Attempt, key: bytes, start_ts: Ts, commit_ts: Ts, reason:
 
 def commit(shard: Shard, start_ts: Ts, commit_ts: Ts, keys: Iterable[bytes], rows: Rows) -> None:
     """Turn this transaction's locks on `keys` into versions: all of them, or none if Rejected."""
-    found = [(key, _committable(shard, key, start_ts, commit_ts)) for key in keys]
-    for key, lock in found:
+    locked = [(key, _committable(shard, key, start_ts, commit_ts)) for key in keys]
+    for key, lock in locked:
         if lock is None:
             continue
         if lock.pessimistic:

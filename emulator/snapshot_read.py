@@ -65,10 +65,10 @@ def scan_locks(
     answer = kvrpcpb.ScanLockResponse()
     room = request.limit or MAX_TS
     for key in shard.range(start, end) if shard.locks or shard.shared else ():
-        found = [lock for lock in shard.locks_on(key) if lock.start_ts <= request.max_version][:room]
-        if found:
-            answer.locks.append(lock_info_on(key, found))
-            room -= len(found)
+        locks = [lock for lock in shard.locks_on(key) if lock.start_ts <= request.max_version][:room]
+        if locks:
+            answer.locks.append(lock_info_on(key, locks))
+            room -= len(locks)
         if not room:
             break
     return answer

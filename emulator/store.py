@@ -164,9 +164,9 @@ class TikvStore:
         least, highest = request.min_commit_ts, request.max_commit_ts
         calculates = request.use_async_commit or request.try_one_pc
         if calculates:
-            found = self._resolved.least_commit_ts(start_ts, for_update_ts, least)
-            calculates = not highest or found <= highest
-            least = found if calculates else least
+            commit_ts = self._resolved.least_commit_ts(start_ts, for_update_ts, least)
+            calculates = not highest or commit_ts <= highest
+            least = commit_ts if calculates else least
         attempt = Attempt(
             start_ts,
             request.primary_lock,

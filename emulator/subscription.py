@@ -47,5 +47,5 @@ class Subscription:
 
     def wanted(self, raw: bytes) -> bool:
         """True if a key lies in the requested span."""
-        at = encode_bytes(raw)
-        return self.start <= at and (not self.end or at < self.end)
+        key = encode_bytes(raw)
+        return self.start <= key and (not self.end or key < self.end)

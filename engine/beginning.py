@@ -35,12 +35,12 @@ class Beginning(Struct, frozen=True):
     @property
     def placed(self) -> list[Checkpoint]:
         """The checkpoints of targets that have a position."""
-        return [at for at in self.checkpoints.values() if at is not None and at.position]
+        return [one for one in self.checkpoints.values() if one is not None and one.position]
 
     @property
     def loads(self) -> bool:
         """True if a snapshot of a target is incomplete."""
-        return any(at is None or at.loading is not None for at in self.checkpoints.values())
+        return any(one is None or one.loading is not None for one in self.checkpoints.values())
 
 
 def continued_identity(
@@ -51,10 +51,10 @@ def continued_identity(
     With `renews`, positions don't matter. Raises CheckpointError if a checkpoint can't be continued.
     """
     identity = present.source
-    for name, at in checkpoints.items():
-        if at is not None:
-            _reject_foreign(source, replace(present, source=identity), name, at, renews=renews)
-            identity = at.source or identity
+    for name, checkpoint in checkpoints.items():
+        if checkpoint is not None:
+            _reject_foreign(source, replace(present, source=identity), name, checkpoint, renews=renews)
+            identity = checkpoint.source or identity
     return identity
 
 
@@ -63,19 +63,19 @@ def beginning(
     source: Source,
     present: SourceInfo,
     identity: str,
-    found: Mapping[str, Checkpoint | None],
+    stored: Mapping[str, Checkpoint | None],
     rules: Sequence[SinkRules],
     seek: TablePosition | None = None,
 ) -> Beginning:
-    """Return where the feed begins: no later than at `seek`. `rules` are those of the sinks in `found`.
+    """Return where the feed begins: no later than at `seek`. `rules` are those of the sinks in `stored`.
 
     Raises CheckpointError for checkpoints of different sources, and for a position that is none.
     """
     rank = source.rank
     names = present.names if options.routes else ()
-    checkpoints = dict(found)
+    checkpoints = dict(stored)
     if not options.source.options.loads:
-        checkpoints = {name: at or Checkpoint(0, "", None, identity) for name, at in found.items()}
+        checkpoints = {name: one or Checkpoint(0, "", None, identity) for name, one in stored.items()}
     wants = [partial(wants_origin, options, names, sink) for sink in rules]
     start = lowest(checkpoints.values(), order=rank, wants=wants)
     if start is not None and start.position and seek and rank(seek.position) < rank(start.position):
@@ -104,22 +104,28 @@ def wants_origin(options: FeedOptions, names: Sequence[str], sink: SinkRules, ta
     return options.wants(sink, source_and_table(table, names)[1])
 
 
-def _reject_foreign(source: Source, present: SourceInfo, name: str, at: Checkpoint, *, renews: bool) -> None:
+def _reject_foreign(
+    source: Source, present: SourceInfo, name: str, checkpoint: Checkpoint, *, renews: bool
+) -> None:
     """Raise CheckpointError unless this source can be followed from the checkpoint."""
-    if at.owner is not None:
-        parts = f" in {at.owner.partitions} partitions" if isinstance(at.owner, SparkQuery) else ""
+    if checkpoint.owner is not None:
+        parts = (
+            f" in {checkpoint.owner.partitions} partitions"
+            if isinstance(checkpoint.owner, SparkQuery)
+            else ""
+        )
         raise CheckpointError(
             f"sink {name} is written by Spark{parts}: go on with --engine spark, or name another target"
         )
-    if at.source not in ("", present.source):
-        if present.continues(at):
+    if checkpoint.source not in ("", present.source):
+        if present.continues(checkpoint):
             return
         raise CheckpointError(
-            f"sink {name} has what came from {at.source}, and {source.address} is {present.source}: "
+            f"sink {name} has what came from {checkpoint.source}, and {source.address} is {present.source}: "
             "connect to that server, or name another target"
         )
-    if at.position and not renews and source.rank(at.position) > source.rank(present.end):
-        raise CheckpointError(source.behind(name, at.position, present.end))
+    if checkpoint.position and not renews and source.rank(checkpoint.position) > source.rank(present.end):
+        raise CheckpointError(source.behind(name, checkpoint.position, present.end))
 
 
 def check_merge(options: FeedOptions, source: Source) -> None:
@@ -130,22 +136,22 @@ def check_merge(options: FeedOptions, source: Source) -> None:
 
 
 def with_shards(
-    options: FeedOptions, source: Source, sinks: Sequence[Sink], found: Mapping[str, Checkpoint | None]
+    options: FeedOptions, source: Source, sinks: Sequence[Sink], stored: Mapping[str, Checkpoint | None]
 ) -> dict[str, Checkpoint | None]:
     """Return the sinks' checkpoints, by name: with the present shards where a sink took over from something
     that doesn't say which there are.
 
     Raises SinkError if they were changed since: then their definitions aren't those of the target.
     """
-    result = dict(found)
+    result = dict(stored)
     for sink in sinks if options.routes and source.traits.has_key_spaces else ():
-        at = found[sink.name]
-        if at is not None and not at.stages and sink.traits.adopts_merged:
-            result[sink.name] = _with_shards(options, source, sink, at)
+        checkpoint = stored[sink.name]
+        if checkpoint is not None and not checkpoint.stages and sink.traits.adopts_merged:
+            result[sink.name] = _with_shards(options, source, sink, checkpoint)
     return result
 
 
-def _with_shards(options: FeedOptions, source: Source, sink: Sink, at: Checkpoint) -> Checkpoint:
+def _with_shards(options: FeedOptions, source: Source, sink: Sink, checkpoint: Checkpoint) -> Checkpoint:
     with source.key_spaces() as spaces:
         merged = adopted_tables(options.merging, spaces)
     for one in merged:
@@ -155,4 +161,4 @@ def _with_shards(options: FeedOptions, source: Source, sink: Sink, at: Checkpoin
                 "let DM go on until it has made all their schema changes, or load everything into an empty "
                 "target"
             )
-    return replace(at, stages={keep.key: keep.state for keep in merged.keeps()})
+    return replace(checkpoint, stages={keep.key: keep.state for keep in merged.keeps()})

@@ -41,7 +41,9 @@ class Chains:
         """By the sink's name; empty unless tables are merged."""
         self._relays: dict[str, RelayStage] = {}
 
-    def chain(self, sink: str, gets: SinkRules, at: Checkpoint | None, traits: SinkTraits) -> list[Stage]:
+    def chain(
+        self, sink: str, gets: SinkRules, checkpoint: Checkpoint | None, traits: SinkTraits
+    ) -> list[Stage]:
         """Return the stages of a sink, which `gets` these events, after its resume filter."""
         options = self._options
         chain: list[Stage] = []
@@ -51,7 +53,7 @@ class Chains:
         rules = [] if gets.tables is None else [only(gets.tables)]
         rules += [rule for rule in options.filters if not rule.is_about_statements]
         rules += gets.rows
-        if rules or (at is not None and not at.stages.keys().isdisjoint(KEYS)):
+        if rules or (checkpoint is not None and not checkpoint.stages.keys().isdisjoint(KEYS)):
             chain.append(SelectionStage(rules, self._names))
         if options.transforms:
             transforms = TransformStage(

@@ -70,17 +70,17 @@ def lowest(
 
     Raises CheckpointError when the checkpoints come from different sources.
     """
-    found = list(checkpoints)
-    placed = [c for c in found if c is not None and c.position]
+    known = list(checkpoints)
+    placed = [c for c in known if c is not None and c.position]
     if not placed:
-        return _unplaced([c for c in found if c is not None])
+        return _unplaced([c for c in known if c is not None])
     sources = {c.source for c in placed}
     if len(sources) > 1:
         raise CheckpointError(
             f"the checkpoints of this feed's sinks belong to different sources: {', '.join(sorted(sources))}"
         )
-    start = min((c.resume for c in placed), key=lambda at: (order(at.position), at.ts))
-    loadings: list[SnapshotProgress | None] = [{} if c is None else c.loading for c in found]
+    start = min((c.resume for c in placed), key=lambda place: (order(place.position), place.ts))
+    loadings: list[SnapshotProgress | None] = [{} if c is None else c.loading for c in known]
     if wants:
         loadings = [
             None if loading is None else _filled(loading, wanted, loadings)
@@ -89,12 +89,12 @@ def lowest(
     return Checkpoint(start.ts, start.position, _least_loaded(loadings), placed[0].source)
 
 
-def _unplaced(found: Sequence[Checkpoint]) -> Checkpoint | None:
+def _unplaced(known: Sequence[Checkpoint]) -> Checkpoint | None:
     """Return the start for targets without a position; None if they have no copies of tables."""
-    loading = _least_loaded([c.loading for c in found])
+    loading = _least_loaded([c.loading for c in known])
     if not loading:
         return None
-    return Checkpoint(max(c.ts for c in found), "", loading, found[0].source)
+    return Checkpoint(max(c.ts for c in known), "", loading, known[0].source)
 
 
 def _filled(
@@ -125,8 +125,8 @@ def _least_loaded(loadings: list[SnapshotProgress | None]) -> SnapshotProgress |
 
 def _less(loaded: list[TableProgress | None]) -> TableProgress:
     """Return the least progress, CREATED if there is none."""
-    found = [CREATED if one is None else one for one in loaded]
+    progress = [CREATED if one is None else one for one in loaded]
     try:
-        return TableProgress(min((one.last for one in found if one.last is not None), default=None))
+        return TableProgress(min((one.last for one in progress if one.last is not None), default=None))
     except TypeError:  # the key has another type in one sink; one with older rows loads the table again
         return CREATED

@@ -78,8 +78,8 @@ def _revisions(options: FeedOptions) -> Revisions:
         except ImportError as error:
             raise ConfigError("sharding.etcd needs: pip install 'tidemill[etcd]'") from error
         return EtcdRegistry(etcd.endpoints, prefix=f"/tidemill/{etcd.name}/")
-    found: Revisions = make(sink.given.target, sink.given.options, options.name)
-    return found
+    revisions: Revisions = make(sink.given.target, sink.given.options, options.name)
+    return revisions
 
 
 def _token(directory: Path) -> str:

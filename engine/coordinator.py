@@ -25,9 +25,9 @@ log = logging.getLogger("tidemill")
 class SeekRequested(TidemillError):
     """A stage needs the source read again: the next pipeline begins at `at`, or before it."""
 
-    def __init__(self, sink: str, at: TablePosition) -> None:
-        super().__init__(f"sink {sink} goes back to {at.position}")
-        self.at = at
+    def __init__(self, sink: str, place: TablePosition) -> None:
+        super().__init__(f"sink {sink} goes back to {place.position}")
+        self.at = place
 
 
 class Course:
@@ -102,13 +102,17 @@ class End:
         """Never reach the end: a table is to be loaded again, and the pipeline ends by LoadRequired."""
         self._is_postponed = True
 
-    def is_reached(self, sink: str, at: Checkpoint) -> bool:
+    def is_reached(self, sink: str, checkpoint: Checkpoint) -> bool:
         until = self.until
-        if self._is_postponed or until is None or at.loading is not None or not at.position:
+        if self._is_postponed or until is None or checkpoint.loading is not None or not checkpoint.position:
             return False
         waiting = self._waiting_shards(sink)
-        lags = [own.position for name, own in at.tables.items() if own.ts < at.ts and name not in waiting]
-        return all(self._rank(position) >= until for position in [at.position, *lags])
+        lags = [
+            own.position
+            for name, own in checkpoint.tables.items()
+            if own.ts < checkpoint.ts and name not in waiting
+        ]
+        return all(self._rank(position) >= until for position in [checkpoint.position, *lags])
 
 
 class Started(Struct, frozen=True):
@@ -146,8 +150,8 @@ class Coordinator(PooledActor[Report]):
                 self._finish_if_done()
             case Review():
                 self._finish_if_done()
-            case Seek(sink, at):
-                self._seek(sink, at)
+            case Seek(sink, place):
+                self._seek(sink, place)
             case Failed(error=error, name=name, restart_seconds=seconds):
                 if seconds is None:
                     course.end(accounted(name, error))
@@ -165,19 +169,19 @@ class Coordinator(PooledActor[Report]):
             case _:
                 assert_never(message)
 
-    def _seek(self, sink: str, at: TablePosition) -> None:
+    def _seek(self, sink: str, place: TablePosition) -> None:
         try:
-            self._source.check_seek(at.position)
+            self._source.check_seek(place.position)
         except TidemillError as error:
             self._course.end(error)
         else:
-            self._course.end(SeekRequested(sink, at))
+            self._course.end(SeekRequested(sink, place))
 
     def _free(self) -> None:
         """Pass on the ts up to which every sink is complete."""
         checkpoints = self._course.checkpoints
         if self._started is not None and len(checkpoints) == self._sinks_count:
-            ts = min(at.resume.ts for at in checkpoints.values())
+            ts = min(one.resume.ts for one in checkpoints.values())
             self._started.sorter.acknowledge(ts)
             self._source.acknowledged(ts)
 
@@ -186,6 +190,6 @@ class Coordinator(PooledActor[Report]):
         if (
             started is not None
             and len(checkpoints) == self._sinks_count
-            and all(started.end.is_reached(sink, at) for sink, at in checkpoints.items())
+            and all(started.end.is_reached(sink, one) for sink, one in checkpoints.items())
         ):
             self._course.end(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..actors import PooledActor, PooledRef
 from ..events import Item, Sorted, Transaction
@@ -51,7 +51,9 @@ class DecodeActor(PooledActor[Sorted | Deliver]):
         counts: Counts,
         until: Rank | None,
         loading: bool,
+        before_sinks: Callable[[list[Item]], list[Item]] | None = None,
     ) -> None:
+        """`before_sinks` is applied to the items of the sorter's output."""
         super().__init__()
         self._until = until
         self._passed = False
@@ -59,9 +61,10 @@ class DecodeActor(PooledActor[Sorted | Deliver]):
         self._source = source
         self._sinks = sinks
         self._counts = counts
+        self._before_sinks = before_sinks
 
     def on_receive(self, message: Sorted | Deliver) -> None:
-        items = message.items if isinstance(message, Deliver) else self._source.mount(message)
+        items = message.items if isinstance(message, Deliver) else self._mounted(message)
         if self._until is not None:
             items = self._up_to(items, self._until)
         if not items:
@@ -70,6 +73,10 @@ class DecodeActor(PooledActor[Sorted | Deliver]):
         deliver = Deliver(items)
         for sink in self._sinks:
             self.send(sink, deliver)
+
+    def _mounted(self, released: Sorted) -> list[Item]:
+        items = self._source.mount(released)
+        return items if self._before_sinks is None else self._before_sinks(items)
 
     def _up_to(self, items: list[Item], until: Rank) -> list[Item]:
         if self._passed:

@@ -49,9 +49,9 @@ def accounted(name: str, error: BaseException) -> TidemillError:
         where = "" if error.filename is None else f"{error.filename}: "
         return StoreError(f"{name}: {where}{error.strerror}: free space or repair it, and start again")
     log.error("%s failed", name, exc_info=error)
-    found = InvariantViolated(f"{name} failed with {error!r}: please report this as a bug")
-    found.__cause__ = error
-    return found
+    violation = InvariantViolated(f"{name} failed with {error!r}: please report this as a bug")
+    violation.__cause__ = error
+    return violation
 
 
 def pause_seconds(failures: int) -> float:

@@ -125,11 +125,11 @@ class LiveStatus:
 
 def _sink_status(pipeline: Pipeline, delivery: Delivery, read: Ts, now: float) -> SinkStatus:
     statistics = delivery.statistics()
-    at = statistics.checkpoint
+    checkpoint = statistics.checkpoint
     lag = None
-    if at is not None and at.ts:
-        lag = max(0.0, now - physical_ms(at.ts) / 1000)
-        behind = physical_ms(max(read, at.ts) - at.ts) / 1000
+    if checkpoint is not None and checkpoint.ts:
+        lag = max(0.0, now - physical_ms(checkpoint.ts) / 1000)
+        behind = physical_ms(max(read, checkpoint.ts) - checkpoint.ts) / 1000
         if max(lag, behind) < IDLE_SECONDS and not statistics.waiting_items:
             lag = behind
     retry = pipeline.course.retries.get(f"sink {delivery.sink.name}")
@@ -138,11 +138,11 @@ def _sink_status(pipeline: Pipeline, delivery: Delivery, read: Ts, now: float) -
     return SinkStatus(
         name=statistics.name,
         target=statistics.target,
-        position=at.position if at is not None else "",
-        ts=at.ts if at is not None else 0,
+        position=checkpoint.position if checkpoint is not None else "",
+        ts=checkpoint.ts if checkpoint is not None else 0,
         lag_seconds=lag,
         rows=statistics.rows,
-        loading=at is None or at.loading is not None,
+        loading=checkpoint is None or checkpoint.loading is not None,
         state="warning" if warning else "normal",
         detail=warning,
         workers=workers.workers if workers is not None else 0,

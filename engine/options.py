@@ -139,23 +139,23 @@ class FeedOptions(StoreOptions, MergeOptions):
 F = TypeVar("F", bound=FeedOptions)
 
 
-def feed_options(found: Mapping[str, object], source: GivenSource | None = None) -> FeedOptions:
+def feed_options(document: Mapping[str, object], source: GivenSource | None = None) -> FeedOptions:
     """Build a feed's options. Raises ConfigError for missing, unknown and out-of-range values.
 
     `source` is the source of a program that made its options itself.
     """
-    return built_feed(FeedOptions, found, source)
+    return built_feed(FeedOptions, document, source)
 
 
-def built_feed(cls: type[F], found: Mapping[str, object], source: GivenSource | None = None) -> F:
+def built_feed(cls: type[F], document: Mapping[str, object], source: GivenSource | None = None) -> F:
     """Build options of a feed with more sections. Raises ConfigError."""
     if source is not None:
-        return config.build(cls, found, "", known={"source": source})
-    if isinstance(found.get("source"), str):
+        return config.build(cls, document, "", known={"source": source})
+    if isinstance(document.get("source"), str):
         raise ConfigError(
             'source: expected a table: write [source], and below it url = "…" and tables = ["…"]'
         )
     for key in OF_ANY:
-        if key in found:
+        if key in document:
             raise ConfigError(f"{key}: it is a key of [source] or of a [[sink]]: write it below one of them")
-    return config.build(cls, {"source": {}, **found}, "")
+    return config.build(cls, {"source": {}, **document}, "")

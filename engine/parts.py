@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..actors import Clock
 from ..chain import Stage
+from ..events import Item
 from ..sink import SinkFactory
 from ..sources.source import Source
 from .opening import open_source
@@ -30,5 +31,7 @@ class FeedParts:
     """True if the source keeps its state in the feed's directory."""
     checks_tables: bool = True
     """True if each pattern has to match a table of the source of a new feed."""
+    before_sinks: Callable[[list[Item]], list[Item]] | None = None
+    """Applied to the items that the sorter's output becomes, before the sinks' chains; None for no change."""
     open_source: Callable[[FeedOptions, Clock], Source] = open_source
     """Returns a source, not connected yet."""

@@ -13,12 +13,12 @@ from ..store.disk import replace
 from .options import FeedOptions
 
 
-def reject_unmatched(options: FeedOptions, found: SourceInfo) -> None:
+def reject_unmatched(options: FeedOptions, present: SourceInfo) -> None:
     """Raise ConfigError for a pattern that matches no table, which would otherwise be missing silently."""
-    unmatched = options.tables.unmatched(found.tables)
+    unmatched = options.tables.unmatched(present.tables)
     if unmatched:
-        raise ConfigError(no_table_matches(unmatched, found.tables))
-    followed = [table for table in found.tables if options.tables.matches(*table)]
+        raise ConfigError(no_table_matches(unmatched, present.tables))
+    followed = [table for table in present.tables if options.tables.matches(*table)]
     for sink in options.sinks:
         tables = sink.rules.tables
         if tables is not None and (unmatched := tables.unmatched(followed)):

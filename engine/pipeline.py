@@ -30,12 +30,12 @@ def start(parts: FeedParts, requests: PipelineRequests, course: Course) -> Pipel
     source = parts.open_source(parts.options, parts.clock)
     sinks = [factory.new() for factory in parts.sinks]
     with Teardown() as undo:
-        found = _open_sinks(parts, sinks, course, undo)
+        stored = _open_sinks(parts, sinks, course, undo)
         undo.add(source.close)
         with parts.startup.step("source", source.address):
             present = source.look()
-        begins = _choose(parts, requests, source, present, sinks, found)
-        course.checkpoints = {name: at for name, at in begins.checkpoints.items() if at is not None}
+        begins = _choose(parts, requests, source, present, sinks, stored)
+        course.checkpoints = {name: one for name, one in begins.checkpoints.items() if one is not None}
         coordination = _coordinate(parts, present.names, course, undo)
         stages = spawn_stages(parts, course, source, sinks, begins, coordination, undo)
         stages.chains.unlock(requests.unlock)
@@ -64,12 +64,12 @@ def _open_sinks(
     parts: FeedParts, sinks: Sequence[Sink], course: Course, undo: Teardown
 ) -> dict[str, Checkpoint | None]:
     """Open the sinks; return the checkpoint of each, by its name."""
-    found = {}
+    opened = {}
     for sink in sinks:
         undo.add(partial(_close_sink, sink, course))
         with parts.startup.step(f"sink {sink.name}", sink.target):
-            found[sink.name] = sink.open()
-    return found
+            opened[sink.name] = sink.open()
+    return opened
 
 
 def _close_sink(sink: Sink, course: Course) -> None:
@@ -83,15 +83,15 @@ def _choose(
     source: Source,
     present: SourceInfo,
     sinks: Sequence[Sink],
-    found: Mapping[str, Checkpoint | None],
+    stored: Mapping[str, Checkpoint | None],
 ) -> Beginning:
-    """Return where the pipeline begins, with the sinks at the checkpoints `found`. Raises Renewed."""
+    """Return where the pipeline begins, with the sinks at the checkpoints `stored`. Raises Renewed."""
     options, rules = parts.options, [factory.rules for factory in parts.sinks]
-    identity = continued_identity(source, present, found, renews=requests.renews)
+    identity = continued_identity(source, present, stored, renews=requests.renews)
     if requests.renews:
-        renew(options, source, [*zip(sinks, rules, strict=True)], found, present.source, parts.clock.time())
+        renew(options, source, [*zip(sinks, rules, strict=True)], stored, present.source, parts.clock.time())
         raise Renewed
-    placed = with_shards(options, source, sinks, found)
+    placed = with_shards(options, source, sinks, stored)
     begins = beginning(options, source, present, identity, placed, rules, requests.seek)
     is_new = not begins.placed
     for check in start_checks(options, source, present, is_new=is_new, checks_tables=parts.checks_tables):

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from ..errors import ConfigError
+from ..store.disk import replace
 from ..store.plan import CompactionPlan, Outcome, decode_plan, encode_plan
 from .status import RUNNING, StatusFile
 
@@ -33,9 +34,7 @@ class PlanInbox:
         """
         self._check_runs()
         self._outcomes.unlink(missing_ok=True)
-        fresh = self._plan.with_suffix(".tmp")
-        fresh.write_text(encode_plan(plan))
-        fresh.replace(self._plan)
+        replace(self._plan, encode_plan(plan).encode())
         try:
             while not self._outcomes.exists():
                 self._check_runs()
@@ -65,6 +64,4 @@ class PlanInbox:
 
     def answer(self, outcomes: list[Outcome]) -> None:
         """Write the plan's result; called by the feed."""
-        fresh = self._outcomes.with_suffix(".tmp")
-        fresh.write_bytes(msgspec.json.encode(outcomes))
-        fresh.replace(self._outcomes)
+        replace(self._outcomes, msgspec.json.encode(outcomes))

@@ -39,14 +39,14 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     of_targets = {sink.name: [*_about(f"sink {sink.name}", _target(options, sink))] for sink in options.sinks}
     begun, of_start = _start(options, of_targets, clock)
     context = replace(begun, note=tables.append)
-    found = [*_about("source", survey_kind(options.source.kind, options.source.options, context))]
-    known = {finding.text for finding in found}
-    found += _about("feed", (finding for finding in of_start if finding.text not in known))
+    findings = [*_about("source", survey_kind(options.source.kind, options.source.options, context))]
+    known = {finding.text for finding in findings}
+    findings += _about("feed", (finding for finding in of_start if finding.text not in known))
     for sink in options.sinks:
         own = [table for table in tables if options.wants(sink.rules, table.full_name)]
         of_tables = chain(misfits(sink.given, own), _rows_problems(options, sink, own))
-        found += [*of_targets[sink.name], *_about(f"sink {sink.name}", of_tables)]
-    return [*found, Finding("ok", description(), "decoder")]
+        findings += [*of_targets[sink.name], *_about(f"sink {sink.name}", of_tables)]
+    return [*findings, Finding("ok", description(), "decoder")]
 
 
 def _target(options: FeedOptions, sink: SinkOptions) -> Iterator[Finding]:
@@ -88,7 +88,7 @@ def _start(
     its survey.
     """
     context = source_context(options, clock)
-    found = {
+    stored = {
         name: finding.at
         for name, findings in of_targets.items()
         for finding in findings
@@ -98,9 +98,9 @@ def _start(
         try:
             present = source.look()
         except TidemillError:
-            is_new = all(at is None or not at.position for at in found.values())
+            is_new = all(one is None or not one.position for one in stored.values())
             return replace(context, is_new=is_new), []
-        return _tried(options, context, source, present, found)
+        return _tried(options, context, source, present, stored)
 
 
 def _tried(
@@ -108,7 +108,7 @@ def _tried(
     context: SourceContext,
     source: Source,
     present: SourceInfo,
-    found: Mapping[str, Checkpoint | None],
+    stored: Mapping[str, Checkpoint | None],
 ) -> tuple[SourceContext, list[Finding]]:
     requested = RequestFile(options.data_dir).load().load_again
     renews = REST in requested
@@ -118,15 +118,15 @@ def _tried(
     try:
         if renews:
             reject_unrenewable(options)
-        identity = continued_identity(source, present, found, renews=renews)
+        identity = continued_identity(source, present, stored, renews=renews)
         if not renews:
-            rules = [sink.rules for sink in options.sinks if sink.name in found]
-            begins = beginning(options, source, present, identity, found, rules)
+            rules = [sink.rules for sink in options.sinks if sink.name in stored]
+            begins = beginning(options, source, present, identity, stored, rules)
             start = begins.start and _of(begins.start, identity)
-            placed = [_of(at, identity) for at in begins.placed]
+            placed = [_of(one, identity) for one in begins.placed]
     except TidemillError as error:
         findings.append(Finding("error", str(error)))
-    is_known = found.keys() == {sink.name for sink in options.sinks}
+    is_known = stored.keys() == {sink.name for sink in options.sinks}
     checks = start_checks(options, source, present, is_new=not placed)
     for check in checks if placed or (is_known and not findings) else ():
         try:
@@ -146,5 +146,5 @@ def _tried(
     )
 
 
-def _of(at: Checkpoint, identity: str) -> Checkpoint:
-    return at if at.source else structs.replace(at, source=identity)
+def _of(checkpoint: Checkpoint, identity: str) -> Checkpoint:
+    return checkpoint if checkpoint.source else structs.replace(checkpoint, source=identity)

@@ -71,10 +71,10 @@ class LogLines:
         logging.getLogger("tidemill").addHandler(self._warnings)
 
     def show(self, status: FeedStatus) -> None:
-        at = status.state, status.backfill and status.backfill.stage
-        if at == self._last and status.updated < self._next:
+        stage = status.state, status.backfill and status.backfill.stage
+        if stage == self._last and status.updated < self._next:
             return
-        self._last, self._next = at, status.updated + LINE_SECONDS
+        self._last, self._next = stage, status.updated + LINE_SECONDS
         level = {"warning": self._log.warning, "failed": self._log.error}.get(status.state, self._log.info)
         level(status.state, **figures(status))
 

@@ -28,8 +28,8 @@ class Rate:
         while len(seen) > 1 and seen[1][0] <= now - LONGEST_SECONDS:
             seen.popleft()
         since, before = seen[0]
-        for at, earlier in reversed(seen):
-            if at <= now - RATE_SECONDS and earlier < count:
-                since, before = at, earlier
+        for time, earlier in reversed(seen):
+            if time <= now - RATE_SECONDS and earlier < count:
+                since, before = time, earlier
                 break
         return (count - before) / (now - since) if now > since else 0.0

@@ -30,13 +30,15 @@ def reject_unrenewable(options: FeedOptions) -> None:
         )
 
 
-def renewed(at: Checkpoint, copies: Collection[str], source: str, ts: Ts) -> Checkpoint:
-    """Return the checkpoint of a target that was at `at`: each of its copies is loaded again.
+def renewed(checkpoint: Checkpoint, copies: Collection[str], source: str, ts: Ts) -> Checkpoint:
+    """Return the checkpoint of a target that was at `checkpoint`: each of its copies is loaded again.
 
     It has no position, so the source begins at its end. `ts` is above that of every transaction that any
     target has.
     """
-    return Checkpoint(ts, "", dict.fromkeys(sorted(copies), STALE), source, at.owner, stages=at.stages)
+    return Checkpoint(
+        ts, "", dict.fromkeys(sorted(copies), STALE), source, checkpoint.owner, stages=checkpoint.stages
+    )
 
 
 def store(sink: Sink, checkpoint: Checkpoint) -> None:
@@ -54,22 +56,22 @@ def renew(
     options: FeedOptions,
     source: Source,
     sinks: Sequence[tuple[Sink, SinkRules]],
-    found: Mapping[str, Checkpoint | None],
+    known: Mapping[str, Checkpoint | None],
     identity: str,
     now: float,
 ) -> None:
     """Have every sink that has tables load all of them again, from the source of this identity. `now` is in
     Unix seconds."""
     reject_unrenewable(options)
-    stored = {name: at for name, at in found.items() if at is not None}
+    stored = {name: checkpoint for name, checkpoint in known.items() if checkpoint is not None}
     # No target is ahead of another one, as none has any position.
-    own = [at.ts for one in stored.values() for at in one.tables.values()]
+    own = [checkpoint.ts for one in stored.values() for checkpoint in one.tables.values()]
     ts = max([compose_ts(int(now * 1000)), *own, *(one.ts for one in stored.values())]) + 1
     for sink, rules in sinks:
-        if (at := stored.get(sink.name)) is not None:
+        if (checkpoint := stored.get(sink.name)) is not None:
             with blamed("source"):
-                names = source.copied(options.data_dir, at)
+                names = source.copied(options.data_dir, checkpoint)
             copies = [name for name in names if options.wants(rules, name)]
             with blamed(f"sink {sink.name}"):
-                store(sink, renewed(at, copies, identity, ts))
+                store(sink, renewed(checkpoint, copies, identity, ts))
             reach("renewal.stored")

@@ -90,7 +90,9 @@ class Replay:
                         changes.setdefault(run.table.full_name, Counter())[run.op] += len(run)
         begin, end = max(after, self.relay.begin_ts), self.relay.end_ts
         end = end if self._until is None else min(self._until, end)
-        return Summary(begin, end, transactions, {name: dict(found) for name, found in changes.items()}, ddls)
+        return Summary(
+            begin, end, transactions, {name: dict(counts) for name, counts in changes.items()}, ddls
+        )
 
     def run(
         self, sink: Sink, feed: str, stop: Event, *, at: Ts | None = None, show: Callable[[], object] = int
@@ -105,18 +107,18 @@ class Replay:
         with Teardown() as teardown:
             teardown.add(lambda: os.close(held))
             teardown.add(sink.close)
-            found = self._start(sink, sink.open(), at)
+            start = self._start(sink, sink.open(), at)
             delivery = Delivery(
                 sink,
-                found,
+                start,
                 self.relay.source,
                 stages=self._stages(),
                 feed=feed,
                 now=self._clock.now,
                 acknowledged=self._note,
             )
-            self.progress = replace(self.progress, ts=0 if found is None else found.ts)
-            self._apply(delivery, 0 if found is None else found.ts, stop, show)
+            self.progress = replace(self.progress, ts=0 if start is None else start.ts)
+            self._apply(delivery, 0 if start is None else start.ts, stop, show)
 
     def _stages(self) -> list[SelectionStage]:
         return [] if self._tables is None else [SelectionStage([only(self._tables)], keys=())]
@@ -130,11 +132,11 @@ class Replay:
         except OSError as error:
             raise StoreError(f"relay {directory}: {error.strerror}") from error
 
-    def _start(self, sink: Sink, found: Checkpoint | None, at: Ts | None) -> Checkpoint | None:
+    def _start(self, sink: Sink, stored: Checkpoint | None, ts: Ts | None) -> Checkpoint | None:
         relay = self.relay
         where = f"relay {relay.directory}"
-        if found is None or not found.position:
-            if at is None:
+        if stored is None or not stored.position:
+            if ts is None:
                 if relay.begins_empty:
                     return None
                 raise CheckpointError(
@@ -142,22 +144,22 @@ class Replay:
                     "restore a backup of the target with its checkpoint, or give --at, the ts as of which it "
                     "has the rows"
                 )
-            found = Checkpoint(at, str(at), None, relay.source)
-        elif at is not None and at != found.ts:
-            raise CheckpointError(f"sink {sink.name} is at ts {found.ts}, not at {at}: leave out --at")
-        if found.owner is not None:
+            stored = Checkpoint(ts, str(ts), None, relay.source)
+        elif ts is not None and ts != stored.ts:
+            raise CheckpointError(f"sink {sink.name} is at ts {stored.ts}, not at {ts}: leave out --at")
+        if stored.owner is not None:
             raise CheckpointError(f"sink {sink.name} is written by Spark: it can't be replayed into")
-        if found.source not in ("", relay.source):
+        if stored.source not in ("", relay.source):
             raise CheckpointError(
-                f"{where} has what came from {relay.source}, sink {sink.name} what came from {found.source}: "
-                "name the relay of this target"
+                f"{where} has what came from {relay.source}, sink {sink.name} what came from "
+                f"{stored.source}: name the relay of this target"
             )
-        if found.ts < relay.begin_ts:
+        if stored.ts < relay.begin_ts:
             raise CheckpointError(
-                f"{where} begins after ts {relay.begin_ts}, and sink {sink.name} is at {found.ts}: what is "
+                f"{where} begins after ts {relay.begin_ts}, and sink {sink.name} is at {stored.ts}: what is "
                 "between is gone; restore a newer backup of the target"
             )
-        return found
+        return stored
 
     def _items(self, after: Ts) -> Iterator[tuple[Item, int]]:
         for item, read in self.relay.items(after):

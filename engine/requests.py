@@ -99,9 +99,9 @@ class RequestedLoads:
 
     def next(self, seek: TablePosition | None) -> PipelineRequests:
         """Return the requests for the next pipeline. Raises CheckpointError."""
-        found = self._requests.load()
-        loads = self._left(found.load_again)
-        return PipelineRequests(loads, REST in found.load_again, found.unlock, seek)
+        stored = self._requests.load()
+        loads = self._left(stored.load_again)
+        return PipelineRequests(loads, REST in stored.load_again, stored.unlock, seek)
 
     def renewed(self) -> None:
         """Note that every sink's checkpoint has all tables to be loaded again."""
@@ -114,8 +114,8 @@ class RequestedLoads:
         `checkpoints` are those of the sinks, by name.
         """
         requested = self._requests.load().load_again
-        for sink, at in checkpoints.items():
-            loading = (at.loading if at is not None else None) or {}
+        for sink, checkpoint in checkpoints.items():
+            loading = (checkpoint.loading if checkpoint is not None else None) or {}
             self._begun.update((sink, name) for name in requested if loading.get(name) == STALE)
         left = {table for tables in self._left(requested).values() for table in tables}
         done = frozenset(requested) - left - {REST}

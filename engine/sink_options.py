@@ -107,8 +107,8 @@ class SinkSection:
             yield self._sink(f"{self.name}-{number}", url, (own, *rows))
 
     def _sink(self, name: str, url: str, rows: tuple[Rule, ...]) -> SinkOptions:
-        given = given_sink(name, url, self.rest)
-        options = given.options
+        sink = given_sink(name, url, self.rest)
+        options = sink.options
         omissions = omission_rules(sync_ddl=self.sync_ddl, ignore_txn_commit_ts=self.ignore_txn_commit_ts)
         rules = SinkRules(
             tables=self._tables(),
@@ -122,7 +122,7 @@ class SinkSection:
             url=url,
             rules=rules,
             section=self.rest,
-            given=given,
+            given=sink,
         )
 
     def _tables(self) -> TablePatterns | None:
@@ -136,9 +136,9 @@ class SinkSection:
 
 def sinks_of(sections: Sequence[SinkSection], where: str) -> tuple[SinkOptions, ...]:
     """Return the sinks of the sections. Raises ConfigError."""
-    found = tuple(sink for section in sections for sink in section.sinks())
-    names = [sink.name for sink in found]
+    sinks = tuple(sink for section in sections for sink in section.sinks())
+    names = [sink.name for sink in sinks]
     for one in names:
         if names.count(one) > 1:
             raise ConfigError(f"{where}.name: two sinks are called {one!r}; each needs a name of its own")
-    return found
+    return sinks

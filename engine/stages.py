@@ -79,13 +79,13 @@ def spawn_stages(
     )
 
     def deliver(sink: Sink, rules: SinkRules) -> tuple[Delivery, Reports]:
-        reports, at = Reports(sink.name, coordinator), begins.checkpoints[sink.name]
+        reports, checkpoint = Reports(sink.name, coordinator), begins.checkpoints[sink.name]
         with blamed(f"sink {sink.name}"):
             delivery = Delivery(
                 sink,
-                at,
+                checkpoint,
                 begins.source,
-                stages=chains.chain(sink.name, rules, at, sink.traits),
+                stages=chains.chain(sink.name, rules, checkpoint, sink.traits),
                 feed=options.name,
                 now=clock.now,
                 can_reload=can_reload,
@@ -111,6 +111,7 @@ def spawn_stages(
             counts,
             end.until,
             begins.loads,
+            parts.before_sinks,
             name="decoder",
             capacity=4,
             supervisor=coordinator,

@@ -58,23 +58,23 @@ def waits_of(
     blocking: ActorSystem,
 ) -> list[Wait]:
     """Return all waits, from the source to the sinks."""
-    found = [retry.wait(now) for retry in course.retries.values()]
-    found += [
+    waits = [retry.wait(now) for retry in course.retries.values()]
+    waits += [
         Wait(str(who), "answer", now - since, on=where)
         for who, where, since in _turns(blocking, source, deliveries)
         if now - since > BUSY_SECONDS
     ]
-    found += [
+    waits += [
         room_wait(wait.name, wait.waiting_on, now - wait.since, count=wait.depth, limit=wait.capacity)
         for system in (compute, blocking)
         for wait in system.waiting()
     ]
     for delivery in deliveries:
-        found += delivery.waits()
-    found += source.waits()
-    known = {wait.stage for wait in found}
-    found += [wait for wait in sorter.explain() if wait.stage not in known]
-    return [_named(wait, source) for wait in found]
+        waits += delivery.waits()
+    waits += source.waits()
+    known = {wait.stage for wait in waits}
+    waits += [wait for wait in sorter.explain() if wait.stage not in known]
+    return [_named(wait, source) for wait in waits]
 
 
 def _turns(

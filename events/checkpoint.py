@@ -41,8 +41,8 @@ def progress_of(loading: SnapshotProgress | None, name: str) -> TableProgress | 
     """Return the progress of a table's snapshot; None if the table must be created for it."""
     if loading is None:
         return WHOLE
-    found = loading.get(name) or loading.get(REST)
-    return None if found is None or found.stale or found.pending else found
+    progress = loading.get(name) or loading.get(REST)
+    return None if progress is None or progress.stale or progress.pending else progress
 
 
 def load_again(loading: SnapshotProgress | None, names: Iterable[str]) -> SnapshotProgress:
@@ -111,7 +111,7 @@ class Checkpoint(Struct, frozen=True):
     def resume(self) -> TablePosition:
         """The lowest position from which changes are still needed: its own, or that of a lagging table."""
         own = TablePosition(self.ts, self.position)
-        return min([own, *self.tables.values()], key=lambda at: at.ts) if self.tables else own
+        return min([own, *self.tables.values()], key=lambda place: place.ts) if self.tables else own
 
     def covers(self, table: str, ts: Ts) -> bool:
         """Return True if the target has the changes of `table` at `ts`."""
@@ -128,6 +128,6 @@ class Checkpoint(Struct, frozen=True):
             return False
         if not (self.tables or other.tables):
             return self.ts >= other.ts
-        ends = [(name, at.ts) for name, at in other.tables.items()]
+        ends = [(name, own.ts) for name, own in other.tables.items()]
         ends += [(name, other.ts) for name in self.tables if name not in other.tables]
         return self.ts >= other.ts and all(self.covers(name, ts) for name, ts in ends)

@@ -45,10 +45,10 @@ _BELOW, _END, _ABOVE = "-", "0", ">"
 
 def form_of(collation: str) -> Form | None:
     """Return the function from a text to its form; None for a collation that isn't known here."""
-    found = letters_of(collation)
-    if found is None or "_nopad_" in collation or collation.endswith("_0900_bin"):
-        return found
-    return lambda text: space_padded(found(text))
+    form = letters_of(collation)
+    if form is None or "_nopad_" in collation or collation.endswith("_0900_bin"):
+        return form
+    return lambda text: space_padded(form(text))
 
 
 def letters_of(collation: str) -> Form | None:
@@ -114,21 +114,21 @@ def space_padded(text: str) -> str:
     text = text.rstrip(" ")
     if " " not in text:
         return f"{text} {_END}"
-    found = [_END, " "]
+    letters = [_END, " "]
     following = _END
     for character in reversed(text):
         if character == " ":
-            found.append(following)
+            letters.append(following)
         else:
             following = _BELOW if character < " " else _ABOVE
-        found.append(character)
-    return "".join(reversed(found))
+        letters.append(character)
+    return "".join(reversed(letters))
 
 
 def unpadded(form: str) -> str:
     """Return the text of a space_padded form, without spaces at its end."""
-    found, position = [], 0
+    letters, position = [], 0
     while position < len(form):
-        found.append(form[position])
+        letters.append(form[position])
         position += 2 if form[position] == " " else 1
-    return "".join(found).rstrip(" ")
+    return "".join(letters).rstrip(" ")

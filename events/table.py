@@ -105,5 +105,5 @@ def origin_name(source_name: str, full_name: str) -> str:
 
 def source_and_table(name: str, source_names: Collection[str]) -> tuple[str, str]:
     """Return the source's name, empty for the feed's only one, and the full name in an origin name."""
-    source, found, table = name.partition(": ")
-    return (source, table) if found and source in source_names else ("", name)
+    source, separator, table = name.partition(": ")
+    return (source, table) if separator and source in source_names else ("", name)

@@ -11,11 +11,11 @@ from tidemill.emulator.sql.sql import Tidb
 
 def read(feed: tidemill.OpenFeed[tidemill.Transaction]) -> list[pa.RecordBatch]:
     """Return all changes up to the source's present end, acknowledged."""
-    found: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     for batch in feed.arrow_batches():
-        found.append(batch.data)
+        batches.append(batch.data)
         feed.ack(batch)
-    return found
+    return batches
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .tidb.history import SchemaHistory as SchemaHistory
     from .tidb.history import TableAt as TableAt
     from .tidb.mounter import TidbMounter as TidbMounter
-    from .tidb.rows import RowReader as RowReader
+    from .tidb.runs import RowReader as RowReader
 
 _NAMES = Names(
     __name__,
@@ -27,7 +27,7 @@ _NAMES = Names(
         "History": ".mysql.history",
         "Mounter": ".mysql.mounter",
         "Policy": ".mysql.policy",
-        "RowReader": ".tidb.rows",
+        "RowReader": ".tidb.runs",
         "SchemaHistory": ".tidb.history",
         "TableAt": ".tidb.history",
         "TidbMounter": ".tidb.mounter",

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from .merged_tables import merged_states as merged_states
     from .options import MergeOptions as MergeOptions
     from .options import ShardingOptions as ShardingOptions
-    from .revisions import Revisions as Revisions
     from .route import Routes as Routes
+    from .shared_locks import Revisions as Revisions
     from .shared_locks import SharedLocks as SharedLocks
     from .stage import ShardStage as ShardStage
     from .status import FeedWait as FeedWait
@@ -32,7 +32,7 @@ _NAMES = Names(
         "LockStatus": ".status",
         "Membership": ".membership",
         "MergeOptions": ".options",
-        "Revisions": ".revisions",
+        "Revisions": ".shared_locks",
         "Routes": ".route",
         "ShardStage": ".stage",
         "ShardingOptions": ".options",

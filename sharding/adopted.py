@@ -12,11 +12,11 @@ from .route import Routes
 def adopted_tables(routes: Routes, spaces: Sequence[KeySpace]) -> MergedTables:
     """Return the merged tables with the shards that there are now. Raises SinkError if shards differ."""
     check_shards(routes, spaces, keys=False)
-    found = MergedTables("", {})
+    merged_tables = MergedTables("", {})
     for space in spaces:
         route = routes.find(space.source, space.table.schema, space.table.name)
         if route is not None:
             routed = route.table(space.table)
-            merged = found.get(route.target) or found.add(route.target, routed)
+            merged = merged_tables.get(route.target) or merged_tables.add(route.target, routed)
             merged.join(route.shard, routed)
-    return found
+    return merged_tables

@@ -11,17 +11,17 @@ def difference(have: Table, wanted: Table) -> str:
     """Return how the columns or key differ, as a phrase after "it"; empty if they are the same."""
     theirs = {column.name.lower(): column for column in wanted.columns}
     own = {column.name.lower(): column for column in have.columns}
-    found = [f"lacks column {theirs[name].name}" for name in theirs if name not in own]
-    found += [f"has column {own[name].name} more" for name in own if name not in theirs]
-    found += [
+    differences = [f"lacks column {theirs[name].name}" for name in theirs if name not in own]
+    differences += [f"has column {own[name].name} more" for name in own if name not in theirs]
+    differences += [
         f"has column {own[name].name} as {described(own[name])} in place of {described(theirs[name])}"
         for name in own
         if name in theirs and _type(own[name]) != _type(theirs[name])
     ]
     keys = [[table.columns[index].name.lower() for index in table.key] for table in (have, wanted)]
-    if not found and keys[0] != keys[1]:
-        found.append(f"has the key ({', '.join(keys[0])}) in place of ({', '.join(keys[1])})")
-    return "; ".join(found)
+    if not differences and keys[0] != keys[1]:
+        differences.append(f"has the key ({', '.join(keys[0])}) in place of ({', '.join(keys[1])})")
+    return "; ".join(differences)
 
 
 def _type(column: Column) -> Column:

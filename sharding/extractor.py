@@ -41,10 +41,10 @@ class Extractor:
     def value(self, shard: Shard) -> str:
         """Return the value for a shard's rows. Raises SinkError if the expression doesn't match its name."""
         name = getattr(shard, self.part)
-        found = self._re.fullmatch(name)
-        if found is None:
+        match = self._re.fullmatch(name)
+        if match is None:
             raise SinkError(
                 f"route.extract: column {self.column.name}: {self._re.pattern!r} doesn't match {self.part} "
                 f"{name!r} of {shard}: change the expression, or exclude the table"
             )
-        return "".join(group or "" for group in found.groups()) if self._re.groups else found[0]
+        return "".join(group or "" for group in match.groups()) if self._re.groups else match[0]

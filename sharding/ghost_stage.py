@@ -85,10 +85,10 @@ class GhostStage(Stage):
     def _ddl(self, ddl: Ddl) -> list[Element]:
         if ddl.actions and isinstance(ddl.actions[0], RenameTables):
             return self._rename(ddl, ddl.actions[0])
-        found = self._ghost(ddl.commit_ts, (ddl.schema, ddl.table))
-        if found is None:
+        ghost = self._ghost(ddl.commit_ts, (ddl.schema, ddl.table))
+        if ghost is None:
             return [ddl]
-        shard, is_shadow = found
+        shard, is_shadow = ghost
         passed = emptied(ddl)
         if not ddl.query:  # for its snapshot: note that it is there
             log.info("%s: left out, as a table of an online schema change", ddl.origin_name)
@@ -125,8 +125,8 @@ class GhostStage(Stage):
             return [ddl]
         if all(names):
             return [emptied(ddl)]
-        comes = [(found, new) for old, new in action.pairs if (found := self._ghost(ddl.commit_ts, old))]
-        leaves = [(old, found) for old, new in action.pairs if (found := self._ghost(ddl.commit_ts, new))]
+        comes = [(ghost, new) for old, new in action.pairs if (ghost := self._ghost(ddl.commit_ts, old))]
+        leaves = [(old, ghost) for old, new in action.pairs if (ghost := self._ghost(ddl.commit_ts, new))]
         if not (len(action.pairs) == 2 and len(comes) == len(leaves) == 1):
             return [ddl]
         (shard, is_shadow), name = comes[0]
@@ -180,5 +180,5 @@ def decoded(text: str) -> Ddl:
 
 
 def _restored(states: Mapping[str, str]) -> dict[Shard, _State]:
-    found = [json.decode(text, type=_State) for key, text in states.items() if key.startswith(_KEY)]
-    return {state.shard: state for state in found}
+    ghosts = [json.decode(text, type=_State) for key, text in states.items() if key.startswith(_KEY)]
+    return {state.shard: state for state in ghosts}

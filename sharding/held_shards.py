@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from ..chain import Element, Lag
-from ..events import Checkpoint, Ddl, Run, TablePosition, Transaction, Ts, Wait
+from ..events import Checkpoint, Ddl, Item, Rows, Run, TablePosition, Transaction, Ts, Wait
 from ..failpoint import reach
-from .held import Held
 from .merged_table import MergedTable
 from .shard import Shard
 
@@ -73,15 +75,15 @@ class HeldShards:
         """Return True if the source is to be read again, and the durable checkpoint allows it."""
         sought = self.sought
         return bool(sought) and all(
-            checkpoint.tables.get(shard.origin_name) == at
+            checkpoint.tables.get(shard.origin_name) == place
             and ((needs := self._held[shard].needs) is None or checkpoint.covers(*needs))
-            for shard, at in sought.items()
+            for shard, place in sought.items()
         )
 
-    def end(self, at: TablePosition) -> None:
+    def end(self, place: TablePosition) -> None:
         """Note that the source's transaction has ended."""
         for shard in self._changed:
-            self._held[shard].end(at)
+            self._held[shard].end(place)
         self._changed.clear()
 
     def released(self, shard: Shard) -> tuple[list[Transaction], Ddl | None]:
@@ -138,3 +140,68 @@ class HeldShards:
             )
             for shard, held in self._held.copy().items()
         ]
+
+
+class Held:
+    """The items of one shard after its first unresolved change, in order.
+
+    Beyond the quota they are forgotten: then the source is read again from the first one.
+    """
+
+    def __init__(self, since: float, conflict: str = "") -> None:
+        self.since = since
+        self.conflict = conflict
+        """The shard's change and its conflict with others; empty if it waits until they have made it too."""
+        self.rows = 0
+        self.is_forgotten = False
+        self.sought: TablePosition | None = None
+        """Position after which the forgotten items are needed now."""
+        self.needs: tuple[str, Ts] | None = None
+        """Table and commit ts that must be durable before."""
+        self._items: deque[Item] = deque()
+        self._is_open = False
+
+    def add(self, item: Transaction, runs: list[Run]) -> None:
+        """Hold a part of a transaction."""
+        if not self.is_forgotten:
+            rows = Rows(runs)
+            self._items.append(replace(item, rows=rows))
+            self.rows += len(rows)
+            self._is_open = not item.last
+
+    def add_ddl(self, ddl: Ddl) -> None:
+        if not self.is_forgotten:
+            self._items.append(replace(ddl, last=True))
+
+    def end(self, at: TablePosition) -> None:
+        """Note that the source's transaction has ended."""
+        if self._is_open:
+            tail = self._items[-1]
+            assert isinstance(tail, Transaction)
+            end = Transaction(tail.commit_ts, tail.start_ts, tail.source, [], at.position)
+            self._items.append(end)
+            self._is_open = False
+        elif self._items and isinstance(self._items[-1], Ddl) and self._items[-1].commit_ts == at.ts:
+            self._items[-1] = replace(self._items[-1], position=at.position)
+
+    @property
+    def has_rows(self) -> bool:
+        """Return True if rows of the shard have come since it waits."""
+        return self.rows > 0 or self.is_forgotten
+
+    def forget(self) -> None:
+        self._items.clear()
+        self.rows = 0
+        self.is_forgotten = True
+        self._is_open = False
+
+    def released(self) -> tuple[list[Transaction], Ddl | None]:
+        """Return the transactions up to the next schema change, and that change, no longer held."""
+        released: list[Transaction] = []
+        while self._items:
+            item = self._items.popleft()
+            if isinstance(item, Ddl):
+                return released, item
+            self.rows -= len(item.rows)
+            released.append(item)
+        return released, None

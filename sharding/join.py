@@ -34,15 +34,15 @@ def joined(before: Table | None, shards: Sequence[tuple[str, Table]]) -> Table:
     It has every column that a shard has, in the order of `before`; of each, the widest type, and NULL if one
     allows it. What doesn't concern values changes with the last shard. Raises Conflict that names both.
     """
-    found: dict[str, tuple[str, Column]] = {}
+    shared: dict[str, tuple[str, Column]] = {}
     for name, table in shards:
         for column in table.columns:
             low = column.name.lower()
-            have = found.get(low)
-            found[low] = (name, column) if have is None else (have[0], _wider(have, (name, column)))
+            have = shared.get(low)
+            shared[low] = (name, column) if have is None else (have[0], _wider(have, (name, column)))
     old = {column.name.lower(): column for column in before.columns} if before is not None else {}
-    order = [name for name in old if name in found] + [name for name in found if name not in old]
-    columns = tuple(_settled(old.get(name), found[name][1], name, shards) for name in order)
+    order = [name for name in old if name in shared] + [name for name in shared if name not in old]
+    columns = tuple(_settled(old.get(name), shared[name][1], name, shards) for name in order)
     first = shards[0][1]
     keys = {tuple(table.columns[i].name.lower() for i in table.key) for _, table in shards}
     if len(keys) > 1:

@@ -72,10 +72,10 @@ def _reject_taken(
 def _check_definitions(shards: Sequence[_Shard]) -> None:
     first = shards[0]
     for shard in shards[1:]:
-        if found := difference(shard.table, first.table):
+        if mismatch := difference(shard.table, first.table):
             raise SinkError(
-                f"{shard} can't be merged with {first} into {first.table.full_name}: it {found}: make them "
-                "the same, or exclude one"
+                f"{shard} can't be merged with {first} into {first.table.full_name}: it {mismatch}: make "
+                "them the same, or exclude one"
             )
 
 
@@ -105,11 +105,11 @@ def _meeting(shards: Sequence[_Shard]) -> Iterator[list[_Shard]]:
     """Yield sets of shards whose ranges of keys meet."""
     if len(shards) < 2:
         return
-    found = [(ends, shard) for shard in shards if (ends := shard.space.ends()) is not None]
-    found.sort(key=lambda one: one[0])
+    spaces = [(ends, shard) for shard in shards if (ends := shard.space.ends()) is not None]
+    spaces.sort(key=lambda one: one[0])
     meeting: list[_Shard] = []
     last: OrderedKey = ()
-    for (low, high), shard in found:
+    for (low, high), shard in spaces:
         if meeting and low > last:
             if len(meeting) > 1:
                 yield meeting

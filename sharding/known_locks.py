@@ -52,6 +52,6 @@ class KnownLocks:
         """Read all locks, unless that was done a moment ago."""
         now = self._now()
         if now - self._looked >= LOOK_SECONDS:
-            found = self._locks.read()
-            self._known = {target: found.get(".".join(target), lock) for target, lock in self._known.items()}
+            locks = self._locks.read()
+            self._known = {target: locks.get(".".join(target), lock) for target, lock in self._known.items()}
             self._looked = now

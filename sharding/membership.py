@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..actors import Clock
 from ..errors import Retryable, SinkError, TidemillError
-from .revisions import Revisions
+from .shared_locks import Revisions
 
 log = logging.getLogger("tidemill.sharding")
 
@@ -68,20 +68,20 @@ class Membership:
 
     def _claims(self) -> None:
         """Note the feeds that run. Raises ClaimedElsewhere."""
-        found = {
+        claims = {
             key.removeprefix(_FEEDS): (msgspec.json.decode(value, type=Claim), revision)
             for key, (value, revision) in self._revisions.list(_FEEDS).items()
         }
-        for feed, (claim, revision) in found.items():
+        for feed, (claim, revision) in claims.items():
             if feed == self._feed:
                 if claim.token != self._claim.token:
                     raise self._claimed(f"feed {feed}", claim)
                 self._revision = revision
             elif common := sorted({*claim.sources} & {*self._claim.sources}):
                 raise self._claimed(f"source {common[0]}", claim, f" of feed {feed}")
-        if self._feed not in found:
+        if self._feed not in claims:
             self._revision = 0
-        self._running = frozenset(found)
+        self._running = frozenset(claims)
 
     def _claimed(self, what: str, claim: Claim, of: str = "") -> ClaimedElsewhere:
         return ClaimedElsewhere(

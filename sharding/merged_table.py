@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -10,7 +10,6 @@ from msgspec import Struct
 from ..errors import SinkError
 from ..events import Action, AddColumn, ChangeColumn, ChangeKey, Column, DropColumn, Table, TableName, altered
 from .difference import difference
-from .group import Lock, ShardingGroup
 from .join import Conflict, between, joined
 from .sequence import ShardingSequence, WrongSequence
 from .shard import Shard
@@ -103,10 +102,10 @@ class MergedTable:
 
     def join(self, shard: Shard, table: Table) -> None:
         """Add a shard; `table` is its definition, routed. Raises SinkError if it differs."""
-        if found := difference(table, self.table):
+        if mismatch := difference(table, self.table):
             raise SinkError(
-                f"{shard} can't be merged into {self.full_name}: it {found}: create it as the other shards "
-                "are, or exclude it"
+                f"{shard} can't be merged into {self.full_name}: it {mismatch}: create it as the other "
+                "shards are, or exclude it"
             )
         self._group(shard).shards.add(shard)
 
@@ -181,11 +180,11 @@ class MergedTable:
         self.table = joined(before, [(str(shard), table) for shard, table in tables.items()])
         own = _columns(self.table)
         self._definitions = {shard: table for shard, table in tables.items() if _columns(table) != own}
-        there = {column.name.lower() for column in self.table.columns}
+        names = {column.name.lower() for column in self.table.columns}
         self._dropped = {
             name: left
             for name, columns in self._dropped.items()
-            if (left := [column for column in columns if column in there])
+            if (left := [column for column in columns if column in names])
         }
         return between(before, self.table)
 
@@ -254,3 +253,40 @@ class MergedTable:
 
 def _columns(table: Table) -> dict[str, Column]:
     return {column.name.lower(): column for column in table.columns}
+
+
+class ShardingGroup:
+    """The shards of one source that go into one merged table."""
+
+    def __init__(self, source: str, shards: Iterable[Shard] = ()) -> None:
+        self.source = source
+        self.shards: set[Shard] = set(shards)
+
+    def is_synced(self, sequence: ShardingSequence) -> bool:
+        """Return True if all shards have made the active change; stop at one that hasn't."""
+        return all(sequence.made(shard) for shard in self.shards)
+
+
+class Lock:
+    """The active change among sources: a source is ready once its group is synced.
+
+    The owner is the first shard that made the change. It executes; the others wait and skip. The lock is
+    synced when all sources are ready, and resolved when all have gone on.
+    """
+
+    def __init__(self, groups: Iterable[ShardingGroup], sequence: ShardingSequence) -> None:
+        self._groups = list(groups)
+        self._sequence = sequence
+
+    @property
+    def is_synced(self) -> bool:
+        return bool(self._sequence) and all(group.is_synced(self._sequence) for group in self._groups)
+
+    @property
+    def synced(self) -> list[Shard]:
+        return self._sequence.shards
+
+    @property
+    def unsynced(self) -> list[Shard]:
+        shards = [shard for group in self._groups for shard in group.shards]
+        return sorted(shard for shard in shards if not self._sequence.made(shard))

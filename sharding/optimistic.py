@@ -85,8 +85,8 @@ class Optimistic:
     ) -> Outcome:
         log.warning("%s waits: %s: %s", shard, ddl.query, error)
         marks = self._held.begin(shard, self._now(), before, f"{ddl.query}: {error}")
-        at = before if before is not None else self._lags[shard.origin_name]
-        self._pending[shard] = _Pending(merged, actions, actions, at)
+        place = before if before is not None else self._lags[shard.origin_name]
+        self._pending[shard] = _Pending(merged, actions, actions, place)
         self._tell_wait()
         return Outcome(marks, emptied(ddl))
 

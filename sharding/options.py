@@ -115,8 +115,8 @@ class ShardingOptions:
     @property
     def etcd(self) -> EtcdPlace | None:
         """Return the place in etcd; None if it isn't there."""
-        found = _ETCD.fullmatch(self.coordination)
-        return None if found is None else EtcdPlace(tuple(found[1].split(",")), found[2])
+        match = _ETCD.fullmatch(self.coordination)
+        return None if match is None else EtcdPlace(tuple(match[1].split(",")), match[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

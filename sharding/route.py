@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -11,7 +13,6 @@ from ..errors import SinkError
 from ..events import Action, ChangeKey, Ddl, Row, RowChange, Run, Table, TableName
 from .extractor import Extractor
 from .fit import Fit
-from .ghost import ghost_of
 from .options import RouteRule, different_columns
 from .shard import Shard
 
@@ -134,16 +135,16 @@ class Routes:
         """
         if self.ghost(source, schema, table) is not None:
             return None
-        found = self._matching(source, schema, table)
-        if not found:
+        rules = self._matching(source, schema, table)
+        if not rules:
             return None
         shard = Shard(source, schema, table)
-        first, target = found[0], found[0].target.of(shard)
-        by_rule = [(rule, rule.target.of(shard)) for rule in found]
+        first, target = rules[0], rules[0].target.of(shard)
+        by_rule = [(rule, rule.target.of(shard)) for rule in rules]
         if any(other != target for _, other in by_rule):
             targets = " and ".join(f"{'.'.join(name)} (route {rule.number})" for rule, name in by_rule)
             raise SinkError(f"{shard} is routed to {targets}: let one route match it")
-        for rule in found:
+        for rule in rules:
             if rule.columns != (known := self._filling.setdefault(target, first)).columns:
                 raise SinkError(different_columns(rule, known, ".".join(target)))
         return Route(shard, target, first.extractors)
@@ -151,10 +152,29 @@ class Routes:
     def _ghost(self, source: str, schema: str, table: str) -> tuple[Shard, bool] | None:
         """Return the shard whose online schema change uses a table, with True for the table that takes its
         place; None for any other table."""
-        found = ghost_of(table) if self._online_ddl else None
-        if found is None or not self._matching(source, schema, found.table):
+        ghost = ghost_of(table) if self._online_ddl else None
+        if ghost is None or not self._matching(source, schema, ghost.table):
             return None
-        return Shard(source, schema, found.table), found.is_shadow
+        return Shard(source, schema, ghost.table), ghost.is_shadow
 
     def _matching(self, source: str, schema: str, table: str) -> list[RouteRule]:
         return [rule for rule in self._rules if rule.matches(source, schema, table)]
+
+
+_NAME: Final = re.compile(r"_{1,11}(.+)_(gho|new|ghc|del|old)")
+_SHADOWS: Final = ("gho", "new")
+
+
+class Ghost(NamedTuple):
+    """A table of an online schema change: `_NAME_gho` or `_NAME_new` takes the place of the table NAME."""
+
+    table: str
+    """Name of the table that is changed."""
+    is_shadow: bool
+    """True for the table that takes its place; False for its old version, and for logs of the change."""
+
+
+def ghost_of(table: str) -> Ghost | None:
+    """Return what a name says; None if it isn't one of these."""
+    found = _NAME.fullmatch(table)
+    return None if found is None else Ghost(found[1], found[2] in _SHADOWS)

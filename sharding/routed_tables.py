@@ -55,9 +55,9 @@ class RoutedTables:
         return self._routes.find(self._sources[ts % len(self._sources)], schema, table)
 
     def find(self, table: Table, ts: Ts) -> RoutedTable:
-        found = self._tables.get(id(table))
-        if found is not None and found.table is table:
-            return found
+        routed_table = self._tables.get(id(table))
+        if routed_table is not None and routed_table.table is table:
+            return routed_table
         fit = None
         route = self.route(ts, table.schema, table.name)
         routed = table
@@ -66,8 +66,8 @@ class RoutedTables:
             fit = self._fit(route, routed)
         if len(self._tables) >= _MAX_TABLES:
             self.clear()
-        self._tables[id(table)] = found = RoutedTable(table, route, routed, fit)
-        return found
+        self._tables[id(table)] = routed_table = RoutedTable(table, route, routed, fit)
+        return routed_table
 
     def _shared(self, routed: Table) -> Table:
         known = self._routed.setdefault((routed.schema, routed.name), [])

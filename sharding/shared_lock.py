@@ -98,10 +98,10 @@ def join(lock: SharedLock | None, feed: str, table: Table) -> SharedLock:
     for change in lock.changes:
         if change.step == "executing":
             raise BeingExecuted(f"feed {change.owner} executes {_quoted(change)}")
-    if found := difference(table, lock.table):
+    if mismatch := difference(table, lock.table):
         waiting = "; ".join(_quoted(one) for one in lock.changes if one.step == "waiting")
         raise SinkError(
-            f"a shard of feed {feed} differs from the merged table {table.full_name}: it {found}"
+            f"a shard of feed {feed} differs from the merged table {table.full_name}: it {mismatch}"
             + (f"; this change waits for other feeds: {waiting}" if waiting else "")
             + ": make the columns the same, and start the feed again"
         )
@@ -125,8 +125,8 @@ def rejoin(lock: SharedLock | None, feed: str, number: int, table: Table) -> Sha
             f"{lock.number}: it was removed by tidemill unlock, or its checkpoint is an old one: load "
             "everything into an empty target"
         )
-    if found := difference(table, lock.table):
-        raise SinkError(f"{table.full_name} differs from that of the other feeds: it {found}")
+    if mismatch := difference(table, lock.table):
+        raise SinkError(f"{table.full_name} differs from that of the other feeds: it {mismatch}")
     return replace(lock, feeds={**lock.feeds, feed: number})
 
 

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import msgspec
 
 from ..errors import CheckpointError, Retryable
 from ..events import TableName
-from .revisions import Revisions
 from .shared_lock import SharedLock
+
+
+class Revisions(Protocol):
+    """One connection to a store. Any thread; every method raises Retryable if the store can't be reached."""
+
+    def get(self, key: str) -> tuple[bytes, int] | None:
+        """Return value and revision; None if there is none, or its time has passed."""
+
+    def list(self, prefix: str) -> Mapping[str, tuple[bytes, int]]:
+        """Return all records whose key begins with `prefix`."""
+
+    def put(self, key: str, value: bytes, revision: int, ttl_seconds: int = 0) -> int | None:
+        """Write the value and return its revision, if the present one is `revision` (0: there is none).
+
+        Return None, writing nothing, if it isn't. With `ttl_seconds` the record is gone after that time.
+        """
+
+    def delete(self, key: str, revision: int) -> bool:
+        """Remove the record if its revision is `revision`; return True if it is removed."""
+
+    def close(self) -> None:
+        """Release the connection. Doesn't raise."""
+
 
 _LOCKS = "lock/"
 _ATTEMPTS = 100
@@ -37,8 +60,8 @@ class SharedLocks:
 
     def read(self) -> dict[str, SharedLock]:
         """Return all locks by the merged table's full name. Raises as `change`."""
-        found = self._revisions.list(_LOCKS)
-        return {key.removeprefix(_LOCKS): _decoded(key, value) for key, (value, _) in found.items()}
+        entries = self._revisions.list(_LOCKS)
+        return {key.removeprefix(_LOCKS): _decoded(key, value) for key, (value, _) in entries.items()}
 
     def change(self, target: TableName, transition: Callable[[SharedLock | None], SharedLock]) -> SharedLock:
         """Replace a lock by what `transition` makes of it, and return that.
@@ -55,8 +78,8 @@ class SharedLocks:
         raise Retryable(f"lock of {'.'.join(target)}: other feeds change it all the time")
 
     def _get(self, target: TableName) -> tuple[SharedLock | None, int]:
-        found = self._revisions.get(_key(target))
-        return (None, 0) if found is None else (_decoded(_key(target), found[0]), found[1])
+        entry = self._revisions.get(_key(target))
+        return (None, 0) if entry is None else (_decoded(_key(target), entry[0]), entry[1])
 
 
 def _key(target: TableName) -> str:

@@ -65,21 +65,21 @@ class ShardStage(Stage):
         self._held = HeldShards(options.max_held_rows)
 
     def open(self, context: StageContext) -> None:
-        at, options = context.checkpoint, self._options
+        checkpoint, options = context.checkpoint, self._options
         self._context = context
-        self._start_ts = at.ts
-        self._passed = TablePosition(at.ts, at.position)
+        self._start_ts = checkpoint.ts
+        self._passed = TablePosition(checkpoint.ts, checkpoint.position)
         self._is_late_open = False
         self._is_open = False  # inside a transaction
-        self._is_loading = at.loading is not None
-        late = [name for name, own in at.tables.items() if own.ts < at.ts]
+        self._is_loading = checkpoint.loading is not None
+        late = [name for name, own in checkpoint.tables.items() if own.ts < checkpoint.ts]
         self._held = held = HeldShards(options.max_held_rows, late)
-        self._merged = merged = MergedTables(context.feed, at.stages)
+        self._merged = merged = MergedTables(context.feed, checkpoint.stages)
         self._tables = RoutedTables(self._routes, self._sources, merged, held)
         self._coordination: Coordination
         if options.mode == "optimistic":
             self._coordination = Optimistic(
-                held, at.tables, context.now, self._tell_wait, options.conflict_seconds
+                held, checkpoint.tables, context.now, self._tell_wait, options.conflict_seconds
             )
         else:
             for one in merged:
@@ -118,10 +118,10 @@ class ShardStage(Stage):
                 passed += self._resolution.settle()
         return passed
 
-    def _end(self, at: TablePosition) -> None:
-        self._held.end(at)
-        if at.ts > self._passed.ts:
-            self._passed = at
+    def _end(self, place: TablePosition) -> None:
+        self._held.end(place)
+        if place.ts > self._passed.ts:
+            self._passed = place
 
     def _rows(self, item: Transaction) -> list[Element]:
         chunk = item.chunk
@@ -130,14 +130,14 @@ class ShardStage(Stage):
         passed: list[Run] = []
         held: dict[Shard, list[Run]] = {}
         for run in item.runs:
-            found = self._tables.find(run.table, item.commit_ts)
-            route = found.route
+            routed = self._tables.find(run.table, item.commit_ts)
+            route = routed.route
             if route is None:
                 passed.append(run)
             elif route.shard in self._held:
-                held.setdefault(route.shard, []).append(found.run(run, route))
+                held.setdefault(route.shard, []).append(routed.run(run, route))
             else:
-                passed.append(found.run(run, route))
+                passed.append(routed.run(run, route))
         for shard, runs in held.items():
             self._held.add(shard, item, runs)
         if item.commit_ts > self._start_ts:
@@ -192,7 +192,7 @@ class ShardStage(Stage):
                 self._context.seek(TablePosition(checkpoint.ts, checkpoint.position))
         if self._held.is_sought_by(checkpoint):
             reach("shard.sought")
-            self._context.seek(min(self._held.sought.values(), key=lambda at: at.ts))
+            self._context.seek(min(self._held.sought.values(), key=lambda place: place.ts))
         if not self._is_open:
             passed += self._resolution.settle()
         return passed
@@ -223,11 +223,11 @@ class ShardStage(Stage):
 
     def locks(self) -> list[LockStatus]:
         """Return the schema changes that wait for shards. Any thread."""
-        found = [
+        statuses = [
             status_of(one, self._held, self._context.sink, self._context.now(), self._agreement.waits(one))
             for one in self._merged
         ]
-        return [status for status in found if status is not None]
+        return [status for status in statuses if status is not None]
 
     def close(self) -> None:
         """Keep what waits: it is in the feed's last status."""

@@ -26,16 +26,16 @@ class TargetName:
 
     def __init__(self, text: str, source: NamePattern, tables: TablePatterns, where: str) -> None:
         self.text: Final = text
-        found = _NAME.fullmatch(text)
-        if found is None:
+        match = _NAME.fullmatch(text)
+        if match is None:
             raise ConfigError(f'{where} = {text!r}: write "schema.table"')
         for reference in _REFERENCE.finditer(text):
             for one in tables.included:
                 _check(reference, {"source": source, **one.parts}, f"{where} = {text!r}")
         self._source: Final = source
         self._tables: Final = tables
-        self._schema: Final = found["schema"]
-        self._table: Final = found["table"]
+        self._schema: Final = match["schema"]
+        self._table: Final = match["table"]
 
     def of(self, shard: Shard) -> TableName:
         """Return the merged table of a shard that the patterns match. Raises SinkError for an empty name."""

@@ -31,11 +31,11 @@ def plan_unlock(
     locks: list[LockStatus], lock: str, *, owner: str = "", action: str = "exec", remove: str = ""
 ) -> tuple[Unlock, list[str]]:
     """Return the request for a lock, and sentences about what it does. Raises ConfigError if it can't be."""
-    found = [one for one in locks if one.id == lock]
-    if not found:
-        there = ", ".join(sorted({one.id for one in locks})) or "none"
-        raise ConfigError(f"{lock}: no schema change waits with this lock; there are: {there}")
-    status = found[0]
+    waiting = [one for one in locks if one.id == lock]
+    if not waiting:
+        known = ", ".join(sorted({one.id for one in locks})) or "none"
+        raise ConfigError(f"{lock}: no schema change waits with this lock; there are: {known}")
+    status = waiting[0]
     if not status.place:
         raise ConfigError(f"{lock}: its shards differ, and no change waits: {status.statement}")
     if action not in ACTIONS:
@@ -69,19 +69,19 @@ def plan_unlock(
 def _plan_removal(status: LockStatus, feed: str) -> tuple[Unlock, list[str]]:
     """Return the request to remove a feed that leaves for good."""
     feed = feed.removeprefix(FEED)
-    found = [one for one in status.feeds if one.feed == feed]
-    if not found:
-        there = ", ".join(one.feed for one in status.feeds) or "none"
-        raise ConfigError(f"{status.id}: no feed {feed} shares the merged table; there are: {there}")
-    if found[0].is_running:
+    members = [one for one in status.feeds if one.feed == feed]
+    if not members:
+        known = ", ".join(one.feed for one in status.feeds) or "none"
+        raise ConfigError(f"{status.id}: no feed {feed} shares the merged table; there are: {known}")
+    if members[0].is_running:
         raise ConfigError(still_runs(feed))
-    if found[0].is_owner and found[0].step == "executing":
+    if members[0].is_owner and members[0].step == "executing":
         raise ConfigError(
             f"feed {feed} may have executed {status.statement!r}: let another feed finish it first, by "
             "--owner"
         )
     sentences = [f"wait for {FEED}{feed} no more; its rows stay, and it can't continue"]
-    if found[0].is_owner:
+    if members[0].is_owner:
         others = [one.feed for one in status.feeds if one.query and one.feed != feed]
         sentences.append(
             f"have {FEED}{others[0]} execute {status.statement!r}"

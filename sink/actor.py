@@ -32,8 +32,8 @@ class Reports:
     def acknowledged(self, checkpoint: Checkpoint) -> None:
         self._tell(Acknowledged(self._sink, checkpoint))
 
-    def seek(self, at: TablePosition) -> None:
-        self._tell(Seek(self._sink, at))
+    def seek(self, place: TablePosition) -> None:
+        self._tell(Seek(self._sink, place))
 
     def _tell(self, report: FromSink) -> None:
         if self._late or not self.coordinator.offer(report):

@@ -140,8 +140,12 @@ class BatchCutter:
 
     def _load_the_rest(self) -> None:
         """At the end of a snapshot, note the tables that it didn't have, as they were renamed meanwhile."""
-        at = self._reached.checkpoint
-        left = [name for name, have in (at.loading or {}).items() if have.stale] if at is not None else []
+        checkpoint = self._reached.checkpoint
+        left = (
+            [name for name, have in (checkpoint.loading or {}).items() if have.stale]
+            if checkpoint is not None
+            else []
+        )
         if left:
             self._reload(left, f"tables {', '.join(left)}: they changed their names while tables were loaded")
 

@@ -149,8 +149,8 @@ class Delivery:
         self._rows = self._batches = self._retries = 0
         self._error: str | None = None
 
-    def _cannot_seek(self, at: TablePosition) -> None:
-        raise SinkError(f"sink {self.sink.name}: nothing here can go back to {at.position} for a stage")
+    def _cannot_seek(self, place: TablePosition) -> None:
+        raise SinkError(f"sink {self.sink.name}: nothing here can go back to {place.position} for a stage")
 
     def accept(self, items: Sequence[Item]) -> None:
         """Accept items; a call of `run` must follow. Raises ReplayRequired if a stage can't take them now."""

@@ -41,11 +41,11 @@ class EmptyTransactions(Handler):
     def before(self, items: Sequence[Item]) -> Sequence[Item]:
         if not items:
             return items
-        at = physical_ms(items[0].commit_ts)
+        at_ms = physical_ms(items[0].commit_ts)
         is_empty = not any(isinstance(item, Ddl) or item.rows for item in items)
-        if is_empty and self._since < self._max_dropped and abs(at - self._last_ms) <= self._max_ms:
+        if is_empty and self._since < self._max_dropped and abs(at_ms - self._last_ms) <= self._max_ms:
             self._since += 1
             self.dropped += 1
             return ()
-        self._last_ms, self._since = at, 0
+        self._last_ms, self._since = at_ms, 0
         return items

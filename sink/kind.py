@@ -80,8 +80,9 @@ class SinkKind:
     dialect: Dialect | None = None
     """The database that is written; None for another kind of target, whose rows can't be compared."""
     revisions: Callable[[Any, Any, str], Any] | None = None
-    """Return a `sharding.revisions.Revisions` in the target, by which feeds that write into the same tables
-    coordinate, not connected yet; from the URL, the options and the feed's name. None if there is none."""
+    """Return a `sharding.shared_locks.Revisions` in the target, by which feeds that write into the same
+    tables coordinate, not connected yet; from the URL, the options and the feed's name. None if there is
+    none."""
     extra: str = ""
     """The extra of tidemill that installs its packages; empty if none is needed."""
     drivers: tuple[str, ...] = ()

@@ -28,8 +28,8 @@ class LoopbackStage(Stage):
         self._open = None
 
     def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
-        found = [self._kept(element) for element in batch]
-        return [element for element in found if element is not None]
+        elements = [self._kept(element) for element in batch]
+        return [element for element in elements if element is not None]
 
     def _kept(self, item: Element) -> Element | None:
         if isinstance(item, Mark):

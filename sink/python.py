@@ -94,10 +94,10 @@ class PythonSink(Sink):
     def write(self, batch: Batch) -> None:
         items = batch.items
         chosen = self._choose(items)
-        given = [*compress(items, chosen)]
-        if given:
+        accepted = [*compress(items, chosen)]
+        if accepted:
             try:
-                self._receive(given)
+                self._receive(accepted)
             except TidemillError:
                 raise
             except BaseException as error:  # SystemExit too: it would only end this thread
@@ -108,8 +108,8 @@ class PythonSink(Sink):
                     self._give((item.commit_ts, item.start_ts))
                 if self._at is not None and item.last and not self._at.tables:
                     self._reach(advance(self._at, item))
-        elif given:
-            self._give_all(given)
+        elif accepted:
+            self._give_all(accepted)
         if batch.checkpoint is not None:
             self._reach(batch.checkpoint)
             if not self._explicit:
@@ -118,12 +118,12 @@ class PythonSink(Sink):
         if len(self._pending) > _MAX_PENDING:
             self._pending = deque(reversed([*self._pending][::-2]))
 
-    def _give_all(self, given: Sequence[Item]) -> None:
-        last = given[-1]
-        if last.commit_ts == max([item.commit_ts for item in given]):
+    def _give_all(self, items: Sequence[Item]) -> None:
+        last = items[-1]
+        if last.commit_ts == max([item.commit_ts for item in items]):
             self._give((last.commit_ts, last.start_ts))
         else:  # tables lag
-            for item in given:
+            for item in items:
                 self._give((item.commit_ts, item.start_ts))
 
     def _give(self, stamp: _Stamp) -> None:

@@ -22,8 +22,8 @@ class Reached:
         self._last: Item | None = None
         self._ts = start.ts
         self._open = False
-        self._behind = {name: at for name, at in start.tables.items() if at.ts < start.ts}
-        self._ahead = {name: at for name, at in start.tables.items() if at.ts > start.ts}
+        self._behind = {name: place for name, place in start.tables.items() if place.ts < start.ts}
+        self._ahead = {name: place for name, place in start.tables.items() if place.ts > start.ts}
         self._is_plain = self._at.loading is None and not (self._behind or self._ahead)
         self._late: set[str] = set()
         """Tables in the parts of a late transaction."""
@@ -43,11 +43,11 @@ class Reached:
             self._stale = []
             self._is_plain = False
         self._owns_loading = False
-        at = self._at
+        checkpoint = self._at
         tables = {**self._behind, **self._ahead}
-        if tables or at.tables:
-            return replace(at, tables=tables)
-        return at
+        if tables or checkpoint.tables:
+            return replace(checkpoint, tables=tables)
+        return checkpoint
 
     @property
     def plain_ts(self) -> Ts | None:
@@ -83,7 +83,7 @@ class Reached:
         if item.last:
             self._ts = item.commit_ts
             if self._ahead:
-                self._ahead = {name: at for name, at in self._ahead.items() if at.ts > self._ts}
+                self._ahead = {name: place for name, place in self._ahead.items() if place.ts > self._ts}
 
     def mark(self, lag: Lag) -> None:
         if lag.at is None:

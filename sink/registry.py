@@ -27,31 +27,10 @@ SINKS: Final = config.Registry(
 )
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]*)(?:\+([A-Za-z0-9._-]*))?:")
-_TYPE: Final = re.compile(r"expected `(\w+)`(?:, got .*)?")
 _NO_OPTIONS: Final[Mapping[str, object]] = {}
 
 
-class SinkForm(config.Form):
-    """Form of a [[sink]] section's options; errors name the sink."""
-
-    def path(self, where: str, key: str) -> str:
-        return f"{where}: {key}"
-
-    def unknown(self, where: str, key: str, known: Any) -> str:
-        return f"{where}: unknown option {key!r}; accepted: {', '.join(known) or 'none'}"
-
-    def wrong(self, where: str, key: str, value: object, why: str) -> str:
-        if found := _TYPE.fullmatch(why):
-            return f"{where}: {key} must be a {found[1]}, not {shown(value)}"
-        return f"{where}: {key} = {shown(value)}: {why}"
-
-
-def shown(value: object) -> str:
-    """Return an option's value for messages, without the login of a URL."""
-    return repr(redacted(value) if isinstance(value, str) else value)
-
-
-SINK_FORM: Final = SinkForm()
+SINK_FORM: Final = config.Form(noun="option", separator=": ", shows_values=True)
 
 
 class GivenSink(NamedTuple):
@@ -93,16 +72,16 @@ def open_sink(
     `file_bytes` and `flush_seconds` of Parquet, `explicit` of a function. Raises ConfigError that names the
     accepted values.
     """
-    given = given_sink(name, target, options)
-    return open_given(given, SinkContext(name=name, feed=feed, store=store))
+    choice = given_sink(name, target, options)
+    return open_given(choice, SinkContext(name=name, feed=feed, store=store))
 
 
-def open_given(given: GivenSink, context: SinkContext) -> Sink:
+def open_given(choice: GivenSink, context: SinkContext) -> Sink:
     """Make a sink whose options are built; not opened yet. Raises ConfigError."""
-    kind = given.kind
+    kind = choice.kind
     with _blamed(context.name):
         try:
-            return kind.open(given.target, given.options, context)
+            return kind.open(choice.target, choice.options, context)
         except ImportError as error:
             needs = f"pip install 'tidemill[{kind.extra}]'" if kind.extra else str(error)
             raise ConfigError(f"{kind.name} needs: {needs}") from error
@@ -115,44 +94,44 @@ def open_dead_letters(
 
     Raises ConfigError, also for a kind of sink that keeps none.
     """
-    given = given_sink(name, target, options)
-    found = dead_letters_of(given, feed)
-    if found is None:
-        raise ConfigError(f"sink {name}: a {given.kind.name} sink keeps no dead letters: name a SQL target")
-    return found
+    choice = given_sink(name, target, options)
+    letters = dead_letters_of(choice, feed)
+    if letters is None:
+        raise ConfigError(f"sink {name}: a {choice.kind.name} sink keeps no dead letters: name a SQL target")
+    return letters
 
 
-def dead_letters_of(given: GivenSink, feed: str) -> DeadLetters | None:
+def dead_letters_of(choice: GivenSink, feed: str) -> DeadLetters | None:
     """Return the dead letters of a feed, not connected yet; None if such a sink keeps none."""
-    make = given.kind.dead_letters
-    return None if make is None else make(given.target, given.options, feed)
+    make = choice.kind.dead_letters
+    return None if make is None else make(choice.target, choice.options, feed)
 
 
-def survey_sink(given: GivenSink, context: SinkContext) -> Iterator[config.Finding]:
+def survey_sink(choice: GivenSink, context: SinkContext) -> Iterator[config.Finding]:
     """Yield the kind's findings about the target. Raises TidemillError."""
-    return given.kind.survey(given.target, given.options, context)
+    return choice.kind.survey(choice.target, choice.options, context)
 
 
-def misfits(given: GivenSink, tables: Iterable[Table]) -> Iterator[config.Finding]:
+def misfits(choice: GivenSink, tables: Iterable[Table]) -> Iterator[config.Finding]:
     """Yield findings about tables of the source that the target can't hold."""
-    if (find := given.kind.misfits) is not None:
+    if (find := choice.kind.misfits) is not None:
         for table in tables:
-            yield from find(given.options, table)
+            yield from find(choice.options, table)
 
 
 def _kind(name: str, url: str, options: Mapping[str, object]) -> SinkKind:
-    found = _SCHEME.match(url)
-    if found is None:
+    match = _SCHEME.match(url)
+    if match is None:
         raise ConfigError(f"sink {name}: {redacted(url)!r} is not a URL; accepted: {_accepted()}")
-    kind = SINKS.find(found[1])
+    kind = SINKS.find(match[1])
     if kind is None:
         accepted = _accepted()
         raise ConfigError(
-            f"sink {name}: no sink writes to {found[1]!r}; accepted: {accepted}{SINKS.problems}"
+            f"sink {name}: no sink writes to {match[1]!r}; accepted: {accepted}{SINKS.problems}"
         )
-    if found[2] is not None and found[2] not in kind.drivers:
-        accepted = ", ".join([found[1], *(f"{found[1]}+{driver}" for driver in kind.drivers)])
-        raise ConfigError(f"sink {name}: no driver {found[2]!r} for {found[1]}; accepted: {accepted}")
+    if match[2] is not None and match[2] not in kind.drivers:
+        accepted = ", ".join([match[1], *(f"{match[1]}+{driver}" for driver in kind.drivers)])
+        raise ConfigError(f"sink {name}: no driver {match[2]!r} for {match[1]}; accepted: {accepted}")
     with _blamed(name):
         return (kind.variant and kind.variant(url, options)) or kind
 

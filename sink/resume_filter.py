@@ -58,8 +58,8 @@ class ResumeFilter(Stage):
         self._owns_loading = False
         self._ts = start.ts
         self._inside: Item | None = None  # the latest part of a transaction that is still open
-        self._behind = [name for name, at in start.tables.items() if at.ts < start.ts]
-        self._ahead_ts = max([start.ts, *(at.ts for at in start.tables.values())])
+        self._behind = [name for name, place in start.tables.items() if place.ts < start.ts]
+        self._ahead_ts = max([start.ts, *(place.ts for place in start.tables.values())])
         self._is_late_open = False  # a transaction with late rows continues
         self._reloaded: set[str] = set()
         """Tables to be loaded again: their rows are other ones by now than those of the progress here."""
@@ -164,10 +164,10 @@ class ResumeFilter(Stage):
                 return item
             return _with_rows(item, [row for row in item.rows if not _within(row, row.after, have.last)])
         # The rows of a chunk are in key order.
-        there = 0
-        while there < len(item.rows) and _within(item.rows[there], item.rows[there].after, have.last):
-            there += 1
-        return _with_rows(item, item.rows[there:]) if there else item
+        applied = 0
+        while applied < len(item.rows) and _within(item.rows[applied], item.rows[applied].after, have.last):
+            applied += 1
+        return _with_rows(item, item.rows[applied:]) if applied else item
 
     def _catch_up(self, item: Transaction, loading: SnapshotProgress) -> Transaction:
         runs: list[Run] = []
@@ -263,9 +263,9 @@ _MAX_ORDERS: Final = 10_000
 
 
 def _order_of(table: Table) -> Callable[[Row], OrderedKey]:
-    found = _orders.get(id(table))
-    if found is not None and found[0] is table:
-        return found[1]
+    ordering = _orders.get(id(table))
+    if ordering is not None and ordering[0] is table:
+        return ordering[1]
     order = key_order(table)
     if order is None:
         raise InvariantViolated(f"table {table.full_name} is loaded in part, and its keys can't be compared")

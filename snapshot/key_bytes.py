@@ -30,15 +30,15 @@ def _encode(part: KeyPart) -> bytes:
 
 def decode_key(data: bytes) -> OrderedKey:
     parts: list[KeyPart] = []
-    at = 0
-    while at < len(data):
-        tag, at = data[at : at + 1], at + 1
+    offset = 0
+    while offset < len(data):
+        tag, offset = data[offset : offset + 1], offset + 1
         if tag == _INTEGER:
-            end = at + _INTEGER_BYTES
-            parts.append(int.from_bytes(data[at:end], "big") - _LEAST)
+            end = offset + _INTEGER_BYTES
+            parts.append(int.from_bytes(data[offset:end], "big") - _LEAST)
         else:
-            end = data.index(_END, at) + len(_END)
-            text = data[at : end - len(_END)].replace(_ESCAPED, _ZERO)
+            end = data.index(_END, offset) + len(_END)
+            text = data[offset : end - len(_END)].replace(_ESCAPED, _ZERO)
             parts.append(text.decode("utf-8", "surrogatepass"))
-        at = end
+        offset = end
     return tuple(parts)

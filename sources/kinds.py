@@ -33,12 +33,12 @@ def _address(url: str) -> dict[str, object]:
         raise ConfigError(f"source.url: {PERCENT_ENCODE}")
     if rest:
         raise ConfigError("source.url: ends after host and port; the tables are chosen by source.tables")
-    given: dict[str, object] = {"host": parts.hostname, "port": port}
-    given |= {
+    login: dict[str, object] = {"host": parts.hostname, "port": port}
+    login |= {
         "user": unquote(parts.username) if parts.username else None,
         "password": unquote(parts.password) if parts.password else None,
     }
-    return {key: value for key, value in given.items() if value is not None}
+    return {key: value for key, value in login.items() if value is not None}
 
 
 def _open_mysql(options: MysqlOptions, context: SourceContext) -> Source:

@@ -68,12 +68,14 @@ class MysqlSource(Source):
         return self._options.position
 
     def look(self) -> SourceInfo:
-        found = probe_any(self._options)
-        self._identity = found.source
-        self._refuses_cascades = self._options.cascades == "refuse" and not found.logs_cascades
-        names = self._seen = [(table.schema, table.name) for table in found.tables]
-        end = replace(found.end, gtid=found.end.gtid or found.gtids, server=found.server.identity)
-        return SourceInfo(found.source, str(end), names, continues=lambda at: _is_of(found.gtids, at))
+        probe = probe_any(self._options)
+        self._identity = probe.source
+        self._refuses_cascades = self._options.cascades == "refuse" and not probe.logs_cascades
+        names = self._seen = [(table.schema, table.name) for table in probe.tables]
+        end = replace(probe.end, gtid=probe.end.gtid or probe.gtids, server=probe.server.identity)
+        return SourceInfo(
+            probe.source, str(end), names, continues=lambda checkpoint: _is_of(probe.gtids, checkpoint)
+        )
 
     @contextmanager
     def key_spaces(self) -> Iterator[list[KeySpace]]:
@@ -90,13 +92,13 @@ class MysqlSource(Source):
             "it was reset or restored from a backup; name another target to begin with a new snapshot"
         )
 
-    def copied(self, state_dir: Path, at: Checkpoint) -> list[str]:
+    def copied(self, state_dir: Path, checkpoint: Checkpoint) -> list[str]:
         """Without a catalog as of the checkpoint, these are all tables that are followed now."""
-        loading = at.loading
+        loading = checkpoint.loading
         if loading is not None and REST not in loading:
             return [name for name, have in loading.items() if not have.pending]
-        identity = at.source or self._identity
-        catalog = History(state_dir / catalog_name(self._feed, self._name), identity).as_of(at.ts)
+        identity = checkpoint.source or self._identity
+        catalog = History(state_dir / catalog_name(self._feed, self._name), identity).as_of(checkpoint.ts)
         names = {f"{schema}.{table}" for schema, table in catalog.names()}
         if catalog.state == "unknown":
             names |= {
@@ -176,8 +178,8 @@ class MysqlSource(Source):
 
     def statistics(self) -> PullerStatistics | None:
         with suppress(pykka.Timeout, pykka.ActorDeadError):
-            found: PullerStatistics = self._puller.ask(Statistics(), timeout=ANSWER_SECONDS)
-            return found
+            statistics: PullerStatistics = self._puller.ask(Statistics(), timeout=ANSWER_SECONDS)
+            return statistics
         return None
 
     def waits(self) -> list[Wait]:
@@ -197,12 +199,12 @@ class MysqlSource(Source):
             self._layout_file.close()
 
 
-def _is_of(gtids: str, at: Checkpoint) -> bool:
+def _is_of(gtids: str, checkpoint: Checkpoint) -> bool:
     """True if a checkpoint's GTIDs and those of a server are of one replication topology."""
-    wanted = Position.parse(at.position).gtid if at.position else ""
+    wanted = Position.parse(checkpoint.position).gtid if checkpoint.position else ""
     return bool(wanted) and parse_gtids(gtids).meets(parse_gtids(wanted))
 
 
 def _is_lacking(checkpoints: Sequence[Checkpoint], table: str) -> bool:
     """Return True if no sink has the table."""
-    return all(progress_of(at.loading, table) is None for at in checkpoints)
+    return all(progress_of(one.loading, table) is None for one in checkpoints)

@@ -40,7 +40,9 @@ def known_tables(catalog: Catalog | None) -> Callable[[str, str], bool] | None:
 
 def reloading(checkpoints: Sequence[Checkpoint]) -> set[str]:
     """Return the full names of tables that every sink loads again."""
-    stale = [{name for name, one in (at.loading or {}).items() if one.stale} for at in checkpoints]
+    stale = [
+        {name for name, one in (checkpoint.loading or {}).items() if one.stale} for checkpoint in checkpoints
+    ]
     return set.intersection(*stale) if stale else set()
 
 

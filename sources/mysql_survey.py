@@ -46,23 +46,23 @@ def survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Find
         knows=known_tables(catalog),
     )
     try:
-        found = pull.survey()
+        survey = pull.survey()
     except TidemillError as error:
-        found = Survey("", [], [Finding("error", str(error))])
-    if found.server:
-        yield Finding("ok", found.server)
-    for table in found.tables:
+        survey = Survey("", [], [Finding("error", str(error))])
+    if survey.server:
+        yield Finding("ok", survey.server)
+    for table in survey.tables:
         context.note(table.table)
         key = ", ".join(table.table.columns[i].name for i in table.table.key) or "no key"
         yield Finding("ok", f"follows {table.table.full_name} ({key}; about {table.rows_estimated:,} rows)")
-    if found.server and context.is_new:
+    if survey.server and context.is_new:
         with suppress(TidemillError):  # the requirements report the same
             seen = [(table.schema, table.name) for table in probe(options).tables]
             if unmatched := context.tables.unmatched(seen):
                 yield Finding("error", no_table_matches(unmatched, seen))
-    yield from found.findings
+    yield from survey.findings
     start = (context.start and context.start.position) or options.position
-    if start and found.server and not any(finding.level == "error" for finding in found.findings):
+    if start and survey.server and not any(finding.level == "error" for finding in survey.findings):
         try:
             try_position(options, Position.parse(start))
         except TidemillError as error:

@@ -25,28 +25,28 @@ def encode_positions(positions: Mapping[str, str], clocks: Mapping[str, Ts] = {}
 
 def decode_clocks(text: str) -> dict[str, Ts]:
     """Return the commit ts at a position, by the source's name; empty if it has none."""
-    found = json.loads(text).get(CLOCKS, {})
-    return found if isinstance(found, dict) else {}
+    clocks = json.loads(text).get(CLOCKS, {})
+    return clocks if isinstance(clocks, dict) else {}
 
 
 def decode_positions(text: str, names: Sequence[str]) -> dict[str, str]:
     """Raises CheckpointError unless `text` has a position of each named source, and of no other."""
     try:
-        found = json.loads(text)
+        positions = json.loads(text)
     except ValueError:
-        found = None
-    if isinstance(found, dict):
-        found.pop(CLOCKS, None)
+        positions = None
+    if isinstance(positions, dict):
+        positions.pop(CLOCKS, None)
     if (
-        not isinstance(found, dict)
-        or found.keys() != set(names)
-        or not all(isinstance(position, str) and position for position in found.values())
+        not isinstance(positions, dict)
+        or positions.keys() != set(names)
+        or not all(isinstance(position, str) and position for position in positions.values())
     ):
         raise CheckpointError(
             f"{text!r} is not a position of this feed: expected a JSON object with a position of each of "
             f"its sources, {', '.join(names)}"
         )
-    return {name: found[name] for name in names}
+    return {name: positions[name] for name in names}
 
 
 class Ranks(tuple[object, ...]):

@@ -99,23 +99,23 @@ class PumpSource(TidbSource):
 
     # --- the schema ------------------------------------------------------------------------------
 
-    def _read_history(self, safe_point: SafePoint, at: Ts, loading: bool) -> None:
+    def _read_history(self, safe_point: SafePoint, ts: Ts, loading: bool) -> None:
         client = self._client
         self._jobs = Jobs(client.kv, client.pd, self._clock, self._pump_options.job_seconds)
-        self._readable_ts = at
+        self._readable_ts = ts
         try:
-            client.run(safe_point.start(at))
+            client.run(safe_point.start(ts))
         except Collected:
             if loading:
                 raise
             self._readable_ts = self._end
             client.run(safe_point.start(self._end))
-            log.info("the schema of ts %d is made of the DDL jobs until then", at)
-            self._schema_version = client.run(self._jobs.until(at, partial(self._apply, at)))
+            log.info("the schema of ts %d is made of the DDL jobs until then", ts)
+            self._schema_version = client.run(self._jobs.until(ts, partial(self._apply, ts)))
             self._least_job = 0
         else:
-            self._schema_version = client.run(self._read_schema(at, self._own_tables))
-            self._least_job = client.run(self._jobs.least_open(at))
+            self._schema_version = client.run(self._read_schema(ts, self._own_tables))
+            self._least_job = client.run(self._jobs.least_open(ts))
 
     def _needed_ts(self) -> Ts:
         return max(self._acknowledged, self._readable_ts)
@@ -137,8 +137,8 @@ class PumpSource(TidbSource):
 
     # --- its work --------------------------------------------------------------------------------
 
-    def _begin(self, scratch: Scratch, at: Ts) -> None:  # noqa: ARG002
-        self._merge = MergeProgress(at)
+    def _begin(self, scratch: Scratch, ts: Ts) -> None:  # noqa: ARG002
+        self._merge = MergeProgress(ts)
         self._mounter = BinlogMounter(
             self._history,
             self._identity,
@@ -161,7 +161,7 @@ class PumpSource(TidbSource):
         )
         self._pumps.start(self)
 
-    def _follow(self, at: Ts) -> None:  # noqa: ARG002
+    def _follow(self, ts: Ts) -> None:  # noqa: ARG002
         with self._found_lock:
             self._follows = True
             if self._found is not None:

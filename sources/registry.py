@@ -37,19 +37,19 @@ def source_kind(url: str) -> SourceKind:
 
 
 def source_options(
-    url: str, given: Mapping[str, object], form: config.Form = config.FILE
+    url: str, entries: Mapping[str, object], form: config.Form = config.FILE
 ) -> tuple[SourceKind, SourceOptions]:
     """Return a URL's kind, and its options from a section without `url` and `tables`. Raises ConfigError."""
     kind = source_kind(url)
     names = config.declaration(kind.options).options.values()
     known = [*OF_ANY, *(one.name for one in names if one.field not in kind.url_only)]
-    config.reject_unknown(given, known, "source", form)
+    config.reject_unknown(entries, known, "source", form)
     try:
         from_url = kind.read_url(url)
     except ConfigError as error:
         said = str(error)
         raise ConfigError(said if said.startswith("source.") else f"source.url: {said}") from None
-    options: SourceOptions = config.build(kind.options, given, "source", form, from_url)
+    options: SourceOptions = config.build(kind.options, entries, "source", form, from_url)
     return kind, options
 
 
@@ -62,10 +62,10 @@ def checked_options(options: SourceOptions) -> tuple[SourceKind, SourceOptions]:
     return kind, config.checked(options, "source")
 
 
-def missing_url(given: Mapping[str, object]) -> ConfigError:
+def missing_url(entries: Mapping[str, object]) -> ConfigError:
     """Return the error about a section without a URL. Raises ConfigError for a key that no kind has."""
     names = {name for kind in SOURCES for name in config.declaration(kind.options).options}
-    config.reject_unknown(given, [*OF_ANY, *sorted(names)], "source")
+    config.reject_unknown(entries, [*OF_ANY, *sorted(names)], "source")
     examples = " or ".join(f'"{kind.example}"' for kind in SOURCES)
     return ConfigError(f"source.url: missing; for instance {examples}")
 

@@ -69,12 +69,12 @@ class NamedSource(SourceSection):
 
     def given(self) -> GivenSource:
         try:
-            found = SourceSection.given(self)
+            source = SourceSection.given(self)
         except ConfigError as error:
             raise ConfigError(f"source {self.name}: {error}") from None
-        if not found.kind.combines:
+        if not source.kind.combines:
             raise ConfigError(
-                f"source {self.name}: url: {found.kind.name} can't be one of several sources; only MariaDB "
+                f"source {self.name}: url: {source.kind.name} can't be one of several sources; only MariaDB "
                 "servers can: give it a feed of its own"
             )
-        return replace(found, name=self.name)
+        return replace(source, name=self.name)

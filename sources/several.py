@@ -65,16 +65,20 @@ def identities_in(identity: str) -> dict[str, str]:
     return dict(part.split(": ", 1) for part in identity.split(", ")) if identity else {}
 
 
-def part_of(at: Checkpoint, name: str, names: Sequence[str], tables: TableNames, identity: str) -> Checkpoint:
+def part_of(
+    checkpoint: Checkpoint, name: str, names: Sequence[str], tables: TableNames, identity: str
+) -> Checkpoint:
     """Return what of a checkpoint concerns one source, by its name among all `names`. Raises
     CheckpointError."""
     ahead = {
         table: TablePosition(own.ts, decode_positions(own.position, names)[name])
-        for table, own in at.tables.items()
-        if own.ts > at.ts and source_and_table(table, names)[0] in ("", name)
+        for table, own in checkpoint.tables.items()
+        if own.ts > checkpoint.ts and source_and_table(table, names)[0] in ("", name)
     }
-    position = decode_positions(at.position, names)[name]
-    return Checkpoint(at.ts, position, tables.loading(at.loading, name), identity, tables=ahead)
+    position = decode_positions(checkpoint.position, names)[name]
+    return Checkpoint(
+        checkpoint.ts, position, tables.loading(checkpoint.loading, name), identity, tables=ahead
+    )
 
 
 class Several(Source):
@@ -107,14 +111,14 @@ class Several(Source):
         tables: list[tuple[str, str]] = []
         for member in self._members:
             try:
-                found = member.source.look()
+                info = member.source.look()
             except Retryable as error:
                 raise Retryable(f"{member.name}: {error}", error.wait) from error
-            if unmatched := member.tables.unmatched(found.tables):
-                raise ConfigError(f"{member.stage}: {no_table_matches(unmatched, found.tables)}")
-            self._identities[member.name] = found.source
-            self._ends[member.name] = found.end
-            tables += [table for table in found.tables if member.tables.matches(*table)]
+            if unmatched := member.tables.unmatched(info.tables):
+                raise ConfigError(f"{member.stage}: {no_table_matches(unmatched, info.tables)}")
+            self._identities[member.name] = info.source
+            self._ends[member.name] = info.end
+            tables += [table for table in info.tables if member.tables.matches(*table)]
         return SourceInfo(
             identity_of(self._identities),
             encode_positions(self._ends),
@@ -125,10 +129,10 @@ class Several(Source):
     @contextmanager
     def key_spaces(self) -> Iterator[list[KeySpace]]:
         with ExitStack() as stack:
-            found: list[KeySpace] = []
+            spaces: list[KeySpace] = []
             for member in self._members:
-                found += stack.enter_context(member.source.key_spaces())
-            yield found
+                spaces += stack.enter_context(member.source.key_spaces())
+            yield spaces
 
     # --- positions -------------------------------------------------------------------------------
 
@@ -136,21 +140,21 @@ class Several(Source):
         return decode_positions(position, self._names)
 
     def rank(self, position: str) -> Ranks:
-        found = self._decoded(position)
-        return Ranks(member.source.rank(found[member.name]) for member in self._members)
+        positions = self._decoded(position)
+        return Ranks(member.source.rank(positions[member.name]) for member in self._members)
 
     def behind(self, sink: str, position: str, end: str) -> str:
-        at, ends = self._decoded(position), self._decoded(end)
+        positions, ends = self._decoded(position), self._decoded(end)
         return "; ".join(
-            member.source.behind(sink, at[member.name], ends[member.name])
+            member.source.behind(sink, positions[member.name], ends[member.name])
             for member in self._members
-            if member.source.rank(at[member.name]) > member.source.rank(ends[member.name])
+            if member.source.rank(positions[member.name]) > member.source.rank(ends[member.name])
         )
 
     def check_seek(self, position: str) -> None:
-        found = self._decoded(position)
+        positions = self._decoded(position)
         for member in self._members:
-            member.source.check_seek(found[member.name])
+            member.source.check_seek(positions[member.name])
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -171,7 +175,7 @@ class Several(Source):
                     context,
                     blocking=self._system,
                     start=replace(self._part(start, member), ts=self._clocks[member.name]),
-                    sink_checkpoints=[self._part(at, member) for at in context.sink_checkpoints],
+                    sink_checkpoints=[self._part(one, member) for one in context.sink_checkpoints],
                     requested=frozenset(
                         table
                         for source, table in (source_and_table(x, self._names) for x in context.requested)
@@ -189,9 +193,9 @@ class Several(Source):
         loading: SnapshotProgress | None = {} if self._members[0].loads else None
         return Checkpoint(0, encode_positions(positions), loading)
 
-    def _part(self, at: Checkpoint, member: Member) -> Checkpoint:
+    def _part(self, checkpoint: Checkpoint, member: Member) -> Checkpoint:
         name = member.name
-        return part_of(at, name, self._names, self._table_names, self._identities[name])
+        return part_of(checkpoint, name, self._names, self._table_names, self._identities[name])
 
     def stop(self) -> None:
         if self._system is not None:
@@ -244,9 +248,9 @@ class Several(Source):
     # --- what it says of itself ------------------------------------------------------------------
 
     def statistics(self) -> PullerStatistics | None:
-        found = [member.source.statistics() for member in self._members]
-        known = [one for one in found if one is not None]
-        if len(known) < len(found):
+        statistics = [member.source.statistics() for member in self._members]
+        known = [one for one in statistics if one is not None]
+        if len(known) < len(statistics):
             return None
         positions = {name: one.position for name, one in zip(self._names, known, strict=True)}
         slowest = min(known, key=lambda one: one.resolved_ts)
@@ -269,7 +273,7 @@ class Several(Source):
             return []
         now = self._clock.now()
         addresses = {member.stage: member.source.address for member in self._members}
-        found = [
+        waits = [
             Wait(str(actor.name), "answer", now - actor.turn_since, on=addresses[actor.name])
             for actor in self._system.statistics().actors
             if actor.turn_since is not None and now - actor.turn_since > BUSY_SECONDS
@@ -278,10 +282,10 @@ class Several(Source):
             if wait.kind == "table" and wait.table_id is not None:
                 slowest = self._members[wait.table_id - 1]
                 on = f"{slowest.stage} ({slowest.source.address})"
-                found.append(Wait(wait.stage, "source", wait.seconds, on=on, ts=wait.ts))
+                waits.append(Wait(wait.stage, "source", wait.seconds, on=on, ts=wait.ts))
         for member in self._members:
-            found += member.source.waits()
-        return found
+            waits += member.source.waits()
+        return waits
 
     def table_name(self, table_id: int) -> str:
         return self._members[table_id - 1].stage

@@ -12,10 +12,10 @@ from ..errors import ConfigError
 from ..events import Checkpoint
 from ..puller.lane import Lane
 from .kind import SourceContext, SourceKind
-from .own_tables import own_tables
 from .registry import open_kind, survey_kind
 from .sections import GivenSource, NamedSource, SourceSection
 from .source import Source
+from .table_names import own_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +81,8 @@ def _survey(options: SeveralOptions, context: SourceContext) -> Iterator[Finding
     owners: dict[tuple[str, str], str] = {}
     for index, one in enumerate(options.sources):
 
-        def part(at: Checkpoint, name: str = one.name) -> Checkpoint:
-            return part_of(at, name, names, table_names, identities_in(at.source)[name])
+        def part(checkpoint: Checkpoint, name: str = one.name) -> Checkpoint:
+            return part_of(checkpoint, name, names, table_names, identities_in(checkpoint.source)[name])
 
         own = replace(
             context,

@@ -146,8 +146,8 @@ class Source(ABC):
         """Yield the keys of all tables that are followed, if it has key spaces."""
         yield []
 
-    def copied(self, state_dir: Path, at: Checkpoint) -> Collection[str]:  # noqa: ARG002
-        """Return the full names of the tables of which a target at `at` has copies.
+    def copied(self, state_dir: Path, checkpoint: Checkpoint) -> Collection[str]:  # noqa: ARG002
+        """Return the full names of the tables of which a target at `checkpoint` has copies.
 
         Called after `look`, for a kind that `renews`. Raises StoreError if the state that the source keeps in
         `state_dir` is damaged.

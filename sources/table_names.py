@@ -7,7 +7,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ..chain.selection.tables import TablePatterns
+from ..errors import SourceError
 from ..events import REST, Ddl, Item, SnapshotProgress, origin_name, source_and_table
+from ..sharding import Routes
 
 
 class TableNames:
@@ -33,3 +36,27 @@ class TableNames:
             return loading
         named = [(*source_and_table(name, self.sources), progress) for name, progress in loading.items()]
         return {name: progress for one, name, progress in named if one == source or name == REST}
+
+
+def own_tables(
+    tables: TablePatterns, source: str, owners: dict[tuple[str, str], str], routes: Routes
+) -> TablePatterns:
+    """Return the choice of a source's tables, without any that another source has too, unless it is merged.
+
+    `owners`, by schema and table, is shared by all sources. `matches` of the choice raises SourceError for
+    such a table.
+    """
+
+    def is_own(schema: str, table: str) -> bool:
+        name = source, schema, table
+        if routes.find(*name) is not None or routes.ghost(*name) is not None:
+            return True
+        owner = owners.setdefault((schema, table), source)
+        if owner != source:
+            raise SourceError(
+                f"{schema}.{table} is followed in source {owner} and in source {source}, and a target "
+                f'has one table of that name: exclude it in one of them with "!{schema}.{table}"'
+            )
+        return True
+
+    return tables.within(is_own)

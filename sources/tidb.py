@@ -104,7 +104,10 @@ class TidbSource(Source):
             )
         drained = f"tidb binlog of cluster {client.pd.cluster_id}"
         return SourceInfo(
-            self._identity, str(self._end), names.names, continues=lambda at: at.source == drained
+            self._identity,
+            str(self._end),
+            names.names,
+            continues=lambda checkpoint: checkpoint.source == drained,
         )
 
     def _failed(self, error: BaseException) -> None:
@@ -125,20 +128,20 @@ class TidbSource(Source):
         feed only.
         """
         try:
-            found = self._look(note)
+            info = self._look(note)
             others = list(self._survey())
         except TidemillError as error:
             yield Finding("error", str(error))
             return
         finally:
             self.close()
-        yield Finding("ok", f"{found.source}, TiKV {self._least_version} at {','.join(self._options.pd)}")
+        yield Finding("ok", f"{info.source}, TiKV {self._least_version} at {','.join(self._options.pd)}")
         yield from others
-        for schema, table in found.tables:
+        for schema, table in info.tables:
             if self._tables.matches(schema, table):
                 yield Finding("ok", f"follows {schema}.{table}")
-        if is_new and (unmatched := self._tables.unmatched(found.tables)):
-            yield Finding("error", no_table_matches(unmatched, found.tables))
+        if is_new and (unmatched := self._tables.unmatched(info.tables)):
+            yield Finding("error", no_table_matches(unmatched, info.tables))
 
     def _survey(self) -> Iterator[Finding]:
         """Yield further findings after a look."""
@@ -163,16 +166,16 @@ class TidbSource(Source):
         if start is None and options.start_ts > self._end:
             text = f"{options.start_ts} is yet to come, {self._identity} has come to {self._end}"
             raise ConfigError(f"source.start_ts: {text}")
-        at = self.rank(start.position) if start is not None else options.start_ts or self._end
-        self._acknowledged = at
+        ts = self.rank(start.position) if start is not None else options.start_ts or self._end
+        self._acknowledged = ts
         client = self._client
         safe_point = SafePoint(options, client.pd, self._clock, f"tidemill-{self._name}", self._needed_ts)
         self._context = context
         scratch = Scratch(self._directory)
         self._stack.callback(scratch.close)
-        self._history = SchemaHistory(self._store(scratch, HISTORY_BUFFER_BYTES), at)
-        self._read_history(safe_point, at, loading)
-        self._begin(scratch, at)
+        self._history = SchemaHistory(self._store(scratch, HISTORY_BUFFER_BYTES), ts)
+        self._read_history(safe_point, ts, loading)
+        self._begin(scratch, ts)
         client.loop.submit(safe_point.run(), "hold the GC safe point")
         self._connected_at = self._clock.now()
         context.coordinator.tell(Connected(self._identity, f"TiKV {self._least_version} at {self.address}"))
@@ -183,7 +186,7 @@ class TidbSource(Source):
                 self._history,
                 self._tables,
                 self._identity,
-                at,
+                ts,
                 goes_on=tables_to_load(context.sink_checkpoints) is not None,
             )
             steps = snapshot.steps(start.loading or {} if start is not None else {}, context.sink_checkpoints)
@@ -192,25 +195,25 @@ class TidbSource(Source):
                 steps,
                 context.decoder,
                 context.coordinator,
-                partial(self._loaded, at),
+                partial(self._loaded, ts),
                 name="loader",
                 supervisor=context.coordinator,
             )
         else:
             if start is None:  # so that a restart doesn't begin later
-                context.decoder.tell(Deliver([heartbeat(self._identity, at)]))
-            self._loaded(at)
+                context.decoder.tell(Deliver([heartbeat(self._identity, ts)]))
+            self._loaded(ts)
 
-    def _read_history(self, safe_point: SafePoint, at: Ts, loading: bool) -> None:  # noqa: ARG002
-        """Read the schema as of `at`, and keep it readable."""
-        self._client.run(safe_point.start(at))
-        self._schema_version = self._client.run(self._read_schema(at))
+    def _read_history(self, safe_point: SafePoint, ts: Ts, loading: bool) -> None:  # noqa: ARG002
+        """Read the schema as of `ts`, and keep it readable."""
+        self._client.run(safe_point.start(ts))
+        self._schema_version = self._client.run(self._read_schema(ts))
 
-    async def _read_schema(self, at: Ts, own_tables: set[int] | None = None) -> int:
-        """Read the schema as of `at`; return its version."""
+    async def _read_schema(self, ts: Ts, own_tables: set[int] | None = None) -> int:
+        """Read the schema as of `ts`; return its version."""
         kv = self._client.kv
-        version = await read_schema(kv, at, self._history, own_tables)
-        await add_old_names(kv, at, self._history)
+        version = await read_schema(kv, ts, self._history, own_tables)
+        await add_old_names(kv, ts, self._history)
         return version
 
     def _needed_ts(self) -> Ts:
@@ -222,19 +225,19 @@ class TidbSource(Source):
         self._stack.callback(store.close)
         return store
 
-    def _loaded(self, at: Ts) -> None:
+    def _loaded(self, ts: Ts) -> None:
         if self._stopped:  # while the last rows of a snapshot were read
             return
-        self._follow(at)
+        self._follow(ts)
         self._state = "following"
 
     @abstractmethod
-    def _begin(self, scratch: Scratch, at: Ts) -> None:
-        """Make what is needed from the start on; the schema as of `at` is known."""
+    def _begin(self, scratch: Scratch, ts: Ts) -> None:
+        """Make what is needed from the start on; the schema as of `ts` is known."""
 
     @abstractmethod
-    def _follow(self, at: Ts) -> None:
-        """Pull changes above `at`."""
+    def _follow(self, ts: Ts) -> None:
+        """Pull changes above `ts`."""
 
     def _until(self, items: list[Item], resolved: Ts, *, continues: bool) -> list[Item]:
         """Add a transaction without rows if the items don't reach the resolved ts."""

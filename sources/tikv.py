@@ -72,7 +72,7 @@ class TikvSource(TidbSource):
 
     # --- its work --------------------------------------------------------------------------------
 
-    def _begin(self, scratch: Scratch, at: Ts) -> None:  # noqa: ARG002
+    def _begin(self, scratch: Scratch, ts: Ts) -> None:  # noqa: ARG002
         context = self._context
         self._mounter = TidbMounter(
             self._history,
@@ -92,36 +92,36 @@ class TikvSource(TidbSource):
         puller.start()
         self._puller = puller
 
-    def _follow(self, at: Ts) -> None:
-        """Pull changes above `at`. The jobs are added last: nothing is released until they are resolved."""
+    def _follow(self, ts: Ts) -> None:
+        """Pull changes above `ts`. The jobs are added last: nothing is released until they are resolved."""
         context = self._context
-        self._load(at)
-        writer = context.sorter.add_table(DDL_KEYSPACE, at)
-        for table in self._history.physical_tables(at):
+        self._load(ts)
+        writer = context.sorter.add_table(DDL_KEYSPACE, ts)
+        for table in self._history.physical_tables(ts):
             if self._tables.matches(table.schema, table.table):
-                self._add(table.id, at)
+                self._add(table.id, ts)
         jobs = context.compute.spawn(
             DdlPuller,
             writer,
             self,
-            start_ts=at,
+            start_ts=ts,
             schema_version=self._schema_version,
             resolved=self._schema_resolved,
             name="schema jobs",
             supervisor=context.coordinator,
         )
         with self._lock:
-            self._pull(DDL_KEYSPACE, ddl_spans(), at, jobs)
+            self._pull(DDL_KEYSPACE, ddl_spans(), ts, jobs)
 
-    def _load(self, at: Ts) -> None:
-        """Load the tables again that sinks want, from above `at`."""
+    def _load(self, ts: Ts) -> None:
+        """Load the tables again that sinks want, from above `ts`."""
         context = self._context
         names = tables_to_load(context.sink_checkpoints)
         if names is not None:
             self._loader = context.blocking.spawn(
                 TikvLoadActor,
-                TikvLoads(self._client, self._history, self._tables, names, self._load_ends, at),
-                context.sorter.add_table(LOAD_KEYSPACE, at),
+                TikvLoads(self._client, self._history, self._tables, names, self._load_ends, ts),
+                context.sorter.add_table(LOAD_KEYSPACE, ts),
                 context.coordinator,
                 name="table loader",
                 supervisor=context.coordinator,
@@ -134,18 +134,18 @@ class TikvSource(TidbSource):
         if (loader := self._loader) is not None:
             loader.post(SchemaKnown(ts))
 
-    def _add(self, table_id: int, at: Ts) -> None:
+    def _add(self, table_id: int, ts: Ts) -> None:
         span = intersect(table_span(table_id), self._span)
         if span is None:
             return
         with self._lock:
             if self._ending.pop(table_id, None) is None:  # else it was never removed
                 self._followed.add(table_id)
-                self._pull(table_id, [span], at, self._context.sorter.add_table(table_id, at))
+                self._pull(table_id, [span], ts, self._context.sorter.add_table(table_id, ts))
 
-    def _pull(self, table_id: int, spans: Sequence[Span], at: Ts, writer: Target[Changes]) -> None:
+    def _pull(self, table_id: int, spans: Sequence[Span], ts: Ts, writer: Target[Changes]) -> None:
         if self._puller is not None:
-            self._puller.add(table_id, spans, at, writer)
+            self._puller.add(table_id, spans, ts, writer)
 
     def apply(self, job: Job, ts: Ts) -> None:
         """Follow the tables that a job creates; end those that it drops at `ts`."""
@@ -193,11 +193,11 @@ class TikvSource(TidbSource):
         puller = self._puller
         if puller is None:
             return None
-        found = puller.statistics()
-        total = found.total
+        statistics = puller.statistics()
+        total = statistics.total
         return PullerStatistics(
             state=self._state if self._loader is None else "snapshot",
-            position=str(total.egress_resolved_ts) if found.tables else "",
+            position=str(total.egress_resolved_ts) if statistics.tables else "",
             bytes=0,
             events=total.changes,
             row_events=total.changes,
@@ -205,16 +205,16 @@ class TikvSource(TidbSource):
             ingress_ts=total.ingress_commit_ts,
             resolved_ts=total.egress_resolved_ts,
             connected_at=self._connected_at,
-            retries=sum(found.failures.values()),
+            retries=sum(statistics.failures.values()),
         )
 
     def waits(self) -> list[Wait]:
         if (puller := self._puller) is not None:
             with suppress(*NO_ANSWER):
                 puller.ask_time()
-        found, age = self._explained.get() or (), self._explained.age
+        waits, age = self._explained.get() or (), self._explained.age
         # The pipeline, which sees every actor, reports waits for room in a mailbox.
-        return [replace(wait, seconds=wait.seconds + age) for wait in found if wait.kind != "room"]
+        return [replace(wait, seconds=wait.seconds + age) for wait in waits if wait.kind != "room"]
 
     def table_name(self, table_id: int) -> str:
         if table_id == DDL_KEYSPACE:

@@ -48,14 +48,14 @@ def tables_to_load(checkpoints: Sequence[Checkpoint]) -> dict[str, OrderedKey] |
 
     Empty if only the end of the load is left; None if no sink loads tables again.
     """
-    loads = [at.loading for at in checkpoints if at.loading is not None and REST in at.loading]
-    found: dict[str, OrderedKey] = {}
+    loads = [one.loading for one in checkpoints if one.loading is not None and REST in one.loading]
+    lasts: dict[str, OrderedKey] = {}
     for loading in loads:
         for name, have in loading.items():
             if have != WHOLE:
                 last = (progress_of(loading, name) or CREATED).last or ()
-                found[name] = min(found.get(name, last), last)
-    return found if loads else None
+                lasts[name] = min(lasts.get(name, last), last)
+    return lasts if loads else None
 
 
 class _Read(Struct, frozen=True):

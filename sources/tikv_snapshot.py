@@ -57,7 +57,7 @@ class TikvSnapshot:
         history: SchemaHistory,
         tables: TablePatterns,
         source: str,
-        at: Ts,
+        ts: Ts,
         *,
         goes_on: bool = False,
     ) -> None:
@@ -66,7 +66,7 @@ class TikvSnapshot:
         self._history = history
         self._tables = tables
         self._source = source
-        self._at = at
+        self._at = ts
         self._goes_on = goes_on
         self._rows = 0
 
@@ -77,7 +77,7 @@ class TikvSnapshot:
 
         Raises Retryable and Fatal. Waits for the cluster.
         """
-        begun = [at.ts for at in sink_checkpoints if at.loading is not None and at.ts < self._at]
+        begun = [one.ts for one in sink_checkpoints if one.loading is not None and one.ts < self._at]
         self._numbers = count(max([self._at - ROOM, *begun]) + 1)
         tables = list(self._history.tables(self._at, self._tables.matches))
         for done, table in enumerate(tables):

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ..codec.mysql.layout import Layout
+from ..codec.mysql.layout import TableLayout
 from ..codec.mysql.result_rows import ResultRowsDecoder
 from ..codec.mysql.run import EventRun, ResultRun
 from ..codec.row_bytes import RowBytes
@@ -62,7 +62,7 @@ class EventBytes:
 
     def __init__(self, source: str, payload: bytes) -> None:
         self.source = source
-        self.rows = Layout(payload)
+        self.rows = TableLayout(payload)
         self.table = self.rows.table
         self.layout = zlib.compress(_encode((source, payload)), 9)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Meta
 
+from ..config import Form
 from ..errors import ConfigError
 from ..events import Ts, compose_ts
 
@@ -76,3 +78,20 @@ def addresses(found: tuple[str, ...], _: str) -> tuple[str, ...]:
     if not found or not all(_ADDRESS.fullmatch(address) for address in found):
         raise ValueError("addresses host:port, for instance 10.0.0.5:8815,10.0.0.6:8815")
     return found
+
+
+def option_form(others: str, example: str, noun: str = "option") -> Form:
+    """Return a form whose errors name options: `option partitions = '0': ...`. `others` are options besides
+    the declared ones, `example` is a value of a required one."""
+    return Form(is_text=True, noun=noun, before="option ", shows_values=True, others=others, example=example)
+
+
+def divided(given: Mapping[str, str], prefix: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the options without the prefix, and those with it, with the prefix removed."""
+    own, prefixed = {}, {}
+    for key, text in given.items():
+        if key.lower().startswith(prefix):
+            prefixed[key.lower().removeprefix(prefix)] = text
+        else:
+            own[key] = text
+    return own, prefixed

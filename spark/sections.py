@@ -68,9 +68,9 @@ def _overridden(found: Mapping[str, object], name: str, flags: Mapping[str, obje
     section = found.get(name, {})
     if not given or not isinstance(section, Mapping):
         return found
-    before, settings = section.get("config"), flags.get("config")
-    if isinstance(before, Mapping) and isinstance(settings, Mapping):
-        given["config"] = {**before, **settings}
+    for key, before in section.items():
+        if isinstance(before, Mapping) and isinstance(inner := given.get(key), Mapping):
+            given[key] = {**before, **inner}
     return {**found, name: {**section, **given}}
 
 

@@ -62,7 +62,7 @@ def lock(path: Path) -> int:
 
     Raises BlockingIOError if another process holds it, OSError if the file can't be created.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         for _ in range(_ATTEMPTS):
             with suppress(BlockingIOError):

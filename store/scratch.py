@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -76,18 +75,13 @@ def _remove(left: Path) -> None:
 
 def _lock(path: Path) -> int:
     """Take the lock file and write its holder into it; the system lets go when a process ends."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"pid {os.getpid()}".encode())  # its command line may have a password
+        descriptor = disk.lock(path)
     except BlockingIOError:
-        holder = os.pread(descriptor, 300, 0).decode(errors="replace") or "another process"
-        os.close(descriptor)
+        holder = path.read_text(errors="replace") or "another process"
         raise StoreError(
             f"scratch directory {path.parent} is in use by {holder}; give each feed its own directory"
         ) from None
-    except BaseException:
-        os.close(descriptor)
-        raise
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"pid {os.getpid()}".encode())  # its command line may have a password
     return descriptor

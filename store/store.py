@@ -8,12 +8,20 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, NoReturn
 
-from rocksdict import BlockBasedOptions, DBCompressionType, Options, Rdict, WriteBatch, WriteOptions
+from rocksdict import (
+    BlockBasedOptions,
+    DBCompressionType,
+    Options,
+    Rdict,
+    RdictIter,
+    ReadOptions,
+    WriteBatch,
+    WriteOptions,
+)
 
 from ..errors import StoreError
 from .batch import Batch
 from .generation import Generation
-from .iterator import Iterator
 
 _NEVER: Final = 1 << 30
 """A trigger that is never reached: nothing is compacted in the background, so writes never slow down."""
@@ -190,3 +198,36 @@ def _options(buffer_bytes: int) -> Options:
     table.disable_cache()  # a block is read once
     options.set_block_based_table_factory(table)
     return options
+
+
+class Iterator:
+    """The pairs of a window from `lower` up to but not including `upper`, in key order.
+
+    Raises StoreError where RocksDB can't read on: its iterators just become invalid then, so that
+    a plain loop over a damaged file ends early and silently.
+    """
+
+    __slots__ = ("_iterator", "_options", "_path")
+
+    def __init__(self, window: Generation, lower: bytes, upper: bytes, path: str) -> None:
+        options = ReadOptions()
+        options.set_iterate_upper_bound(upper)
+        self._options = options  # RocksDB keeps a pointer into it
+        self._path = path
+        self._iterator: RdictIter = window.family.iter(options)
+        self._iterator.seek(lower)
+
+    def __iter__(self) -> Iterator:
+        return self
+
+    def __next__(self) -> tuple[bytes, bytes]:
+        iterator = self._iterator
+        if not iterator.valid():
+            try:
+                iterator.status()
+            except Exception as error:
+                raise StoreError(f"store {self._path} can't be read: {error}") from error
+            raise StopIteration
+        pair = iterator.key(), iterator.value()
+        iterator.next()
+        return pair

@@ -30,22 +30,22 @@ class Case(NamedTuple):
         """The lines above "----" without comments."""
         return "\n".join(line for line in self.given.splitlines() if not line.startswith("#"))
 
-    def expect(self, found: str, rewrite: bool) -> None:
-        """Compare `found` with the file; with `rewrite`, write it there first. Raises AssertionError."""
+    def expect(self, output: str, rewrite: bool) -> None:
+        """Compare `output` with the file; with `rewrite`, write it there first. Raises AssertionError."""
         if rewrite:
             blocks = [(case.given, case.wanted) for case in load(self.path)]
-            blocks[self.number] = (self.given, found)
+            blocks[self.number] = (self.given, output)
             self.path.write_text(text_of(blocks))
-        assert found == self.wanted
+        assert output == self.wanted
 
 
 def load(path: Path) -> list[Case]:
     """Read a file's cases."""
-    found = []
+    cases = []
     for number, block in enumerate(path.read_text().strip("\n").split("\n\n")):
         given, _, wanted = block.partition("\n----")
-        found.append(Case(path, number, given, wanted.removeprefix("\n")))
-    return found
+        cases.append(Case(path, number, given, wanted.removeprefix("\n")))
+    return cases
 
 
 def title(case: Case) -> str:
@@ -58,9 +58,9 @@ def expect_history(path: Path, play: Callable[[str], str], rewrite: bool) -> Non
     expect_all(path, [(case.given, play(case.commands)) for case in load(path)], rewrite)
 
 
-def expect_all(path: Path, found: Iterable[tuple[str, str]], rewrite: bool) -> None:
+def expect_all(path: Path, blocks: Iterable[tuple[str, str]], rewrite: bool) -> None:
     """Compare a whole file with what is given and what comes of it, block by block, as Case.expect does."""
-    wanted, text = path.read_text(), text_of(found)
+    wanted, text = path.read_text(), text_of(blocks)
     if rewrite:
         path.write_text(text)
     assert text == wanted
@@ -68,4 +68,4 @@ def expect_all(path: Path, found: Iterable[tuple[str, str]], rewrite: bool) -> N
 
 def text_of(blocks: Iterable[tuple[str, str]]) -> str:
     """Return a file's text of what is given and what comes of it."""
-    return "\n\n".join(f"{given}\n----\n{found}".rstrip("\n") for given, found in blocks) + "\n"
+    return "\n\n".join(f"{given}\n----\n{output}".rstrip("\n") for given, output in blocks) + "\n"

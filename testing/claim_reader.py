@@ -16,9 +16,9 @@ def whole(document: dict[str, Any], read: Callable[[str], bytes]) -> dict[str, A
     location = document.get("_tidb", {}).get("claimCheckLocation")
     if location is None:
         return document
-    found = json.loads(read(location.rpartition("/")[2]))
-    assert found["key"] is None
-    message: dict[str, Any] = json.loads(b64decode(found["value"]))
+    stored = json.loads(read(location.rpartition("/")[2]))
+    assert stored["key"] is None
+    message: dict[str, Any] = json.loads(b64decode(stored["value"]))
     assert (message["database"], message["table"]) == (document["database"], document["table"])
     assert message["_tidb"]["commitTs"] == document["_tidb"]["commitTs"]
     return message

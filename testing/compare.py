@@ -214,5 +214,5 @@ def _digest(row: Printed) -> bytes:
 def _examples(label: str, rows: Rows, wanted: Counter[bytes], most: int) -> list[str]:
     if not wanted:
         return []
-    found = [row for row in rows() if _digest(row) in wanted]
-    return [f"  {label}: {wanted.total():,} rows"] + [f"    {str(row)[:300]}" for row in found[:most]]
+    rows_found = [row for row in rows() if _digest(row) in wanted]
+    return [f"  {label}: {wanted.total():,} rows"] + [f"    {str(row)[:300]}" for row in rows_found[:most]]

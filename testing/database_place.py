@@ -26,8 +26,8 @@ class DatabasePlace:
 
     def sink(self, **options: object) -> Sink:
         """Return a new sink, as after a restart."""
-        given = self.options | options
-        return open_sink("copy", self.url, feed=self.feed, store=MemoryStore(), options=given)
+        settings = self.options | options
+        return open_sink("copy", self.url, feed=self.feed, store=MemoryStore(), options=settings)
 
     def query(self, sql: str) -> list[Any]:
         """Run a statement; return its rows."""
@@ -57,9 +57,9 @@ class DatabasePlace:
 
     def apply(self, *changes: RowChange) -> None:
         """Change rows as somebody else than the feed would; no change of a key."""
-        given = given_sink("by hand", self.url, self.options)
-        assert given.kind.dialect is not None
-        database = given.kind.dialect.connect(self.url, given.options, "by hand", None)
+        choice = given_sink("by hand", self.url, self.options)
+        assert choice.kind.dialect is not None
+        database = choice.kind.dialect.connect(self.url, choice.options, "by hand", None)
         database.connect()
         with closing(database):
             database.begin()

@@ -1,11 +1,14 @@
-"""A disk that is soon full."""
+"""Disks for tests: one that is soon full, a hidden one, one in memory."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 
 def usage(directory: Path) -> int:
@@ -46,3 +49,24 @@ def hidden_disk(mount_point: Path, size: str) -> Iterator[Sequence[str]]:
         yield ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", f"--wd={Path.cwd()}"]
     finally:
         holder.communicate()
+
+
+MEMORY_DISK: Final = Path("/dev/shm")
+ENOUGH: Final = 12 << 30
+"""Bytes that the memory must have left, and the file system in it: about three times what a run needs."""
+
+
+def memory_disk() -> Path | None:
+    """Return the directory in memory; None if there isn't enough memory for the files of all tests."""
+    if not os.access(MEMORY_DISK, os.W_OK) or os.statvfs(MEMORY_DISK).f_flag & os.ST_NOEXEC:
+        return None
+    if shutil.disk_usage(MEMORY_DISK).free < ENOUGH:
+        return None
+    return MEMORY_DISK if _available() >= ENOUGH else None
+
+
+def _available() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    return 0

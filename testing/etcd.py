@@ -6,13 +6,12 @@ import shutil
 import signal
 import socket
 import ssl
-import subprocess
 import urllib.request
 from pathlib import Path
 from typing import Self
 
 from ..emulator.server import Tls
-from .private_server import reserve, until_it_answers
+from .private_server import PrivateServer, reserve
 
 
 def missing() -> str:
@@ -20,84 +19,48 @@ def missing() -> str:
     return "" if shutil.which("etcd") else "etcd not found: apt-get install etcd-server"
 
 
-class Etcd:
-    """A cluster of one member with its own data directory. It keeps its ports over kill() and start()."""
+class Etcd(PrivateServer):
+    """A cluster of one member."""
+
+    stop_signal = signal.SIGKILL
 
     def __init__(self, directory: Path, tls: Tls | None = None) -> None:
         """With `tls`, clients need a certificate."""
+        super().__init__(directory)
         self._tls = tls
-        self.directory = directory.absolute()
-        self._reserved: list[socket.socket] = []
-        self._process: subprocess.Popen[bytes] | None = None
+        self._peer: socket.socket | None = None
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self._port(0)}"
+        return f"{self.host}:{self.port}"
 
     def start(self) -> Self:
-        """Start the server and wait until it answers."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        if not self._reserved:
-            self._reserved = [reserve(0), reserve(0)]
-        peer = f"http://127.0.0.1:{self._port(1)}"
-        client = f"{self._scheme}://{self.address}"
-        log_path = self.directory / "etcd.log"
-        with log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    "etcd",
-                    f"--data-dir={self.directory / 'data'}",
-                    f"--listen-client-urls={client}",
-                    f"--advertise-client-urls={client}",
-                    f"--listen-peer-urls={peer}",
-                    f"--initial-advertise-peer-urls={peer}",
-                    f"--initial-cluster=default={peer}",
-                    *self._tls_flags(),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        try:
-            until_it_answers(self._process, self._silence, log_path)
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def kill(self) -> None:
-        """Kill the server (-9); its ports stay reserved for the next start()."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-
-    def pause(self) -> None:
-        """Stop the process without ending it: connections stay open, and nothing is answered."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let a paused process go on."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
+        self._peer = self._peer or reserve(0)
+        return super().start()
 
     def stop(self) -> None:
-        """Kill the server and release its ports; does nothing if it isn't running."""
-        self.kill()
-        for held in self._reserved:
-            held.close()
-        self._reserved = []
+        super().stop()
+        if self._peer is not None:
+            self._peer.close()
+            self._peer = None
 
-    def __enter__(self) -> Self:
-        return self.start()
+    def install_to(self, data_directory: Path) -> None:
+        data_directory.mkdir(mode=0o700)
 
-    def __exit__(self, *exc_info: object) -> None:
-        self.stop()
-
-    def _port(self, index: int) -> int:
-        return int(self._reserved[index].getsockname()[1])
+    def command(self) -> list[str]:
+        assert self._peer is not None
+        peer = f"http://{self.host}:{self._peer.getsockname()[1]}"
+        client = f"{self._scheme}://{self.address}"
+        return [
+            "etcd",
+            f"--data-dir={self.data_directory}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            *self._tls_flags(),
+        ]
 
     @property
     def _scheme(self) -> str:
@@ -118,8 +81,7 @@ class Etcd:
         context.load_cert_chain(tls.cert_path, tls.key_path)
         return context
 
-    def _silence(self) -> str:
-        """Return why the server doesn't answer yet; empty if it does."""
+    def silence(self) -> str:
         try:
             url = f"{self._scheme}://{self.address}/health"
             with urllib.request.urlopen(url, timeout=5, context=self._context()) as answer:

@@ -61,9 +61,9 @@ class Running(Child):
             status = self.status()
             return status if status is not None and condition(status) else None
 
-        found = self.wait_until(look, sign=lambda: moved(self.status()))
-        assert found is not None
-        return found
+        value = self.wait_until(look, sign=lambda: moved(self.status()))
+        assert value is not None
+        return value
 
     def ended(self) -> Ended:
         """Wait for its end. Raises Stalled."""

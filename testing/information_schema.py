@@ -12,6 +12,9 @@ from typing import Any, Final
 
 import pymysql
 from pymysql.cursors import Cursor, DictCursor
+from pymysql.err import ProgrammingError
+
+from ..dialects.mysql.client import Session, show_create_table
 
 MAY_DIFFER: Final[Mapping[str, frozenset[str]]] = {
     "TABLES": frozenset({
@@ -48,7 +51,7 @@ _GENERATED: Final = re.compile(r"(?:VIRTUAL|STORED) GENERATED(?:, )?")
 def definitions(connection: pymysql.Connection[Cursor], schemas: Collection[str]) -> dict[str, list[str]]:
     """Return the definitions of all tables of these schemas: lines by the name of a table, which no two of
     them may have."""
-    found: dict[str, list[str]] = defaultdict(list)
+    lines_of: dict[str, list[str]] = defaultdict(list)
     rows = {view: _rows(connection, view, schemas) for view in MAY_DIFFER}
     tables = {row["TABLE_NAME"] for row in rows["TABLES"] if row["TABLE_TYPE"] in _TABLE_TYPES}
     of_constraint = {row["CONSTRAINT_NAME"]: row["TABLE_NAME"] for row in rows["TABLE_CONSTRAINTS"]}
@@ -56,8 +59,8 @@ def definitions(connection: pymysql.Connection[Cursor], schemas: Collection[str]
         for row in described:
             table = row.get("TABLE_NAME") or of_constraint[row["CONSTRAINT_NAME"]]
             if table in tables and row.get("CONSTRAINT_TYPE") != "FOREIGN KEY":
-                found[table].append(f"{view}: {_line(view, row)}")
-    return {table: sorted(lines) for table, lines in found.items()}
+                lines_of[table].append(f"{view}: {_line(view, row)}")
+    return {table: sorted(lines) for table, lines in lines_of.items()}
 
 
 def _rows(
@@ -90,3 +93,24 @@ def _line(view: str, row: Mapping[str, Any]) -> str:
     elif view == "STATISTICS" and row["INDEX_NAME"] == "PRIMARY":
         left |= {"SUB_PART": None, "COLLATION": None, "INDEX_COMMENT": None}
     return ", ".join(f"{name}={value}" for name, value in sorted(left.items()) if value not in (None, ""))
+
+
+NOT_COPIED = re.compile(
+    r" (ENGINE|AUTO_INCREMENT)=\w+| GENERATED ALWAYS AS \(.*?\) (VIRTUAL|STORED)"
+    r"| (PAGE_CHECKSUM|TRANSACTIONAL)=\d"
+)
+_OF_COLUMNS = re.compile(r"(CHARACTER SET \w+ )?COLLATE \w+|CHARACTER SET \w+")
+"""A server prints them or not, by its own rules."""
+
+
+def definition(connection: Session, schema: str, table: str) -> list[str]:
+    """Return a table's definition as far as it is copied, line by line, its indexes sorted."""
+    quoted = table.replace("`", "``")
+    try:
+        text = show_create_table(connection, f"{schema}.`{quoted}`")
+    except ProgrammingError:
+        return []
+    text = NOT_COPIED.sub("", text).replace(" DEFAULT NULL", "")
+    text = re.sub(" +", " ", _OF_COLUMNS.sub("", text))
+    lines = [line.strip(", ") for line in text.split("\n")[1:]]
+    return sorted(line for line in lines if " FOREIGN KEY " not in line)

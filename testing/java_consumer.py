@@ -49,11 +49,11 @@ class JavaConsumer:
         done = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS)
         if done.returncode:
             raise AssertionError(done.stderr.decode(errors="replace"))
-        found: dict[str, list[dict[str, object]]] = {topic: [] for topic in topics}
+        tables: dict[str, list[dict[str, object]]] = {topic: [] for topic in topics}
         for line in done.stdout.decode().splitlines():
             row = json.loads(line)
-            found[row["topic"]].append(row["row"])
-        return found
+            tables[row["topic"]].append(row["row"])
+        return tables
 
     def close(self) -> None:
         """End the compiler, if it still runs."""

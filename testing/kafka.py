@@ -98,7 +98,7 @@ class Kafka(PrivateServer):
         listeners = (
             f"PLAINTEXT://{self.brokers},CONTROLLER://{controller},SASL_PLAINTEXT://{self.sasl_brokers}"
         )
-        found: dict[str, object] = {
+        properties: dict[str, object] = {
             "process.roles": "broker,controller",
             "node.id": 1,
             "controller.quorum.voters": f"1@{controller}",
@@ -128,8 +128,8 @@ class Kafka(PrivateServer):
         }
         if self.tls is not None:
             listeners += f",SSL://{self.tls_brokers}"
-            found |= self._tls_properties(self.tls)
-        return found | {
+            properties |= self._tls_properties(self.tls)
+        return properties | {
             "listeners": listeners,
             "advertised.listeners": listeners.replace(f"CONTROLLER://{controller},", ""),
         }
@@ -205,14 +205,14 @@ def _messages(brokers: str, topic: str, isolation: str, settings: dict[str, obje
     consumer = Consumer(used | {"isolation.level": isolation})
     ended: dict[int, int] = {}
     try:
-        found = consumer.list_topics(topic, timeout=60).topics[topic]
-        places = [TopicPartition(topic, number) for number in found.partitions]
+        metadata = consumer.list_topics(topic, timeout=60).topics[topic]
+        places = [TopicPartition(topic, number) for number in metadata.partitions]
         ends = {}
         for place in places:
             place.offset, ends[place.partition] = every.get_watermark_offsets(place, timeout=60)
         consumer.assign(places)
         patience = RetryDelay(lambda: sorted(ended.items()), _OPEN_SECONDS)
-        while len(ended) < len(places) or any(at < ends[number] for number, at in ended.items()):
+        while len(ended) < len(places) or any(offset < ends[number] for number, offset in ended.items()):
             message = consumer.poll(0.1)
             if message is None:
                 if len(ended) == len(places) and _is_over(patience):

@@ -42,22 +42,22 @@ def _rebuilt(
     forms = [_form(column, members.get(column.name, [])) for column in columns]
 
     def rows() -> Iterator[Printed]:
-        there: Counter[str] = Counter()
+        rows_now: Counter[str] = Counter()
         seen: set[object] = set()
         for message in messages(brokers, topic):
-            if at := dict(message.headers() or ()).get("at"):
-                if at in seen:
+            if stamp := dict(message.headers() or ()).get("at"):
+                if stamp in seen:
                     continue
-                seen.add(at)
+                seen.add(stamp)
             document: dict[str, Any] = json.loads(message.value() or b"")
             if document["isDdl"] or document["type"] == "TIDB_WATERMARK":
                 continue
             kind, data = document["type"], document["data"]
             gone = {"UPDATE": document["old"], "DELETE": data}.get(kind, [])
-            there.subtract(json.dumps(row, sort_keys=True) for row in gone)
-            there.update(json.dumps(row, sort_keys=True) for row in data if kind != "DELETE")
-        assert min(there.values(), default=0) >= 0, f"{topic}: a change has no row to change"
-        for row in map(json.loads, there.elements()):
+            rows_now.subtract(json.dumps(row, sort_keys=True) for row in gone)
+            rows_now.update(json.dumps(row, sort_keys=True) for row in data if kind != "DELETE")
+        assert min(rows_now.values(), default=0) >= 0, f"{topic}: a change has no row to change"
+        for row in map(json.loads, rows_now.elements()):
             yield tuple(form(row[column.name]) for form, column in zip(forms, columns, strict=True))
 
     return rows

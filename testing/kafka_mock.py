@@ -25,11 +25,11 @@ END_TRANSACTION: Final = 26
 def _library() -> ctypes.CDLL:
     """Return the library that confluent-kafka's module is linked with."""
     folder = Path(confluent_kafka.__file__).parent.with_name("confluent_kafka.libs")
-    found = ctypes.CDLL(str(next(folder.glob("librdkafka-*.so*"))))
+    library = ctypes.CDLL(str(next(folder.glob("librdkafka-*.so*"))))
     for name in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_mock_cluster_new"):
-        getattr(found, name).restype = ctypes.c_void_p
-    found.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
-    return found
+        getattr(library, name).restype = ctypes.c_void_p
+    library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
+    return library
 
 
 class MockKafka:
@@ -45,8 +45,8 @@ class MockKafka:
 
     @property
     def brokers(self) -> str:
-        found: bytes = self._library.rd_kafka_mock_cluster_bootstraps(self._cluster)
-        return found.decode()
+        addresses: bytes = self._library.rd_kafka_mock_cluster_bootstraps(self._cluster)
+        return addresses.decode()
 
     def create_topic(self, name: str, partitions: int = 1, replicas: int = 1) -> None:
         self._library.rd_kafka_mock_topic_create(self._cluster, name.encode(), partitions, replicas)

@@ -159,8 +159,8 @@ class PostgreSql(PrivateServer):
 
 def _program(name: str) -> str | None:
     """Return a program of the newest version; Debian doesn't put them on the PATH."""
-    found = [path for place in _PLACES for path in Path(place).glob(f"*/bin/{name}")]
-    newest = max(found, key=lambda path: _version(path.parts[-3]), default=None)
+    paths = [path for place in _PLACES for path in Path(place).glob(f"*/bin/{name}")]
+    newest = max(paths, key=lambda path: _version(path.parts[-3]), default=None)
     return str(newest) if newest is not None else shutil.which(name)
 
 

@@ -62,10 +62,10 @@ def _moment(column: Column, text: str) -> object:
     try:
         if column.kind == "date":
             return date.fromisoformat(text)
-        found = datetime.fromisoformat(re.sub(r"\+00$", "", text))
+        time = datetime.fromisoformat(re.sub(r"\+00$", "", text))
     except ValueError:
         return text
-    return found.replace(tzinfo=UTC) if column.kind == "timestamp" else found
+    return time.replace(tzinfo=UTC) if column.kind == "timestamp" else time
 
 
 def _interval(text: str) -> timedelta:

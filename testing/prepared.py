@@ -58,10 +58,10 @@ class Prepared:
 
     def wait(self, timeout: float | None = None) -> int:
         """Raises TimeoutExpired."""
-        found = self._ended(timeout)
-        if found is None:
+        status = self._ended(timeout)
+        if status is None:
             raise subprocess.TimeoutExpired("tidemill", timeout or 0)
-        return found
+        return status
 
     def _ended(self, timeout: float | None) -> int | None:
         if self.returncode is None and select.select([self._status], [], [], timeout)[0]:
@@ -98,18 +98,18 @@ def start(command: Sequence[str | Path], **options: Any) -> Process:
 def _descriptors(options: Mapping[str, Any]) -> Iterator[list[int]]:
     null = os.open(os.devnull, os.O_RDWR)
     try:
-        found: list[int] = []
+        descriptors: list[int] = []
         for own, name in enumerate(_STREAMS):
-            given = options.get(name)
-            if given is None:
-                found.append(own)
-            elif given == subprocess.DEVNULL:
-                found.append(null)
-            elif given == subprocess.STDOUT:
-                found.append(found[1])
+            target = options.get(name)
+            if target is None:
+                descriptors.append(own)
+            elif target == subprocess.DEVNULL:
+                descriptors.append(null)
+            elif target == subprocess.STDOUT:
+                descriptors.append(descriptors[1])
             else:
-                found.append(given if isinstance(given, int) else given.fileno())
-        yield found
+                descriptors.append(target if isinstance(target, int) else target.fileno())
+        yield descriptors
     finally:
         os.close(null)
 

@@ -95,11 +95,11 @@ class PrivateServer:
             self._process = None
 
     def pause(self) -> None:
-        """Stop the process, so that it is silent until unpause() or stop()."""
+        """Stop the process, so that it is silent until resume() or stop()."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
-    def unpause(self) -> None:
+    def resume(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 

@@ -73,10 +73,10 @@ def eventually(
     """Return what `condition` returns once that is true. Raises Stalled."""
     never = Event()
     patience = RetryDelay(sign, seconds)
-    while not (found := condition()):
+    while not (value := condition()):
         patience.check()
         never.wait(LOOK_SECONDS)
-    return found
+    return value
 
 
 def changed_to(

@@ -14,7 +14,7 @@ _UNUSED: Final = re.compile(
     r"^ *(?:__slots__|DESCRIPTOR|\w+_FIELD_NUMBER)\b.*\n|^\w+: \w+\n|^from \S+ import (descriptor|enum_).*\n",
     re.M,
 )
-"""What no code uses: field numbers, descriptors, and values of enums outside of their class."""
+"""Lines that no code needs: field numbers, descriptors, and values of enums outside of their class."""
 _IMPORT: Final = re.compile(r"^import (\w+)_pb2 as _\1_pb2$", re.M)
 _ENUM: Final = re.compile(r"class (\w+)\(int, metaclass=.*\):")
 

@@ -23,13 +23,34 @@ class Broken(Exception):
     """The connection is cut without an answer."""
 
 
-class S3Server:
-    """A server, and another client of it than the sink's."""
+class _Quiet(WSGIRequestHandler):
+    def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002
+        pass
 
-    endpoint: str
+
+class S3Store:
+    """A server with one bucket for each user of `bucket`."""
+
+    def __init__(self) -> None:
+        self._app = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._handle, True, request_handler=_Quiet)
+        self._thread = Thread(target=self._server.serve_forever, name="s3", daemon=True)
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self.fault: Fault | None = None
+        self.requests = 0
+        """Requests so far."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
 
     def files(self) -> pafs.FileSystem:
-        """Return another client."""
+        """Return another client than the sink's."""
         return self._client()
 
     def _client(self, **options: object) -> pafs.FileSystem:
@@ -54,43 +75,16 @@ class S3Server:
 
     def url(self, path: str, **options: object) -> str:
         """Return the URL of a sink."""
-        given = {"endpoint": self.endpoint} | options
-        return f"s3://{path}?{'&'.join(f'{name}={value}' for name, value in given.items())}"
+        settings = {"endpoint": self.endpoint} | options
+        return f"s3://{path}?{'&'.join(f'{name}={value}' for name, value in settings.items())}"
 
     def objects(self, path: str, *, hidden: bool = False) -> dict[str, bytes]:
         """Return the objects below a bucket or folder; without those of the sink itself, unless `hidden`."""
         files = self.files()
-        found = files.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
-        names = sorted(info.path for info in found if info.type == pafs.FileType.File)
+        infos = files.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
+        names = sorted(info.path for info in infos if info.type == pafs.FileType.File)
         wanted = [name for name in names if hidden or "/_tidemill/" not in name]
         return {name.removeprefix(f"{path}/"): _read(files, name) for name in wanted}
-
-
-class _Quiet(WSGIRequestHandler):
-    def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002
-        pass
-
-
-class S3Store(S3Server):
-    """A server with one bucket for each user of `bucket`."""
-
-    def __init__(self) -> None:
-        self._app = DomainDispatcherApplication(create_backend_app)
-        self._server = make_server("127.0.0.1", 0, self._handle, True, request_handler=_Quiet)
-        self._thread = Thread(target=self._server.serve_forever, name="s3", daemon=True)
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
-        self.fault: Fault | None = None
-        self.requests = 0
-        """Requests so far."""
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
     def _handle(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         self.requests += 1
@@ -101,8 +95,8 @@ class S3Store(S3Server):
                 environ["werkzeug.socket"].shutdown(SHUT_RDWR)
                 start_response("200 OK", [])
                 return []
-        found: Iterable[bytes] = self._app(environ, start_response)
-        return found
+        content: Iterable[bytes] = self._app(environ, start_response)
+        return content
 
 
 def _read(files: pafs.FileSystem, name: str) -> bytes:

@@ -13,8 +13,8 @@ from typing import Any
 from ..events import Row
 from .child import CLI, Child
 from .compare import Rows, compare, mariadb_rows, postgres_rows, source_columns, sqlite_rows
-from .definition import definition
 from .feed_run import run_to_end
+from .information_schema import definition
 from .postgres import PostgreSql
 from .private_server import PrivateServer
 
@@ -94,21 +94,21 @@ class SchemaCopies:
         with self.server.connect() as connection:
             source = self._definitions(self.schema)
             tables = sorted({row[0] for row in source})
-            found = []
+            lines = []
             if (copied := self._definitions(self.copy)) != source:
                 more, less = set(copied) - set(source), set(source) - set(copied)
-                found.append(f"mariadb: lacks {sorted(map(str, less))}, has {sorted(map(str, more))}")
-            if (there := self._sqlite_tables()) != [f"{self.schema}.{table}" for table in tables]:
-                found.append(f"sqlite: tables {there}")
-            if self.postgres is not None and (there := self._postgres_tables(self.postgres)) != tables:
-                found.append(f"postgres: tables {there}")
+                lines.append(f"mariadb: lacks {sorted(map(str, less))}, has {sorted(map(str, more))}")
+            if (present := self._sqlite_tables()) != [f"{self.schema}.{table}" for table in tables]:
+                lines.append(f"sqlite: tables {present}")
+            if self.postgres is not None and (present := self._postgres_tables(self.postgres)) != tables:
+                lines.append(f"postgres: tables {present}")
             for table in tables:
                 wanted = definition(connection, self.schema, table)
                 has = definition(connection, self.whole, table)
                 if wanted != has:
-                    found.append(f"definition: {table} is {has} in place of {wanted}")
-            if found:
-                return found
+                    lines.append(f"definition: {table} is {has} in place of {wanted}")
+            if lines:
+                return lines
             pairs: dict[str, tuple[Rows, Rows]] = {}
             for table in tables:
                 columns = source_columns(connection, self.schema, table)

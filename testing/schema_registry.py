@@ -162,9 +162,9 @@ def schema_registry() -> Iterator[SchemaRegistryServer]:
                 return
             match self.command, [unquote(part) for part in self.path.strip("/").split("/")]:
                 case "POST", ["subjects", subject, "versions"]:
-                    given = json.loads(body)
-                    kind = given.get("schemaType", "AVRO")
-                    self._send(*registry.register(subject, given["schema"], kind))
+                    request = json.loads(body)
+                    kind = request.get("schemaType", "AVRO")
+                    self._send(*registry.register(subject, request["schema"], kind))
                 case "GET", ["schemas", "ids", number]:
                     self._send(*registry.schema_of(int(number)))
                 case "GET", ["subjects"]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..dialects.mysql.client import Session
 from .compare import PrintedColumn, Rows, compare, mariadb_rows, source_columns, sqlite_rows
-from .definition import definition
 from .feed_run import run_to_end
+from .information_schema import definition
 from .private_server import PrivateServer
 
 
@@ -82,20 +82,20 @@ class SchemasAtOnce:
     def effect(self, sink: str, number: int) -> str:
         """Return "loaded again" if the sink has loaded a table of this schema again, else "applied"."""
         schema = self.schema(number)
-        found = any(text.startswith(f"{sink}: ") and f"{schema}." in text for text in self.loads)
-        return "loaded again" if found else "applied"
+        is_loaded = any(text.startswith(f"{sink}: ") and f"{schema}." in text for text in self.loads)
+        return "loaded again" if is_loaded else "applied"
 
     def differences(self, number: int) -> list[str]:
         """Return the differences of all copies of a schema in tables and rows."""
         schema = self.schema(number)
         tables = self._tables(self.source, schema)
-        found = [
-            f"{name}: has {there} in place of {tables}"
+        lines = [
+            f"{name}: has {present} in place of {tables}"
             for name, server in self.servers.items()
-            if (there := self._tables(server, schema)) != tables
+            if (present := self._tables(server, schema)) != tables
         ]
-        if found:
-            return found
+        if lines:
+            return lines
         pairs: dict[str, tuple[Rows, Rows]] = {}
         for table in tables:
             columns = source_columns(self._connection(self.source), schema, table, generated=self._generated)
@@ -110,7 +110,7 @@ class SchemasAtOnce:
         kind."""
         schema = self.schema(number)
         source, copy = self._connection(self.source), self._connection(self.servers[sink])
-        found = []
+        lines = []
         for table in self._tables(self.source, schema):
             copied = {one.name for one in source_columns(source, schema, table, generated=self._generated)}
             left_out = [one.name for one in source_columns(source, schema, table) if one.name not in copied]
@@ -118,8 +118,8 @@ class SchemasAtOnce:
             wanted = [line for line in wanted if not any(f"`{name}`" in line for name in left_out)]
             if wanted != has:
                 lacking, more = Counter(wanted) - Counter(has), Counter(has) - Counter(wanted)
-                found.append(f"{table} lacks {[*lacking.elements()]}, has {[*more.elements()]}")
-        return found
+                lines.append(f"{table} lacks {[*lacking.elements()]}, has {[*more.elements()]}")
+        return lines
 
     def drop(self, count: int) -> None:
         """Drop this many schemas on all servers, and close the connections."""

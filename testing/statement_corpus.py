@@ -84,15 +84,15 @@ class StatementCorpus:
     def outcomes(self) -> dict[int, str]:
         """Return each case's outcome: "applied", or "loaded again" if a table of it was, and the differences
         of the copies."""
-        found: dict[int, list[str]] = {number: ["applied"] for number in self.cases}
+        lines_of: dict[int, list[str]] = {number: ["applied"] for number in self.cases}
         for text in self.loads:
             for number in map(int, _NAME.findall(text)[:1]):
-                found[number][0] = "loaded again"
+                lines_of[number][0] = "loaded again"
         databases = self._databases()
         for where, schemas in (("copy", databases), ("loaded", ["loaded"])):
             for table, differences in self._differences(databases, schemas).items():
-                found[_number(table)] += [f"{where}: {one}" for one in differences]
-        return {number: "\n".join(lines) for number, lines in found.items()}
+                lines_of[_number(table)] += [f"{where}: {one}" for one in differences]
+        return {number: "\n".join(lines) for number, lines in lines_of.items()}
 
     def drop(self) -> None:
         databases = [*self._databases(), "loaded", "tidemill"]
@@ -109,39 +109,39 @@ class StatementCorpus:
 
     def _differences(self, databases: Sequence[str], copies: Sequence[str]) -> dict[str, list[str]]:
         """Return the differences of each table that has any."""
-        found: dict[str, list[str]] = defaultdict(list)
+        lines_of: dict[str, list[str]] = defaultdict(list)
         with self.source.connect() as source, self.target.connect() as target:
             wanted, has = definitions(source, databases), definitions(target, copies)
             for table in sorted(wanted.keys() | has.keys()):
                 if table.startswith("tidemill_"):
                     continue
                 if table not in wanted or table not in has:
-                    found[table].append("isn't there" if table in wanted else "is there")
+                    lines_of[table].append("isn't there" if table in wanted else "is there")
                     continue
                 lacking = Counter(wanted.get(table, [])) - Counter(has.get(table, []))
                 more = Counter(has.get(table, [])) - Counter(wanted.get(table, []))
-                found[table] += [f"lacks {one}" for one in sorted(lacking)]
-                found[table] += [f"has {one}" for one in sorted(more)]
+                lines_of[table] += [f"lacks {one}" for one in sorted(lacking)]
+                lines_of[table] += [f"has {one}" for one in sorted(more)]
             places = {table: database for database in databases for table in definitions(source, [database])}
-            there = {table: database for database in copies for table in definitions(target, [database])}
-            self._compare_rows(source, places, there, found)
-        return {table: differences for table, differences in found.items() if differences}
+            places_of = {table: database for database in copies for table in definitions(target, [database])}
+            self._compare_rows(source, places, places_of, lines_of)
+        return {table: differences for table, differences in lines_of.items() if differences}
 
     def _compare_rows(
         self,
         source: pymysql.Connection[Cursor],
         places: dict[str, str],
-        there: dict[str, str],
-        found: dict[str, list[str]],
+        places_of: dict[str, str],
+        lines_of: dict[str, list[str]],
     ) -> None:
         with self.source.connect(conv={}) as printed, self.target.connect(conv={}) as copied:
-            for table in sorted(places.keys() & there.keys()):
-                if any(line.startswith("lacks COLUMNS") for line in found[table]):
+            for table in sorted(places.keys() & places_of.keys()):
+                if any(line.startswith("lacks COLUMNS") for line in lines_of[table]):
                     continue
                 columns = source_columns(source, places[table], table)
                 rows = mariadb_rows(lambda **_: nullcontext(printed), places[table], table, columns)
-                copy = mariadb_rows(lambda **_: nullcontext(copied), there[table], table, columns)
-                found[table] += compare({table: (rows, copy)}).differences
+                copy = mariadb_rows(lambda **_: nullcontext(copied), places_of[table], table, columns)
+                lines_of[table] += compare({table: (rows, copy)}).differences
 
 
 def _number(table: str) -> int:

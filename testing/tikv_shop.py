@@ -95,9 +95,9 @@ class Writer:
             for account, change in zip(
                 self._random.sample(range(ACCOUNTS), 2), (amount, -amount), strict=True
             ):
-                found = txn.get("bank.accounts", account)
-                assert found is not None
-                balance = found[1] + change
+                row = txn.get("bank.accounts", account)
+                assert row is not None
+                balance = row[1] + change
                 txn.update("bank.accounts", account, {"balance": balance})
                 changes.append(("bank.accounts", account, (account, balance)))
         self._truth.commit(txn.commit_ts, changes)
@@ -247,8 +247,8 @@ class World:
 
     def write_much(self, rows: int) -> None:
         """Run one transaction of `rows` rows."""
-        at = moment(random.Random(rows), 6)
-        self._insert("shop.log", [(at, "much", None, float(n), None) for n in range(rows)])
+        time = moment(random.Random(rows), 6)
+        self._insert("shop.log", [(time, "much", None, float(n), None) for n in range(rows)])
 
     def stop(self) -> Ts:
         """Stop writers and faults; return the ts after which nothing changes."""
@@ -277,11 +277,11 @@ def answer(world: World, pipe: Connection) -> None:
         name, *arguments = asked
         match name:
             case "rows":
-                found: Any = world.truth.rows()
+                answered: Any = world.truth.rows()
             case "transactions":
-                found = world.truth.transactions
+                answered = world.truth.transactions
             case "faults":
-                found = dict(world.schedule.hits)
+                answered = dict(world.schedule.hits)
             case _:
-                found = getattr(world, name)(*arguments)
-        pipe.send(found)
+                answered = getattr(world, name)(*arguments)
+        pipe.send(answered)

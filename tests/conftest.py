@@ -20,6 +20,7 @@ from tidemill.emulator.server import Tls  # noqa: E402
 from tidemill.store.temporary import temporary_directory  # noqa: E402
 from tidemill.testing import disk, etcd, java_consumer, kafka, mysql, postgres  # noqa: E402
 from tidemill.testing.certificates import Authority  # noqa: E402
+from tidemill.testing.disk import memory_disk  # noqa: E402
 from tidemill.testing.etcd import Etcd  # noqa: E402
 from tidemill.testing.java_consumer import JavaConsumer  # noqa: E402
 from tidemill.testing.kafka import Kafka  # noqa: E402
@@ -28,7 +29,6 @@ from tidemill.testing.mariadb import MariaDb, missing  # noqa: E402
 from tidemill.testing.mariadb118 import MariaDb118  # noqa: E402
 from tidemill.testing.mariadb118 import missing as mariadb118_missing  # noqa: E402
 from tidemill.testing.mariadb_client import Client  # noqa: E402
-from tidemill.testing.memory_disk import memory_disk  # noqa: E402
 from tidemill.testing.mysql import MySql  # noqa: E402
 from tidemill.testing.postgres import PostgreSql  # noqa: E402
 

@@ -88,7 +88,7 @@ def allowed(part: str) -> set[str]:
     if part in STAGES:
         return VOCABULARY | set(LEAVES) | {part}
     if part == "emulator":
-        return VOCABULARY | {"actors", "codec", part}
+        return VOCABULARY | {"actors", "codec", "config", part}
     if part in ABOVE:
         return VOCABULARY | set(LEAVES) | STAGES | ABOVE[part] | {part}
     if part == "__init__":

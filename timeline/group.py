@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Annotated, Literal, Protocol, TypeAlias
+
+from msgspec import Meta
 
 from ..errors import ConfigError
 from .entry import Entry
@@ -25,20 +27,10 @@ class GroupOptions:
     """True if transactions stay whole; else their parts are merged by time, each by itself."""
     on_idle: Literal["wait", "pass"] = "wait"
     """ "wait": entries wait for a silent source; "pass": they pass without it after `idle_seconds`."""
-    idle_seconds: float = 10.0
+    idle_seconds: Annotated[float, Meta(gt=0)] = 10.0
     """Seconds after which a source that sends nothing, not even heartbeats, is idle."""
-    max_waiting: int = 10_000
+    max_waiting: Annotated[int, Meta(ge=1)] = 10_000
     """Maximum number of entries of a source in the queue; the source waits when there are more."""
-
-    def __post_init__(self) -> None:
-        for name, value, allowed in (
-            ("merge", self.merge, ("queue", "barrier")),
-            ("on_idle", self.on_idle, ("wait", "pass")),
-        ):
-            if value not in allowed:
-                raise ConfigError(f"{name} = {value!r}: one of {', '.join(allowed)}")
-        if self.idle_seconds <= 0 or self.max_waiting < 1:
-            raise ConfigError("idle_seconds and max_waiting: expected more than 0")
 
     @property
     def limit(self) -> float | None:

@@ -109,14 +109,14 @@ class MergeQueue:
 
     def silent(self) -> dict[str, float]:
         """Return the sources that entries wait for, with the seconds since each was heard of."""
-        found = list(self._lanes.items())
-        heads = [lane.entries[0].ts for _, lane in found if lane.entries]
+        lanes = list(self._lanes.items())
+        heads = [lane.entries[0].ts for _, lane in lanes if lane.entries]
         if not heads:
             return {}
         now, idle, lowest = self._now(), self._idle(), min(heads)
         return {
             name: now - lane.heard
-            for name, lane in found
+            for name, lane in lanes
             if not lane.entries
             and (name == self._owner or (not self._owner and name not in idle and lane.watermark < lowest))
         }

@@ -107,9 +107,9 @@ class TimelineBarrier:
     def _update(self) -> None:
         """Set the threshold, and wake those that may pass by it."""
         # One that passed isn't there: its source's next entry may be lower.
-        there = self._submitted.keys() - self._passed
-        if there and self._heard.keys() <= there | self._idle:
-            self._threshold = min([self._submitted[source] for source in there])
+        waiting = self._submitted.keys() - self._passed
+        if waiting and self._heard.keys() <= waiting | self._idle:
+            self._threshold = min([self._submitted[source] for source in waiting])
             self._changed.notify_all()
         else:
             self._threshold = _CLOSED

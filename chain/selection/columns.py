@@ -14,28 +14,28 @@ _INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
 
 def lost_columns(actions: Iterable[Action]) -> list[str]:
     """Return the names, in lower case, that no column has after the changes."""
-    found: dict[str, None] = {}
+    lost: dict[str, None] = {}
     for action in actions:
         if isinstance(action, DropColumn):
-            found[action.name.lower()] = None
+            lost[action.name.lower()] = None
         elif isinstance(action, ChangeColumn):
-            found[action.name.lower()] = None
-            found.pop(action.column.name.lower(), None)
+            lost[action.name.lower()] = None
+            lost.pop(action.column.name.lower(), None)
         elif isinstance(action, AddColumn):
-            found.pop(action.column.name.lower(), None)
-    return list(found)
+            lost.pop(action.column.name.lower(), None)
+    return list(lost)
 
 
 def changed_columns(actions: Iterable[Action]) -> list[str]:
     """Return the names, in lower case, of columns whose values in existing rows may be other ones now."""
-    found = []
+    names = []
     for action in actions:
         match action:
             case AddColumn(column):
-                found.append(column.name.lower())
+                names.append(column.name.lower())
             case ChangeColumn(_, column) if not _keeps_values(action):
-                found.append(column.name.lower())
-    return found
+                names.append(column.name.lower())
+    return names
 
 
 def _keeps_values(action: ChangeColumn) -> bool:

@@ -15,12 +15,12 @@ SECTIONS: Final[Mapping[Key, str]] = {"where": "where of [[filter]]", "rows": "u
 
 def conditions(rules: Iterable[Rule], key: Key) -> str:
     """Return the conditions about the rows themselves, as they are in a checkpoint."""
-    found = [
+    listed = [
         [*one.tables.patterns, one.condition.text]
         for one in rules
         if one.is_partial and one.key == key and one.condition is not None
     ]
-    return json.dumps(sorted(found)) if found else ""
+    return json.dumps(sorted(listed)) if listed else ""
 
 
 def differences(rules: Sequence[Rule], sink: str, stages: Mapping[str, str]) -> Iterator[str]:

@@ -37,6 +37,6 @@ class NamePattern:
     def group(self, name: str, group: str) -> str:
         """Return what a group, by its number or name, matches of a name that matches; empty if it has no
         part in the match."""
-        found = self._re.fullmatch(name)
-        assert found is not None
-        return found[int(group) if group.isdigit() else group] or ""
+        match = self._re.fullmatch(name)
+        assert match is not None
+        return match[int(group) if group.isdigit() else group] or ""

@@ -44,12 +44,12 @@ class RunRules:
         """Return the conditions for changes of the table's rows, with their tests, which are made once for
         each version of a table; None if all are dropped."""
         key = id(table), op, is_loaded
-        found = self._steps.get(key)
-        if found is None or found[0] is not table:
+        step = self._steps.get(key)
+        if step is None or step[0] is not table:
             if len(self._steps) >= _MAX_STEPS:
                 self._steps.clear()
-            found = self._steps[key] = table, self._made(table, op, is_loaded)
-        return found[1]
+            step = self._steps[key] = table, self._made(table, op, is_loaded)
+        return step[1]
 
     def _made(self, table: Table, op: Op, is_loaded: bool) -> _Steps | None:
         steps = []
@@ -66,7 +66,7 @@ def _left(rule: Rule, test: Test, run: Run) -> list[Run]:
     if rule.kinds:
         left = [change for change in changes if not _is_true(test, change)]
     elif run.op == "update":
-        left = [found for change in changes if (found := _part(test, keeps, change)) is not None]
+        left = [part for change in changes if (part := _part(test, keeps, change)) is not None]
     else:  # half of the time that _part needs
         left = [
             change

@@ -93,14 +93,14 @@ class Share:
 def _candidates(actions: Sequence[Action]) -> frozenset[str]:
     """Return columns that may be in the key: those that couldn't be NULL, and those that are replaced."""
     dropped = {action.name.lower() for action in actions if isinstance(action, DropColumn)}
-    found = set()
+    names = set()
     for action in actions:
         match action:
             case ChangeColumn(before=before, column=column) if not (before and before.nullable):
-                found.add(column.name.lower())
+                names.add(column.name.lower())
             case AddColumn(column) if column.name.lower() in dropped:
-                found.add(column.name.lower())
-    return frozenset(found)
+                names.add(column.name.lower())
+    return frozenset(names)
 
 
 def _form(table: Table, place: int) -> Callable[[Any], Any]:

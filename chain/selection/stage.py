@@ -55,15 +55,15 @@ class SelectionStage(Stage):
 
     def open(self, context: StageContext) -> None:
         """Raises SinkError if the target was loaded by other conditions."""
-        at = context.checkpoint
+        checkpoint = context.checkpoint
         self._sink = context.sink
         self._keeps = []
         if not self._keys:
             return
-        if not at.position:
+        if not checkpoint.position:
             states = {key: conditions(self._rules, key) for key in self._keys}
             self._keeps = [Keep(key, state) for key, state in states.items() if state]
-        elif problem := next(differences(self._rules, self._sink, at.stages), ""):
+        elif problem := next(differences(self._rules, self._sink, checkpoint.stages), ""):
             raise SinkError(f"sink {self._sink}: {problem}")
 
     def apply(self, batch: Sequence[Element]) -> Sequence[Element]:

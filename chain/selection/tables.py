@@ -155,11 +155,11 @@ def named(unmatched: Sequence[str], tables: Sequence[tuple[str, str]]) -> str:
 
 def _in_another_case(pattern: str, tables: Sequence[tuple[str, str]]) -> str:
     try:
-        found = TablePatterns.parse([pattern], ignores_case=True)
+        other = TablePatterns.parse([pattern], ignores_case=True)
     except ConfigError:  # of Canal
         return ""
     for schema, table in tables:
-        if found.matches(schema, table):
+        if other.matches(schema, table):
             return f" (there is {schema}.{table}, but upper and lower case differ)"
     return ""
 

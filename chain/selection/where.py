@@ -164,27 +164,27 @@ def _not(test: Test) -> Test:
 
 def _all(tests: Sequence[Test]) -> Test:
     def test(row: Row) -> Truth:
-        found: Truth = True
+        result: Truth = True
         for one in tests:
             truth = one(row)
             if truth is False:
                 return False
             if truth is None:
-                found = None
-        return found
+                result = None
+        return result
 
     return test
 
 
 def _any(tests: Sequence[Test]) -> Test:
     def test(row: Row) -> Truth:
-        found: Truth = False
+        result: Truth = False
         for one in tests:
             truth = one(row)
             if truth:
                 return True
             if truth is None:
-                found = None
-        return found
+                result = None
+        return result
 
     return test

@@ -71,17 +71,17 @@ class _Parser:
     def _read(self, text: str) -> Iterator[_Token]:
         position = 0
         while True:
-            found = _TOKEN.match(text, position)
-            if found is None:
+            token = _TOKEN.match(text, position)
+            if token is None:
                 raise self._error(f"not understood from {text[position:].strip()[:20]!r} on")
-            kind = str(found.lastgroup)
-            value = found[kind]
+            kind = str(token.lastgroup)
+            value = token[kind]
             if kind == "word" and value.upper() in _WORDS:
                 kind, value = "sign", value.upper()
             yield _Token(kind, value)
             if kind == "end":
                 return
-            position = found.end()
+            position = token.end()
 
     def _error(self, what: str) -> ConfigError:
         return ConfigError(f"{self._where} = {self._text!r}: {what}")
@@ -105,10 +105,10 @@ class _Parser:
             raise self._unexpected(sign)
 
     def whole(self) -> Condition:
-        found = self._either()
+        tree = self._either()
         if self._tokens[self._next].kind != "end":
             raise self._unexpected("AND, OR or the end")
-        return found
+        return tree
 
     def _either(self) -> Condition:
         parts = self._separated(self._both, "OR")
@@ -128,15 +128,15 @@ class _Parser:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise self._error(f"nested more than {_MAX_DEPTH} times")
-        found = Not(self._negated()) if self._take("NOT") else self._predicate()
+        condition = Not(self._negated()) if self._take("NOT") else self._predicate()
         self._depth -= 1
-        return found
+        return condition
 
     def _predicate(self) -> Condition:
         if self._take("("):
-            found = self._either()
+            condition = self._either()
             self._need(")")
-            return found
+            return condition
         left = self._operand()
         if comparator := self._take("=", "<>", "!=", "<", "<=", ">", ">="):
             sign = cast("Comparator", comparator.replace("!=", "<>"))
@@ -174,19 +174,19 @@ class _Parser:
 
     def _constants(self) -> tuple[Constant, ...]:
         self._need("(")
-        found = [self._constant("a constant")]
+        constants = [self._constant("a constant")]
         while self._take(","):
-            found.append(self._constant("a constant"))
+            constants.append(self._constant("a constant"))
         self._need(")")
-        return tuple(found)
+        return tuple(constants)
 
     def _constant(self, wanted: str) -> Constant:
         start = self._next
-        found = self._operand()
-        if isinstance(found, Name):
+        operand = self._operand()
+        if isinstance(operand, Name):
             self._next = start
             raise self._unexpected(wanted)
-        return found
+        return operand
 
     def _operand(self) -> Operand:
         kind, text = self._tokens[self._next]
@@ -225,7 +225,7 @@ def _unescaped(text: str) -> str:
     """Return the value of a string's inside; the escapes of LIKE stay as they are."""
     return re.sub(
         r"''|\\(.)",
-        lambda found: "'" if found[1] is None else _ESCAPED.get(found[1], found[1]),
+        lambda match: "'" if match[1] is None else _ESCAPED.get(match[1], match[1]),
         text,
         flags=re.DOTALL,
     )

@@ -67,11 +67,11 @@ def names_in(condition: Condition) -> frozenset[str]:
     """Return the names of the columns in a condition, in lower case."""
     match condition:
         case Compare(left, _, right):
-            found = [left, right]
+            operands = [left, right]
         case In(name) | Like(name) | IsNull(name):
-            found = [name]
+            operands = [name]
         case Not(inner):
             return names_in(inner)
         case And(parts) | Or(parts):
             return frozenset().union(*map(names_in, parts))
-    return frozenset(one.column.lower() for one in found if isinstance(one, Name))
+    return frozenset(one.column.lower() for one in operands if isinstance(one, Name))

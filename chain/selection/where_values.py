@@ -149,8 +149,8 @@ def _reject_foreign(value: str, charset: str) -> None:
 
 def _date(value: Any) -> str:
     text = _string(value)
-    found = _MOMENT.fullmatch(text)
-    if found is None or found[1]:
+    match = _MOMENT.fullmatch(text)
+    if match is None or match[1]:
         raise Unfit("write a date, such as '2026-01-31'")
     return str(_moment(text).date())
 
@@ -177,10 +177,10 @@ def _moment(text: str) -> datetime:
 
 
 def _time(value: object) -> int:
-    found = _TIME.fullmatch(_string(value))
-    if found is None or int(found[2]) > _MAX_HOURS:
+    match = _TIME.fullmatch(_string(value))
+    if match is None or int(match[2]) > _MAX_HOURS:
         raise Unfit("write a time, such as '-12:30:00.5'")
-    sign, hours, minutes, seconds, fraction = found.groups()
+    sign, hours, minutes, seconds, fraction = match.groups()
     span = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds))
     micros = span // _MICROSECOND + int((fraction or "").ljust(6, "0"))
     return -micros if sign else micros

@@ -64,10 +64,10 @@ class TransformStage(Stage):
         return next((one for one in self._transforms if one.tables.matches(schema, table)), None)
 
     def _run(self, run: Run) -> Run:
-        found = self._of(run.table)
-        if found is None:
+        transform = self._of(run.table)
+        if transform is None:
             return run
-        table, row = found.table, found.row
+        table, row = transform.table, transform.row
         changes = [
             RowChange(one.commit_ts, one.start_ts, table, one.op, row(one.before), row(one.after))
             for one in run.changes()
@@ -96,8 +96,8 @@ class TransformStage(Stage):
     def _action(self, ddl: Ddl, rule: Transform, action: Action) -> Action | None:
         match action:
             case CreateTable(table=table):
-                found = self._of(table)
-                return replace(action, table=table if found is None else found.table)
+                transform = self._of(table)
+                return replace(action, table=table if transform is None else transform.table)
             case AddColumn(column=column, after=after, expression=expression):
                 if not rule.keeps(column.name):
                     return None

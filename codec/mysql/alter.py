@@ -122,14 +122,14 @@ def read_clauses(tokens: Tokens, schema: str, *, explicit_timestamps: bool = Tru
 
     `schema` is the session's. Raises NotUnderstood for a clause that isn't known or isn't supported.
     """
-    found: list[Clause] = []
+    clauses: list[Clause] = []
     while tokens.next.kind != "end" and not tokens.accept(";"):
-        found += _read_clause(tokens, schema, explicit_timestamps)
+        clauses += _read_clause(tokens, schema, explicit_timestamps)
         if tokens.accept(",") and tokens.next.kind == "end":
             raise tokens.unexpected()
     if tokens.next.kind != "end":
         raise tokens.unexpected()
-    return found
+    return clauses
 
 
 def _read_clause(tokens: Tokens, schema: str, explicit_timestamps: bool) -> Iterator[Clause]:
@@ -339,13 +339,13 @@ def _skip_without_effect(tokens: Tokens) -> Iterator[Clause]:
 
 def _other_table(tokens: Tokens, schema: str) -> TableName | None:
     """Read the table after the word TABLE, and the rest of the statement."""
-    found = None
+    name = None
     while tokens.next.kind != "end":
-        if found is None and tokens.accept("TABLE"):
-            found = tokens.qualified_name(schema)
+        if name is None and tokens.accept("TABLE"):
+            name = tokens.qualified_name(schema)
         else:
             tokens.take()
-    return found
+    return name
 
 
 def _skip_to_end(tokens: Tokens) -> None:

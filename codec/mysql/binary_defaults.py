@@ -17,28 +17,28 @@ def constant_defaults(statement: str) -> dict[str, bytes]:
     tokens.expect("TABLE")
     tokens.name()
     tokens.expect("(")
-    found: dict[str, bytes] = {}
+    defaults: dict[str, bytes] = {}
     while not is_element(tokens):
         name = tokens.name()
         value = _default(tokens)
         if value is not None:
-            found[name] = value
+            defaults[name] = value
         if not tokens.accept(","):
             break
-    return found
+    return defaults
 
 
 def _default(tokens: Tokens) -> bytes | None:
     """Skip a column's definition, and return its default."""
-    found = None
+    value = None
     while tokens.next.kind != "end" and not (tokens.next.kind == "mark" and tokens.next.value in ",)"):
         if tokens.accept("("):
             tokens.skip_to_closing()
         elif tokens.accept("DEFAULT"):
             if tokens.next.kind == "string":
-                found = tokens.string().encode(errors="surrogateescape")
+                value = tokens.string().encode(errors="surrogateescape")
             elif tokens.next.text.startswith("0x"):
-                found = bytes.fromhex(tokens.take().text[2:])
+                value = bytes.fromhex(tokens.take().text[2:])
         else:
             tokens.take()
-    return found
+    return value

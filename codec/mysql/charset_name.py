@@ -7,10 +7,10 @@ from .tokens import NotUnderstood, Tokens
 
 def accept_charset(tokens: Tokens) -> bool:
     """Consume CHARACTER SET or a synonym, and the "=" that may follow."""
-    found = tokens.accept("CHARACTER", "SET") or tokens.accept("CHAR", "SET") or tokens.accept("CHARSET")
-    if found:
+    is_charset = tokens.accept("CHARACTER", "SET") or tokens.accept("CHAR", "SET") or tokens.accept("CHARSET")
+    if is_charset:
         tokens.accept("=")
-    return found
+    return is_charset
 
 
 def read_charset(tokens: Tokens) -> str:

@@ -245,8 +245,8 @@ def _datetime(data: _Data, at: Ints, size: int, valid: Bools | None) -> Ints:
     micros = _fraction(data, at + 5, size - 5)
     _require((hours <= 23) & (minutes <= 59) & (seconds <= 59) & (micros <= 999_999), valid)
     days = _days(months // 13, months % 13, packed >> 17 & 31, valid)
-    found: Ints = days * _DAY + ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros
-    return found
+    microseconds: Ints = days * _DAY + ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros
+    return microseconds
 
 
 def _time(data: _Data, at: Ints, size: int, valid: Bools | None) -> pa.Array:

@@ -109,8 +109,8 @@ def _read_element(tokens: Tokens, columns: list[Definition], explicit_timestamps
     """Read a column, index or constraint; return its primary and unique keys."""
     ahead = tokens.next
     if ahead.kind == "word" and ahead.value in _ELEMENTS:
-        found = read_constraint(tokens)
-        return [found] if found is not None else []
+        constraint = read_constraint(tokens)
+        return [constraint] if constraint is not None else []
     if tokens.accept("PERIOD", "FOR"):
         raise NotUnderstood("PERIOD")
     column = read_definition(tokens, explicit_timestamps=explicit_timestamps)
@@ -177,15 +177,15 @@ def skip_condition(tokens: Tokens) -> bool:
     return tokens.accept("IF", "NOT", "EXISTS") or tokens.accept("IF", "EXISTS")
 
 
-def read_charset_option(tokens: Tokens, found: CharsetChoice) -> CharsetChoice | None:
+def read_charset_option(tokens: Tokens, choice: CharsetChoice) -> CharsetChoice | None:
     """Read an option that sets the default character set or collation; None if none comes next."""
     start = tokens.next
     tokens.accept("DEFAULT")
     if accept_charset(tokens):
-        return CharsetChoice(read_charset(tokens), found.collation)
+        return CharsetChoice(read_charset(tokens), choice.collation)
     if tokens.accept("COLLATE"):
         tokens.accept("=")
-        return CharsetChoice(found.name, read_collation(tokens))
+        return CharsetChoice(choice.name, read_collation(tokens))
     tokens.step_back_to(start)
     return None
 
@@ -196,8 +196,8 @@ def _read_options(tokens: Tokens) -> tuple[CharsetChoice, bool]:
     is_sequence = False
     partitions = False
     while tokens.next.kind != "end":
-        if not partitions and (found := read_charset_option(tokens, charset)):
-            charset = found
+        if not partitions and (named := read_charset_option(tokens, charset)):
+            charset = named
         elif tokens.accept("WITH", "SYSTEM", "VERSIONING"):
             raise NotUnderstood("SYSTEM VERSIONING")
         elif tokens.accept("PARTITION", "BY"):

@@ -84,10 +84,10 @@ def parse_column(name: str, definition: str, *, of_mysql: bool = False) -> Colum
     """Return the column of a type and attributes such as "int(10) unsigned NOT NULL", as a MariaDB has it or
     as a MySQL; errors as read_definition."""
     tokens = Tokens(definition, of_mysql=of_mysql)
-    found = _read_definition(name, tokens, True)
+    parsed = _read_definition(name, tokens, True)
     if tokens.next.kind != "end":
         raise tokens.unexpected()
-    return found.column()
+    return parsed.column()
 
 
 def _read_definition(name: str, tokens: Tokens, explicit_timestamps: bool) -> Definition:

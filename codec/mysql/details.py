@@ -63,17 +63,17 @@ def read_details(tokens: Tokens, *, is_whole: bool = False) -> Details:
             if not tokens.accept(","):
                 break
         tokens.expect(")")
-        found = Details(columns=tuple(columns), has_primary=Primary() in elements)
+        details = Details(columns=tuple(columns), has_primary=Primary() in elements)
         for element in elements:
             if is_whole and isinstance(element, Reference):
-                found = replace(found, references=(*found.references, element.columns))
+                details = replace(details, references=(*details.references, element.columns))
             else:
-                found = added(found, element)
+                details = added(details, element)
         while tokens.next.kind != "end":
-            found = read_option(tokens, found) or found
+            details = read_option(tokens, details) or details
     except NotUnderstood as what:
         return Details(unknown=str(what))
-    return found
+    return details
 
 
 def added(details: Details, element: Element) -> Details:
@@ -119,9 +119,9 @@ def is_element(tokens: Tokens) -> bool:
     if ahead.value not in ("VECTOR", "PERIOD"):
         return True
     tokens.take()
-    found = tokens.next.kind == "word" and tokens.next.value in ("KEY", "INDEX", "FOR")
+    is_key = tokens.next.kind == "word" and tokens.next.value in ("KEY", "INDEX", "FOR")
     tokens.step_back_to(ahead)
-    return found
+    return is_key
 
 
 def read_element(tokens: Tokens) -> Element:
@@ -299,8 +299,8 @@ def read_option(tokens: Tokens, details: Details) -> Details | None:
         return replace(details, comment=tokens.string())
     if tokens.accept("ROW_FORMAT"):
         tokens.accept("=")
-        found = tokens.take().value.upper()
-        return replace(details, row_format=found if found in _ROW_FORMATS else "")
+        format_name = tokens.take().value.upper()
+        return replace(details, row_format=format_name if format_name in _ROW_FORMATS else "")
     if tokens.accept("PARTITION", "BY"):
         start = tokens.next
         while tokens.next.kind != "end" and not _is_mark(tokens.next, ";"):

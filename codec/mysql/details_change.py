@@ -160,11 +160,11 @@ def _altered(details: Details, tokens: Tokens) -> Details:
     if tokens.accept_any("CHECK", "CONSTRAINT"):
         name = tokens.name().lower()
         enforced = not tokens.accept("NOT")
-        found = tuple(
+        checks = tuple(
             replace(check, enforced=enforced) if check.name.lower() == name else check
             for check in details.checks
         )
-        return replace(details, checks=found)
+        return replace(details, checks=checks)
     tokens.accept("COLUMN")
     _skip_condition(tokens)
     name = tokens.name()
@@ -203,9 +203,9 @@ def _with_partition(details: Details, tokens: Tokens) -> Details:
 def _is_last(tokens: Tokens) -> bool:
     ahead = tokens.next
     tokens.take()
-    found = tokens.next.kind == "end"
+    is_last = tokens.next.kind == "end"
     tokens.step_back_to(ahead)
-    return found
+    return is_last
 
 
 def _skip_condition(tokens: Tokens) -> None:

@@ -21,7 +21,7 @@ from .table_map import has_names, may_be_sequence, names_of, parse_table_map
 from .versioned import logged, present
 
 
-class Layout:
+class TableLayout:
     """The layout of rows of one version of a table. Decoders are created on first use, then kept."""
 
     is_versioned = False
@@ -35,7 +35,7 @@ class Layout:
         self._known: Final = known
         self._source_name: Final = source_name
         self._last_known: KnownTable | None = None
-        self._with_schema: Layout = self
+        self._with_schema: TableLayout = self
 
     @cached_property
     def names(self) -> tuple[str, str]:
@@ -67,7 +67,7 @@ class Layout:
             return None
         return name, self._source if isinstance(self._source, bytes) else b""
 
-    def with_schema(self, known: KnownTable) -> Layout:
+    def with_schema(self, known: KnownTable) -> TableLayout:
         """Return the layout of a table whose schema is known: this one if the Table_map tells all of it."""
         if known is not self._last_known:  # asked for each rows event, mostly with the same table
             self._last_known = known
@@ -78,7 +78,7 @@ class Layout:
             is_told = self.has_names and known.whole is None
             is_told &= not any(c.generated or c.kind in UNTOLD_KINDS or is_shown(c) for c in table.columns)
             self._with_schema = (
-                self if is_told else Layout(self._source, known, source_name=self._source_name)
+                self if is_told else TableLayout(self._source, known, source_name=self._source_name)
             )
         return self._with_schema
 
@@ -117,8 +117,8 @@ class Layout:
     def _table_map(self) -> TableMap:
         if isinstance(self._source, Table):
             raise TypeError(f"{self._source.full_name}: a layout of snapshot rows has no Table_map")
-        found = parse_table_map(self._source, self._known)
-        return replace(found, table=self._named(found.table))
+        parsed = parse_table_map(self._source, self._known)
+        return replace(parsed, table=self._named(parsed.table))
 
     @cached_property
     def _rows(self) -> RowsDecoder:
@@ -130,7 +130,7 @@ class Layout:
         return ResultRowsDecoder(self.table)
 
 
-class VersionedLayout(Layout):
+class VersionedLayout(TableLayout):
     """The layout of logged rows of a system-versioned table, of which the present ones count."""
 
     is_versioned = True
@@ -154,10 +154,10 @@ class Layouts:
         self._source_name = source_name
         self._lock = Lock()
         self._numbers: dict[bytes | Table, int] = {}
-        self._layouts: list[Layout] = []
-        self._record: Callable[[int, Layout], object] | None = None
+        self._layouts: list[TableLayout] = []
+        self._record: Callable[[int, TableLayout], object] | None = None
 
-    def record(self, note: Callable[[int, Layout], object]) -> None:
+    def record(self, note: Callable[[int, TableLayout], object]) -> None:
         """Call `note` with each layout and its number: with those that exist, and with later ones."""
         with self._lock:
             self._record = note
@@ -172,13 +172,13 @@ class Layouts:
         """Return the number of the layout of `table`'s snapshot rows."""
         return self._numbers.get(table) or self._add(table)
 
-    def layout(self, number: int) -> Layout:
+    def layout(self, number: int) -> TableLayout:
         return self._layouts[number - 1]
 
     def _add(self, source: bytes | Table) -> int:
         with self._lock:
             if source not in self._numbers:
-                layout = Layout(source, source_name=self._source_name)
+                layout = TableLayout(source, source_name=self._source_name)
                 self._layouts.append(layout)
                 self._numbers[source] = len(self._layouts)
                 if self._record is not None:

@@ -9,7 +9,7 @@ from typing import IO, Final
 import msgspec
 from msgspec import Struct
 
-from .layout import Layout
+from .layout import TableLayout
 
 SUFFIX: Final = "layouts"
 """End of the names of such files."""
@@ -40,12 +40,12 @@ class LayoutFile:
         except OSError:
             return
 
-    def add(self, number: int, layout: Layout) -> None:
+    def add(self, number: int, layout: TableLayout) -> None:
         """Write the layout, unless its Table_map can't be read."""
-        found = layout.described
-        if self._file is None or found is None:
+        described = layout.described
+        if self._file is None or described is None:
             return
-        line = msgspec.json.encode(LayoutRecord(*self._lane, number, *found)) + b"\n"
+        line = msgspec.json.encode(LayoutRecord(*self._lane, number, *described)) + b"\n"
         try:
             self._file.write(line)
         except OSError:

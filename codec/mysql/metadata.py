@@ -122,6 +122,6 @@ def _textual(types: Sequence[int], fields: Mapping[int, bytes]) -> list[int]:
     if 2 in fields:
         default, *pairs = Cursor(fields[2]).numbers()
         collations = dict(zip(pairs[::2], pairs[1::2], strict=True))
-        found = [collations.get(nth, default) for nth, i in enumerate(every) if types[i] == Type.GEOMETRY]
-        return others if any(number != _BINARY for number in found) else every
+        numbers = [collations.get(nth, default) for nth, i in enumerate(every) if types[i] == Type.GEOMETRY]
+        return others if any(number != _BINARY for number in numbers) else every
     return every

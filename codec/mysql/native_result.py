@@ -54,8 +54,8 @@ class ResultLayout:
 
         Raises ValueError, or an error of Arrow, for rows that are to be read one by one.
         """
-        found = native.result_columns(self._layout, packets)
-        return self._assembly.arrays(found, native.count_rows(packets))
+        parts = native.result_columns(self._layout, packets)
+        return self._assembly.arrays(parts, native.count_rows(packets))
 
     @cached_property
     def _assembly(self) -> Assembly:

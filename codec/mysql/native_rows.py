@@ -47,8 +47,8 @@ class ImageLayout:
         Raises ValueError, or an error of Arrow, for rows that are to be read one by one.
         """
         places = tuple([one.tobytes() for one in starts])
-        found = native.image_columns(self._layout, tuple(events), places)
-        return self._assembly.arrays(found, sum(map(len, starts)))
+        parts = native.image_columns(self._layout, tuple(events), places)
+        return self._assembly.arrays(parts, sum(map(len, starts)))
 
     @cached_property
     def _assembly(self) -> Assembly:

@@ -101,8 +101,8 @@ class Rank:
         return isinstance(other, Rank) and len({*self._keys(other)}) == 1
 
     def __lt__(self, other: Rank) -> bool:
-        here, there = self._keys(other)
-        return here < there
+        ours, theirs = self._keys(other)
+        return ours < theirs
 
     def __hash__(self) -> int:
         return 0  # equal positions may look different

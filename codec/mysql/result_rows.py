@@ -156,10 +156,10 @@ class ResultRowsDecoder:
         try:
             return self.read(packets, 0, len(packets), commit_ts, start_ts)
         except UNREADABLE:
-            found = self._unreadable_column(packets)
+            unreadable = self._unreadable_column(packets)
             where = "to its end"
-            if found is not None:
-                column, at = found
+            if unreadable is not None:
+                column, at = unreadable
                 where = f"at column {column.name} ({column.kind}), byte {at} of its chunk"
             raise SourceError(
                 f"table {self.table.full_name}: a row of the snapshot can't be read {where}"

@@ -175,8 +175,8 @@ class RowsDecoder:
         reader = self._reader(kind)[1] if whole else self._compile(op, images)
         if len(self._other_readers) >= _MAX_OTHER_READERS:
             self._other_readers.clear()
-        found = self._other_readers[bytes((kind,)) + bitmaps] = reader, whole
-        return found
+        entry = self._other_readers[bytes((kind,)) + bitmaps] = reader, whole
+        return entry
 
     def _require(self, op: Op, images: Images) -> None:
         for i in visible(self.fields):
@@ -197,9 +197,9 @@ class RowsDecoder:
 
     def _unreadable(self, event: bytes, start: int) -> SourceError:
         """Return the error for an event; `start` is the start of the row images, 0 if unknown."""
-        found = unreadable_column(self.fields, event, start, len(event)) if start else None
+        unreadable = unreadable_column(self.fields, event, start, len(event)) if start else None
         where = "to its end"
-        if found is not None:
-            column, at = found[0].column, found[1]
+        if unreadable is not None:
+            column, at = unreadable[0].column, unreadable[1]
             where = f"at column {column.name} ({column.kind}), byte {at} of the event"
         return SourceError(f"table {self._table.full_name}: a rows event can't be read {where}")

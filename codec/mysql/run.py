@@ -57,15 +57,15 @@ class EventBlock:
             with self.decoder.lock:
                 if self._decoded is None:
                     self._decoded = self.decoder.decode_all(self.events, self._ts, self._start_ts)
-        found = self._decoded[place]
-        if found is None:
+        change = self._decoded[place]
+        if change is None:
             event, ts = self.events[place], self._ts[place]
             with self.decoder.lock:
                 try:
-                    found = self.decoder.decode(event, ts, self._start_ts[place])
+                    change = self.decoder.decode(event, ts, self._start_ts[place])
                 except SourceError as error:
                     raise unreadable(error, event, ts) from None
-        return found
+        return change
 
 
 class EventRun(Run, eq=False, gc=False):
@@ -107,10 +107,10 @@ class EventRun(Run, eq=False, gc=False):
                 starts = self.decoder.starts(self.event)
             except (SourceError, *UNREADABLE):
                 starts = ()
-            found = starts if starts is None or isinstance(starts, array) else array("q", starts)
-            if found is not None and (not found or (self.op == "update" and len(found) % 2)):
+            numbers = starts if starts is None or isinstance(starts, array) else array("q", starts)
+            if numbers is not None and (not numbers or (self.op == "update" and len(numbers) % 2)):
                 self.changes()  # says what is wrong
-            self._starts = found
+            self._starts = numbers
             self._is_walked = True
         return self._starts
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
@@ -12,7 +13,6 @@ from ...events import Column, Table
 from .column_type import KINDS
 from .definition import parse_column
 from .known import UNTOLD_KINDS
-from .mysql_default import default_sql
 from .tokens import NotUnderstood
 
 SYSTEM_SCHEMAS: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
@@ -94,3 +94,27 @@ def _column(
     else:
         default = default_sql(column, default, extra)
     return replace(column, default=default, generated=generated)
+
+
+_NOW: Final = re.compile(r"CURRENT_TIMESTAMP(\(\d\))?", re.IGNORECASE)
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_SPELLED: Final = frozenset({
+    "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "bit", "year",
+    "binary", "varbinary",
+})  # fmt: skip
+"""Kinds whose constants are printed as SQL: 5, 1.50, b'101', 0x6162."""
+
+
+def default_sql(column: Column, default: str | None, extra: str) -> str | None:
+    """Return the DEFAULT clause of COLUMN_DEFAULT and EXTRA as SQL text."""
+    if default is None:
+        return None
+    if "DEFAULT_GENERATED" in extra:
+        return default if _NOW.fullmatch(default) else f"({_ESCAPED.sub(_plain, default)})"
+    if column.kind in _SPELLED:
+        return default
+    return "'" + default.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _plain(match: re.Match[str]) -> str:
+    return match[1]

@@ -67,8 +67,8 @@ def compile_walk(fields: Sequence[Field]) -> Walk:
     def new_steps(nulls: int) -> list[tuple[int, int]]:
         if len(steps) >= _MAX_PATTERNS:
             steps.clear()
-        found = steps[nulls] = _steps(widths, nulls, bitmap)
-        return found
+        compiled = steps[nulls] = _steps(widths, nulls, bitmap)
+        return compiled
 
     names: dict[str, Any] = {"steps": steps, "new_steps": new_steps}
     exec(compile("\n".join(lines), "<row starts>", "exec"), names)

@@ -40,13 +40,13 @@ def _load() -> tuple[dict[str, SimpleNamespace], dict[str, dict[str, Method]]]:
     packages: dict[str, SimpleNamespace] = {}
     services: dict[str, dict[str, Method]] = {}
     for file in files.file:
-        found = pool.FindFileByName(file.name)
-        package = packages.setdefault(found.package, SimpleNamespace())
-        for name, message in found.message_types_by_name.items():
+        described = pool.FindFileByName(file.name)
+        package = packages.setdefault(described.package, SimpleNamespace())
+        for name, message in described.message_types_by_name.items():
             setattr(package, name, message_factory.GetMessageClass(message))
-        for name, enum in found.enum_types_by_name.items():
+        for name, enum in described.enum_types_by_name.items():
             setattr(package, name, SimpleNamespace(**{v.name: v.number for v in enum.values}))
-        for service in found.services_by_name.values():
+        for service in described.services_by_name.values():
             services[service.full_name] = {
                 method.name: Method(
                     f"/{service.full_name}/{method.name}",

@@ -210,8 +210,8 @@ def decode_job(data: bytes, ts: Ts = 0) -> Job:
     try:
         return decode(_DECODER, data)
     except ValueError as error:
-        found = _ID.search(data[:200])
-        number = found[1].decode() if found else "of unknown id"
+        match = _ID.search(data[:200])
+        number = match[1].decode() if match else "of unknown id"
         raise SourceError(
             f"DDL job {number} at ts {ts} can't be read: {error}. This may be a TiDB newer than tidemill"
             f" knows, or a damaged entry; ADMIN SHOW DDL JOBS shows what the job is"

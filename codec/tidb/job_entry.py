@@ -52,10 +52,10 @@ def read_job(change: KvChange) -> Job | None:
         return None if data is None else decode_job(data, change.commit_ts)
     if key[:1] == meta.PREFIX:
         try:
-            found = meta.decode_meta_key(key)
+            meta_key = meta.decode_meta_key(key)
         except ValueError as error:
             raise _bad_key(change, error) from error
-        if found.kind == "list" and found.name in (meta.DDL_JOBS, meta.DDL_INDEX_JOBS):
+        if meta_key.kind == "list" and meta_key.name in (meta.DDL_JOBS, meta.DDL_INDEX_JOBS):
             return decode_job(value, change.commit_ts)
     return None
 

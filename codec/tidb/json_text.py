@@ -86,8 +86,8 @@ def _quoted(text: str) -> str:
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 
-def _escape(found: re.Match[str]) -> str:
-    character = found[0]
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
     if character >= "\ud800":  # a byte that isn't UTF-8
         return "\\ufffd"
     return _SHORT.get(character) or f"\\u{ord(character):04x}"

@@ -28,7 +28,7 @@ _SMALL_ID: Final = 255
 _SMALL_DATA_BYTES: Final = 65535
 
 
-class Layout(Struct, frozen=True):
+class ValueLayout(Struct, frozen=True):
     """The part that all rows with the same `head` have in common."""
 
     head: bytes
@@ -45,7 +45,7 @@ class Layout(Struct, frozen=True):
         return len(self.head) + len(self.ids) * (4 if self.big else 2)
 
 
-def layout_of(value: bytes) -> Layout:
+def layout_of(value: bytes) -> ValueLayout:
     """Read a row's head. Raises ValueError if it isn't one of format 2, or is cut off."""
     if len(value) < HEAD.size or value[0] != VERSION:
         raise ValueError("this isn't a row of format 2")
@@ -58,7 +58,7 @@ def layout_of(value: bytes) -> Layout:
         raise ValueError("the row is cut off in its column ids")
     all_ids = ids.unpack_from(value, HEAD.size)
     head = value[: HEAD.size + ids.size]
-    return Layout(head, all_ids[:count], all_ids[count:], big, bool(flags & CHECKSUM))
+    return ValueLayout(head, all_ids[:count], all_ids[count:], big, bool(flags & CHECKSUM))
 
 
 def may_have_other_columns(value: bytes, other: bytes) -> bool:
@@ -66,7 +66,7 @@ def may_have_other_columns(value: bytes, other: bytes) -> bool:
     return value[2 : HEAD.size] != other[2 : HEAD.size] or not value[:1] == other[:1] == _FIRST
 
 
-def cells_of(layout: Layout, value: bytes) -> dict[int, bytes]:
+def cells_of(layout: ValueLayout, value: bytes) -> dict[int, bytes]:
     """Return each column's bytes by its id. Raises ValueError for a row that is cut off or has invalid
     ends."""
     ends = Packing(f"<{len(layout.ids)}{'I' if layout.big else 'H'}")
@@ -84,7 +84,7 @@ def cells_of(layout: Layout, value: bytes) -> dict[int, bytes]:
     return cells
 
 
-def tail_bytes(layout: Layout, value: bytes, at: int) -> int:
+def tail_bytes(layout: ValueLayout, value: bytes, at: int) -> int:
     """Return the size of the checksums at `at`."""
     if not layout.checksum:
         return 0

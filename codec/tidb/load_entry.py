@@ -48,5 +48,5 @@ def load_change(entry: LoadEntry, ts: Ts) -> KvChange:
 
 
 def read_load(change: KvChange) -> LoadEntry:
-    found: LoadEntry = _DECODER.decode(change.value)
-    return found
+    load: LoadEntry = _DECODER.decode(change.value)
+    return load

@@ -75,15 +75,15 @@ def decode_meta_key(raw: bytes) -> MetaKey:
             raise ValueError(f"schema key {raw.hex()}: unknown kind {raw[at:end].hex()}")
         case "hash":
             field, end = decode_bytes(raw, end)
-            found = MetaKey(name, kind, field)
+            meta_key = MetaKey(name, kind, field)
         case "list":
-            found = MetaKey(name, kind, index=decode_int(raw, end))
+            meta_key = MetaKey(name, kind, index=decode_int(raw, end))
             end += 8
         case _:
-            found = MetaKey(name, kind)
+            meta_key = MetaKey(name, kind)
     if end != len(raw):
         raise ValueError(f"schema key {raw.hex()}: {len(raw) - end} bytes too many")
-    return found
+    return meta_key
 
 
 def _start(name: bytes, kind: Kind) -> bytes:

@@ -66,8 +66,8 @@ class TidbRows:
 
         Raises ValueError, or an error of Arrow, for rows that are to be read one by one.
         """
-        has, found = native.tidb_columns(self.native, tuple(blocks), after)
-        return has, self._assembly.arrays(found, len(has)) if found else []
+        has, parts = native.tidb_columns(self.native, tuple(blocks), after)
+        return has, self._assembly.arrays(parts, len(has)) if parts else []
 
     def packed_columns(self, packed: Any, has: bytes, *, after: bool) -> list[Any]:
         """Return the Arrow array of each column of packed changes, an array of binary without nulls: of the
@@ -77,8 +77,8 @@ class TidbRows:
         Raises as `columns` does.
         """
         _, ends, data = packed.buffers()
-        found = native.tidb_packed_columns(self.native, data or b"", ends or b"", packed.offset, has, after)
-        return self._assembly.arrays(found, len(packed))
+        parts = native.tidb_packed_columns(self.native, data or b"", ends or b"", packed.offset, has, after)
+        return self._assembly.arrays(parts, len(packed))
 
     @cached_property
     def _assembly(self) -> Assembly:

@@ -16,7 +16,7 @@ from ...events import Row
 from .cell_code import NAMES, Cell, cell_code, handle_code
 from .columns import Columns
 from .field import Field
-from .layout import Layout
+from .layout import ValueLayout
 
 Pair: TypeAlias = tuple[bytes, bytes]
 """A row's key and value."""
@@ -25,7 +25,7 @@ RowsReader: TypeAlias = Callable[[Iterable[Pair], Callable[[Row], None]], Pair |
 """Maps (rows, receiver of each row) to the first row with another head; None after the last."""
 
 
-def compile_rows(columns: Columns, layout: Layout, check: Callable[[bytes, bytes], None]) -> RowsReader:
+def compile_rows(columns: Columns, layout: ValueLayout, check: Callable[[bytes, bytes], None]) -> RowsReader:
     """Compile a function that reads rows of `layout`; it calls `check` with the key and value of a row with
     checksums.
 
@@ -36,7 +36,7 @@ def compile_rows(columns: Columns, layout: Layout, check: Callable[[bytes, bytes
 
 
 class _Code:
-    def __init__(self, columns: Columns, layout: Layout, check: Callable[[bytes, bytes], None]) -> None:
+    def __init__(self, columns: Columns, layout: ValueLayout, check: Callable[[bytes, bytes], None]) -> None:
         self._columns = columns
         self._layout = layout
         self._names = {**NAMES, "check": check, "key_values": columns.key_values}

@@ -15,7 +15,7 @@ from ..native import library
 from .checksum import verify
 from .columns import columns_of
 from .field import UNREADABLE
-from .layout import HEAD, VERSION, Layout, cells_of, layout_of
+from .layout import HEAD, VERSION, ValueLayout, cells_of, layout_of
 from .native_rows import TidbRows, native_rows
 from .old_row import FIRST_BYTES, split_row
 from .old_row_code import compile_old_rows
@@ -114,7 +114,7 @@ class RowDecoder:
         self._readers[layout.head] = reader
         return reader
 
-    def _check(self, layout: Layout) -> Callable[[bytes, bytes], None]:
+    def _check(self, layout: ValueLayout) -> Callable[[bytes, bytes], None]:
         def check(key: bytes, value: bytes) -> None:
             if self._verifies:
                 verify(self._columns, layout, key, value)

@@ -106,13 +106,13 @@ class DbInfo(Struct, frozen=True, kw_only=True):
 
 def decode_db_info(data: bytes) -> DbInfo:
     """Read a database's JSON. Raises ValueError if it is invalid."""
-    found = json.read_database(data)
+    database = json.read_database(data)
     return DbInfo(
-        id=found.id,
-        name=found.name.original,
-        charset=found.charset,
-        collation=found.collation,
-        state=found.state,
+        id=database.id,
+        name=database.name.original,
+        charset=database.charset,
+        collation=database.collation,
+        state=database.state,
     )
 
 
@@ -131,32 +131,32 @@ def encode_db_info(info: DbInfo) -> bytes:
 
 def decode_table_info(data: bytes) -> TableInfo:
     """Read a table's JSON. Raises ValueError if it is invalid."""
-    found = json.read_table(data)
+    table = json.read_table(data)
     columns, parts = (
-        found.columns or (),
-        [part for each in found.indexes or () for part in each.columns or ()],
+        table.columns or (),
+        [part for each in table.indexes or () for part in each.columns or ()],
     )
     if not all(0 <= part.offset < len(columns) for part in parts):
-        raise ValueError(f"an index of table {found.name.original} has a column that isn't there")
+        raise ValueError(f"an index of table {table.name.original} has a column that isn't there")
     return TableInfo(
-        id=found.id,
-        name=found.name.original,
+        id=table.id,
+        name=table.name.original,
         columns=tuple(map(_column, columns)),
-        indexes=tuple(map(_index, found.indexes or ())),
-        charset=found.charset,
-        collation=found.collation,
-        state=found.state,
-        pk_is_handle=found.pk_is_handle,
-        is_common_handle=found.is_common_handle,
-        common_handle_version=found.common_handle_version,
-        comment=found.comment,
-        max_column_id=found.max_col_id,
-        max_index_id=found.max_idx_id,
-        update_ts=found.update_timestamp,
-        partition=_partition(found.partition) if found.partition else None,
-        is_view=found.view is not None,
-        is_sequence=found.sequence is not None,
-        is_temporary=found.temp_table_type != 0,
+        indexes=tuple(map(_index, table.indexes or ())),
+        charset=table.charset,
+        collation=table.collation,
+        state=table.state,
+        pk_is_handle=table.pk_is_handle,
+        is_common_handle=table.is_common_handle,
+        common_handle_version=table.common_handle_version,
+        comment=table.comment,
+        max_column_id=table.max_col_id,
+        max_index_id=table.max_idx_id,
+        update_ts=table.update_timestamp,
+        partition=_partition(table.partition) if table.partition else None,
+        is_view=table.view is not None,
+        is_sequence=table.sequence is not None,
+        is_temporary=table.temp_table_type != 0,
     )
 
 
@@ -216,12 +216,12 @@ def row_info(info: TableInfo) -> TableInfo:
 # --- the parts -----------------------------------------------------------------------------------
 
 
-def _column(found: json.Column) -> ColumnInfo:
-    type_ = found.type
+def _column(column: json.Column) -> ColumnInfo:
+    type_ = column.type
     return ColumnInfo(
-        id=found.id,
-        name=found.name.original,
-        offset=found.offset,
+        id=column.id,
+        name=column.name.original,
+        offset=column.offset,
         type=type_.number,
         flags=type_.flags,
         length=type_.length,
@@ -229,17 +229,17 @@ def _column(found: json.Column) -> ColumnInfo:
         charset=type_.charset,
         collation=type_.collation,
         elements=tuple(type_.elements or ()),
-        state=found.state,
-        default=found.default,
-        default_bit=found.default_bit,
-        default_is_expression=found.default_is_expr,
-        origin_default=found.origin_default,
-        origin_default_bit=found.origin_default_bit,
-        generated=found.generated_expr_string,
-        stored=found.generated_stored,
-        comment=found.comment,
-        hidden=found.hidden,
-        version=found.version,
+        state=column.state,
+        default=column.default,
+        default_bit=column.default_bit,
+        default_is_expression=column.default_is_expr,
+        origin_default=column.origin_default,
+        origin_default_bit=column.origin_default_bit,
+        generated=column.generated_expr_string,
+        stored=column.generated_stored,
+        comment=column.comment,
+        hidden=column.hidden,
+        version=column.version,
     )
 
 
@@ -271,16 +271,16 @@ def _json_column(info: ColumnInfo) -> json.Column:
     )
 
 
-def _index(found: json.Index) -> IndexInfo:
+def _index(index: json.Index) -> IndexInfo:
     return IndexInfo(
-        id=found.id,
-        name=found.name.original,
+        id=index.id,
+        name=index.name.original,
         columns=tuple(
-            IndexColumn(column.name.original, column.offset, column.length) for column in found.columns or ()
+            IndexColumn(column.name.original, column.offset, column.length) for column in index.columns or ()
         ),
-        unique=found.is_unique,
-        primary=found.is_primary,
-        state=found.state,
+        unique=index.is_unique,
+        primary=index.is_primary,
+        state=index.state,
     )
 
 
@@ -298,15 +298,15 @@ def _json_index(info: IndexInfo) -> json.Index:
     )
 
 
-def _partition(found: json.Partition) -> PartitionInfo:
+def _partition(partition: json.Partition) -> PartitionInfo:
     return PartitionInfo(
-        type=found.type,
-        expression=found.expression,
-        columns=tuple(name.original for name in found.columns or ()),
-        enabled=found.enable,
+        type=partition.type,
+        expression=partition.expression,
+        columns=tuple(name.original for name in partition.columns or ()),
+        enabled=partition.enable,
         definitions=tuple(
             PartitionDefinition(definition.id, definition.name.original, tuple(definition.less_than or ()))
-            for definition in found.definitions or ()
+            for definition in partition.definitions or ()
         ),
     )
 

@@ -100,10 +100,10 @@ def encode_datetime(value: date | datetime | str) -> int:
 
 
 def _parsed(text: str) -> Fields:
-    found = _PRINTED.fullmatch(text)
-    if found is None:
+    match = _PRINTED.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} isn't a date as YYYY-MM-DD, or with a time as hh:mm:ss")
-    *numbers, fraction = found.groups("0")
+    *numbers, fraction = match.groups("0")
     year, month, day, hour, minute, second = map(int, numbers)
     return year, month, day, hour, minute, second, int(fraction.ljust(6, "0"))
 
@@ -119,10 +119,10 @@ def encode_duration(value: timedelta | str) -> int:
     """Return the nanoseconds of a duration, or of its printed text: -hh:mm:ss.ffffff."""
     if isinstance(value, timedelta):
         return value // _MICROSECOND * 1000
-    found = _DURATION.fullmatch(value)
-    if found is None:
+    match = _DURATION.fullmatch(value)
+    if match is None:
         raise ValueError(f"{value!r} isn't a time as [-]hh:mm:ss")
-    sign, hours, minutes, seconds, fraction = found.groups("0")
+    sign, hours, minutes, seconds, fraction = match.groups("0")
     micros = (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * _SECOND_MICROS
     micros += int(fraction.ljust(6, "0"))
     return (-micros if sign == "-" else micros) * 1000

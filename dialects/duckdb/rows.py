@@ -131,10 +131,10 @@ class Rows:
         return gone, [rows[identity] for identity, count in sums.items() for _ in range(count)]
 
     def _taking(self) -> str:
-        found = f"{self._qualified} AS t JOIN {STAGED} AS r ON {self._whole_row}"
+        pairs = f"{self._qualified} AS t JOIN {STAGED} AS r ON {self._whole_row}"
         nth = "row_number() OVER (PARTITION BY r.number)"
         ids = (
-            f"SELECT id FROM (SELECT t.rowid AS id, r.wanted, {nth} AS nth FROM {found}) WHERE nth <= wanted"
+            f"SELECT id FROM (SELECT t.rowid AS id, r.wanted, {nth} AS nth FROM {pairs}) WHERE nth <= wanted"
         )
         return f"DELETE FROM {self._qualified} WHERE rowid IN ({ids})"
 
@@ -175,13 +175,13 @@ class Rows:
     def compare(self, change: RowChange) -> list[Comparison] | None:
         """Compare the row here that has the key of `change` before it; None if there is none."""
         parts = [f"{self._shown(i)}, ({self._same(i)})" for i in self._every]
-        found = self._session.rows(
+        rows = self._session.rows(
             f"SELECT {','.join(parts)} FROM {self._qualified} AS t JOIN {STAGED} AS r ON {self._key}",
             data=pa.table(self._before([change], self._every)),
         )
-        if not found:
+        if not rows:
             return None
-        return [Comparison(*pair) for pair in zip(found[0][::2], found[0][1::2], strict=True)]
+        return [Comparison(*pair) for pair in zip(rows[0][::2], rows[0][1::2], strict=True)]
 
     def _shown(self, i: int) -> str:
         name = f"t.{self._names[i]}"

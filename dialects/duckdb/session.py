@@ -57,8 +57,8 @@ class DuckDbSession:
 
     def change(self, statement: str, *values: object, data: pa.Table | None = None) -> int:
         """Run a statement; return the number of rows that it changed."""
-        found = self._run(statement, values, data)
-        count = int(found[0][0]) if found else 0
+        rows = self._run(statement, values, data)
+        count = int(rows[0][0]) if rows else 0
         if self._is_inside:
             self._kept_bytes += 0 if data is None else data.nbytes
             if self._kept_bytes > MAX_KEPT_BYTES:
@@ -72,9 +72,9 @@ class DuckDbSession:
         if data is None:
             return self._connection.execute(statement, values).fetchall()
         self._connection.register(STAGED, data)
-        found = self._connection.execute(statement, values).fetchall()
+        rows = self._connection.execute(statement, values).fetchall()
         self._connection.unregister(STAGED)
-        return found
+        return rows
 
     # --- transactions
 
@@ -105,8 +105,8 @@ class DuckDbSession:
         again = self._kept[: self._savepoint]
         self._run("BEGIN", (), None)
         for one in again:
-            found = self._run(one.statement, one.values, one.data)
-            if (int(found[0][0]) if found else 0) != one.rows:
+            rows = self._run(one.statement, one.values, one.data)
+            if (int(rows[0][0]) if rows else 0) != one.rows:
                 raise Retryable(f"{self.path}: something else has changed the rows of this transaction")
         self._kept = again
         self._kept_bytes = sum(one.data.nbytes for one in again if one.data is not None)

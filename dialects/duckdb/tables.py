@@ -101,9 +101,9 @@ class Tables:
         `columns` are those of the new table, each with its value: an expression over the old table and the
         row of `data`. Raises SinkError if the table has indexes, which DuckDB can't keep.
         """
-        found = self._session.rows(f"SELECT index_name FROM duckdb_indexes() WHERE {_HERE}", *old)
-        if found:
-            names = ", ".join(name for (name,) in found)
+        rows = self._session.rows(f"SELECT index_name FROM duckdb_indexes() WHERE {_HERE}", *old)
+        if rows:
+            names = ", ".join(name for (name,) in rows)
             raise SinkError(
                 f"{self._session.path}: table {'.'.join(old)} has indexes of its own ({names}), which DuckDB "
                 "can't keep: drop them, and create them again after the change"

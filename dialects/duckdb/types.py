@@ -92,9 +92,9 @@ class Encoder:
 
     def _reason(self, column: Column, values: list[object], error: Exception) -> str:
         if column.kind in WITH_DATE:
-            found = next((value for value in values if isinstance(value, str)), "")
+            example = next((value for value in values if isinstance(value, str)), "")
             return (
-                f"column {column.name}: DuckDB has no {column.kind} {found!r}: name an empty target, with "
+                f"column {column.name}: DuckDB has no {column.kind} {example!r}: name an empty target, with "
                 "dates = 'text' in the sink's section"
             )
         return f"column {column.name}: {error}"

@@ -137,8 +137,8 @@ class MySqlApplier:
 
     def statement(self, group: Group, *, safely: bool) -> str:
         plan = self._plans[group.table]
-        found = plan.safe_statements(group, 1) if safely else plan.statements(group, 1)
-        return self._session.large.shown("; ".join(one.text for one in found))
+        statements = plan.safe_statements(group, 1) if safely else plan.statements(group, 1)
+        return self._session.large.shown("; ".join(one.text for one in statements))
 
     def _plan(self, table: Table) -> Plan:
         check_columns(self._definer, table)

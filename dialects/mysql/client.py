@@ -16,7 +16,7 @@ from pymysql.protocol import MysqlPacket
 from ...codec.mysql.tls import Guarded, rejected_certificate
 from ...errors import Retryable, SourceError, TidemillError
 from ...events import Row
-from .server import ServerOptions, tls_of
+from .server import ServerOptions
 from .zone import SAMPLES_QUERY, ServerZone
 
 # The server may wait up to a day for reads: backpressure must not cut the connection. Some values of
@@ -76,7 +76,7 @@ def connect(options: ServerOptions) -> Session:
             write_timeout=options.timeout_seconds,
             init_command=_SESSION,
             program_name="tidemill",
-            ssl=tls_of(options).context(),
+            ssl=options.tls.context(),
         )
 
 

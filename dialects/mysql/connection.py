@@ -12,11 +12,11 @@ import pymysql.connections
 from pymysql.connections import MAX_PACKET_LEN
 from pymysql.constants import COMMAND
 
-from ...codec.mysql.tls import TlsFiles
-from ...errors import ConfigError
+from ...config import from_query
 from ..address import Address
 from .client import Session
 from .large import LargeValues
+from .url_options import UrlOptions
 
 _QUERY: Final = bytes([COMMAND.COM_QUERY])
 _HEADER: Final = Struct("<I")
@@ -24,16 +24,6 @@ _HEADER: Final = Struct("<I")
 _DUPLICATES: Final = re.compile(rb"Duplicates: (\d+)")
 _PIECE_BYTES: Final = 1 << 18
 """Bytes of a packet of rows, which the server reads while the next one is made."""
-_TLS: Final = {
-    "ssl_ca": "ca",
-    "ssl_cert": "cert",
-    "ssl_key": "key",
-    "ssl_verify_identity": "verify_identity",
-}
-"""Options of a URL for TLS."""
-_PATHS: Final = ("unix_socket", "bind_address", "read_default_file", "read_default_group")
-_SECONDS: Final = ("connect_timeout", "read_timeout", "write_timeout")
-_BOOLEANS: Final = {"true": True, "false": False}
 
 
 class Outcome(NamedTuple):
@@ -120,8 +110,8 @@ class Connection(Session):
         has_next = True
         while has_next:
             self._read_query_result()  # type: ignore[attr-defined]
-            found = _DUPLICATES.search(self._result.message or b"")
-            duplicates = int(found[1]) if found else 0
+            match = _DUPLICATES.search(self._result.message or b"")
+            duplicates = int(match[1]) if match else 0
             outcomes.append(Outcome(self._result.affected_rows, duplicates, self._result.warning_count))
             has_next = self._result.has_next
         return outcomes
@@ -130,43 +120,14 @@ class Connection(Session):
 def connector(address: Address, **options: Any) -> Callable[[], Connection]:
     """Return a function that connects, with PyMySQL's `options` and those of the URL.
 
-    Raises ConfigError for unknown options of the URL.
+    Raises ConfigError for options of the URL.
     """
-    tls = tls_of(address)
-    given = options | _driver_options(address)
+    url_options = from_query(UrlOptions, address.query)
+    tls = url_options.tls
+    arguments = options | url_options.driver
     for name, value in (("host", address.host), ("port", address.port), ("user", address.user)):
         if value:
-            given[name] = value
-    given["password"] = address.password or ""
+            arguments[name] = value
+    arguments["password"] = address.password or ""
     # The database is created if it is missing, so none is chosen.
-    return lambda: Connection(**given, ssl=tls.context())
-
-
-def _driver_options(address: Address) -> dict[str, object]:
-    options: dict[str, object] = {}
-    for name, value in address.query.items():
-        if name in _SECONDS:
-            if not value.isdecimal():
-                raise ConfigError(f"{name} = {value!r} in the URL: accepted: a whole number of seconds")
-            options[name] = int(value)
-        elif name in _PATHS:
-            options[name] = value
-        elif name not in _TLS:
-            accepted = ", ".join([*_TLS, *_PATHS, *_SECONDS])
-            raise ConfigError(f"unknown option {name!r} in the URL; accepted: {accepted}")
-    return options
-
-
-def tls_of(address: Address) -> TlsFiles:
-    """Return a URL's options for TLS. Raises ConfigError for unknown values."""
-    given: dict[str, Any] = {}
-    for name, value in address.query.items():
-        if name not in _TLS:
-            continue
-        if name != "ssl_verify_identity":
-            given[_TLS[name]] = value
-        elif value in _BOOLEANS:
-            given[_TLS[name]] = _BOOLEANS[value]
-        else:
-            raise ConfigError(f"{name} = {value!r} in the URL: accepted: {', '.join(_BOOLEANS)}")
-    return TlsFiles(**given)
+    return lambda: Connection(**arguments, ssl=tls.context())

@@ -30,17 +30,17 @@ def index_text(index: Index, *, is_mariadb: bool) -> str:
         if part.length:
             words += f"({part.length})"
         parts.append(words + " DESC" * part.descending)
-    found = f"{index.kind} KEY".lstrip() + f" {text.name(index.name)} ({', '.join(parts)})"
-    found += index.options
+    index_definition = f"{index.kind} KEY".lstrip() + f" {text.name(index.name)} ({', '.join(parts)})"
+    index_definition += index.options
     if index.method:
-        found += f" USING {index.method}"
+        index_definition += f" USING {index.method}"
     if index.comment:
-        found += f" COMMENT {text.escaped(index.comment)}"
+        index_definition += f" COMMENT {text.escaped(index.comment)}"
     if index.parser:
-        found += f" WITH PARSER {text.name(index.parser)}"
+        index_definition += f" WITH PARSER {text.name(index.parser)}"
     if index.hidden:
-        found += " IGNORED" if is_mariadb else " INVISIBLE"
-    return found
+        index_definition += " IGNORED" if is_mariadb else " INVISIBLE"
+    return index_definition
 
 
 def check_text(check: Check, *, is_mariadb: bool) -> str:

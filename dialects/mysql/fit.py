@@ -171,7 +171,7 @@ def _without_escapes(match: re.Match[str]) -> str:
     if is_hex or ("\\" not in inside and "''" not in inside) or charset not in (None, "utf8mb4", "utf8mb3"):
         return match[0]
     plain = re.sub(
-        r"''|\\(.)", lambda found: _ESCAPES.get(found[1], found[1] or "'"), inside, flags=re.DOTALL
+        r"''|\\(.)", lambda match: _ESCAPES.get(match[1], match[1] or "'"), inside, flags=re.DOTALL
     )
     return f"convert(unhex('{plain.encode().hex()}') using utf8mb4)"
 

@@ -67,8 +67,8 @@ class Home:
     def create(self) -> None:
         """Create missing tables; the right to create is needed only then."""
         self._session.create_schema(self._schema)
-        there = f"SELECT table_name FROM information_schema.tables WHERE table_schema={quoted(self._schema)}"
-        known = {name for (name,) in self._session.rows(there)}
+        query = f"SELECT table_name FROM information_schema.tables WHERE table_schema={quoted(self._schema)}"
+        known = {name for (name,) in self._session.rows(query)}
         for table, columns in _HOME_TABLES.items():
             if table not in known:
                 self._session.execute(
@@ -110,10 +110,10 @@ class Home:
         statement = ddl.logged_at or str(ddl.commit_ts)
         rows = self._session.rows(f"SELECT intent FROM {self._intents} WHERE feed={self._feed}")
         if rows:
-            found = msgspec.json.decode(rows[0][0], type=Intent)
-            if found.statement == statement:
+            intent = msgspec.json.decode(rows[0][0], type=Intent)
+            if intent.statement == statement:
                 self.is_intended = True
-                return found
+                return intent
         return Intent(statement)
 
     def has_shared(self, ddl: Ddl) -> bool:
@@ -129,8 +129,8 @@ class Home:
         """Return the progress of a shared change, or of a later one of its table; None if there is none."""
         key = quoted(_shared_key(ddl))
         rows = self._session.rows(f"SELECT intent FROM {self._intents} WHERE feed={key}")
-        found = msgspec.json.decode(rows[0][0], type=Intent) if rows else None
-        return found if found is not None and found.number >= (ddl.shared or 0) else None
+        intent = msgspec.json.decode(rows[0][0], type=Intent) if rows else None
+        return intent if intent is not None and intent.number >= (ddl.shared or 0) else None
 
     def intend(self, ddl: Ddl, intent: Intent) -> None:
         """Store the progress durably; `ddl` is the change that it is about."""

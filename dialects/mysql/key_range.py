@@ -86,12 +86,12 @@ def chunk_query(table: Table, within: KeyRange | None = None, limit: int | None 
 def conditions(table: Table, within: KeyRange) -> list[str]:
     """Return the conditions of the rows in a range. Raises ValueError if a bound can't be one of the
     table's."""
-    found = []
+    texts = []
     if within.after:
-        found.append(above(table, within.after))
+        texts.append(above(table, within.after))
     if within.up_to:
-        found.append(up_to(table, within.up_to))
-    return found
+        texts.append(up_to(table, within.up_to))
+    return texts
 
 
 def where_clause(conditions: Sequence[str]) -> str:

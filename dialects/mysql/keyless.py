@@ -85,12 +85,12 @@ class KeylessTable:
         rows, wanted = list(gone), list(gone.values())
         self._fill(rows, max_chars)
         count = f"SELECT r.{self._number},COUNT(*) FROM {self._same_rows} GROUP BY 1 FOR UPDATE"
-        found: dict[int, int] = dict(self._session.rows(count))
-        spare = [found.get(number, 0) - count for number, count in enumerate(wanted)]
+        counts: dict[int, int] = dict(self._session.rows(count))
+        spare = [counts.get(number, 0) - count for number, count in enumerate(wanted)]
         if min(spare) < 0:
             raise StatementRejected(MISSING)
         alone = [number for number, count in enumerate(spare) if count > _MOST_SPARE]
-        self._delete_all(alone, sum(found.values()) - sum(found[number] for number in alone))
+        self._delete_all(alone, sum(counts.values()) - sum(counts[number] for number in alone))
         for number, where in zip(alone, self._where([rows[number] for number in alone]), strict=True):
             delete = f"DELETE FROM {self._table} WHERE {where} LIMIT {wanted[number]}"
             self._send([Statement(delete, wanted[number])])

@@ -49,7 +49,7 @@ def keys_of(session: MySqlSession, tables: Tables, table: Table) -> TableKeys:
     references = []  # several may refer to one key
     for (_, parent_schema, parent), parts in groupby(inner, key=lambda row: row[:3]):
         pairs = [row[3:] for row in parts]
-        name = _named(f"{parent_schema}.{parent}", [there for _, there in pairs])
+        name = _named(f"{parent_schema}.{parent}", [other for _, other in pairs])
         references.append(Key(name, columns.parts([(column, 0) for column, _ in pairs])))
     unique_keys = [Key(name, parts) for name, parts in keys.items()]
     if not own or not all(key.parts for key in (*unique_keys, *references)):
@@ -92,12 +92,12 @@ class _Columns:
 
     def parts(self, columns: Iterable[tuple[Any, int]]) -> tuple[KeyPart, ...]:
         """Return the parts of a key; none if it has something else, such as an expression."""
-        found = []
+        parts = []
         for column, prefix in columns:
-            if column is None or (at := self._index.get(column.lower())) is None:
+            if column is None or (place := self._index.get(column.lower())) is None:
                 return ()
-            found.append(KeyPart(at[0], prefix, at[1]))
-        return tuple(found)
+            parts.append(KeyPart(place[0], prefix, place[1]))
+        return tuple(parts)
 
 
 def _named(table: str, columns: Iterable[str]) -> str:

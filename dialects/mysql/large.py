@@ -76,9 +76,9 @@ class LargeValues:
         """Return the text for people, with the lengths of its values; they are forgotten."""
         if not self.has(text):
             return text
-        found = self._tokens.sub(lambda match: f"<value of length {len(self._values[match[1]])}>", text)
+        result = self._tokens.sub(lambda match: f"<value of length {len(self._values[match[1]])}>", text)
         self.drop(text)
-        return found
+        return result
 
 
 def _literal(value: Value) -> Iterator[bytes]:

@@ -6,19 +6,20 @@ from collections.abc import Callable
 from typing import Final
 
 from ...errors import Retryable, SinkError
+from ...events import Row
 from ..address import Address
 from ..database import OWN_SCHEMA, StatementRejected
-from ..options import MySqlOptions
+from ..options import MARK_SCHEMA, MARK_TABLE, MySqlOptions
 from ..worker import Start
+from . import text as text
 from .applied import AppliedRows
 from .apply import MySqlApplier
 from .define import MySqlDefiner
 from .fit import Fit
 from .home import Home
-from .marks import Marks
-from .own import MySqlOwnTables
-from .session import MySqlSession
+from .session import MySqlSession, quoted
 from .tables import Tables
+from .tidb import MAX_ROW_BYTES
 
 _LOCK_SECONDS: Final = 3
 """Time that a worker waits for a lock before it applies other transactions first."""
@@ -140,3 +141,71 @@ class MySqlDatabase:
 
     def interrupt(self) -> None:
         self.session.interrupt()
+
+
+_TABLE = f"`{MARK_SCHEMA}`.`{MARK_TABLE}`"
+_COLUMNS = (
+    "id BIGINT NOT NULL, channel_id BIGINT NOT NULL DEFAULT 0, val BIGINT DEFAULT 0, "
+    "channel_info VARCHAR(64), PRIMARY KEY (id, channel_id)"
+)
+_ID = 1
+
+
+class Marks:
+    """The row of one channel."""
+
+    def __init__(self, session: MySqlSession, channel: int) -> None:
+        self._session = session
+        self._channel = channel
+
+    def create(self) -> None:
+        """Create the table and the row if they are missing."""
+        session = self._session
+        session.create_schema(MARK_SCHEMA)
+        session.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE} ({_COLUMNS}) ENGINE=InnoDB")
+        session.execute(f"INSERT IGNORE INTO {_TABLE} (id, channel_id) VALUES ({_ID}, {self._channel})")
+
+    def mark(self) -> None:
+        """Mark the open SQL transaction."""
+        self._session.execute(
+            f"UPDATE {_TABLE} SET val = val + 1 WHERE id = {_ID} AND channel_id = {self._channel}"
+        )
+
+
+class MySqlOwnTables:
+    """Tables in `schema`."""
+
+    name_type = "VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+    text_type = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+    table_options = " ENGINE=InnoDB"
+    for_update = " FOR UPDATE"
+    unix_time = "UNIX_TIMESTAMP()"
+
+    def __init__(self, session: MySqlSession, schema: str) -> None:
+        self._session = session
+        self._schema = schema
+        self.home = f"{text.name(schema)}."
+
+    @property
+    def max_row_bytes(self) -> int | None:
+        return MAX_ROW_BYTES if self._session.is_tidb else None
+
+    def has(self, table: str) -> bool:
+        found = self._session.rows(
+            "SELECT 1 FROM information_schema.tables "
+            f"WHERE table_schema={quoted(self._schema)} AND table_name={quoted(table)}"
+        )
+        return bool(found)
+
+    def create(self, table: str, columns: str) -> None:
+        self.query(f"CREATE TABLE IF NOT EXISTS {self.home}{table} ({columns}){self.table_options}")
+
+    def query(self, statement: str, *values: str | int | None) -> list[Row]:
+        first, *rest = statement.split("?")
+        return self._session.rows(
+            first + "".join([_literal(value) + part for value, part in zip(values, rest, strict=True)])
+        )
+
+
+def _literal(value: str | int | None) -> str:
+    return "NULL" if value is None else quoted(value) if isinstance(value, str) else str(value)

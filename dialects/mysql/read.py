@@ -81,12 +81,12 @@ class MySqlReader(FeedReader):
     def _load_checkpoint(self) -> str | None:
         schema = self._schema or OWN_SCHEMA
         with explained(self._session):
-            there = self._rows(
+            rows = self._rows(
                 "SELECT 1 FROM information_schema.tables WHERE table_schema=%s AND table_name=%s",
                 schema,
                 CHECKPOINT_TABLE,
             )
-            return self._home.load_checkpoint() if there else None
+            return self._home.load_checkpoint() if rows else None
 
     # --- tables
 
@@ -172,8 +172,10 @@ class MySqlReader(FeedReader):
             f"sql_mode='{STRICT},NO_BACKSLASH_ESCAPES'"
         ]
 
-    def repair(self, table: Table, found: Settled) -> list[str]:
-        return self._repair.statements(self._typed(table), found, native_json=not self._reader.is_mariadb)
+    def repair(self, table: Table, difference: Settled) -> list[str]:
+        return self._repair.statements(
+            self._typed(table), difference, native_json=not self._reader.is_mariadb
+        )
 
     def _typed(self, table: Table) -> Table:
         """Return the table with the types of its columns here."""
@@ -184,8 +186,8 @@ class MySqlReader(FeedReader):
             where = self._repair.where(self._typed(table), key, native_json=not self._reader.is_mariadb)
             rows = self._rows(f"SELECT COUNT(*) FROM {self._qualified(table)} WHERE {where} FOR UPDATE")
             return rows[0][0]
-        found = self._reader.rows_of(table, self.source_keys(table, [key]), "FOR UPDATE")
-        rows = [row for row in self.stored(table, found) if tuple([row[i] for i in table.key]) == key]
+        stored = self._reader.rows_of(table, self.source_keys(table, [key]), "FOR UPDATE")
+        rows = [row for row in self.stored(table, stored) if tuple([row[i] for i in table.key]) == key]
         return rows[0] if rows else None
 
 

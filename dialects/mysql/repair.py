@@ -19,29 +19,31 @@ class Repair:
     def __init__(self, qualified: Callable[[Table], str]) -> None:
         self._qualified = qualified
 
-    def statements(self, table: Table, found: Settled, *, native_json: bool) -> list[str]:
+    def statements(self, table: Table, difference: Settled, *, native_json: bool) -> list[str]:
         """Return the statements for one difference. An extra row is deleted only if it is exactly that row,
         as another spelling of its key may be the same key here."""
         into = self._qualified(table)
         if not table.key:
-            more = found.source - found.target
+            more = difference.source - difference.target
             if more > 0:
-                return [self._insert(table, found.key)] * more
+                return [self._insert(table, difference.key)] * more
             return [
-                f"DELETE FROM {into} WHERE {self.where(table, found.key, native_json=native_json)} "
+                f"DELETE FROM {into} WHERE {self.where(table, difference.key, native_json=native_json)} "
                 f"LIMIT {-more}"
             ]
-        if found.target is None:
-            return [self._insert(table, found.source)]
-        if found.source is None:
-            return [f"DELETE FROM {into} WHERE {self.where(table, found.target, native_json=native_json)}"]
+        if difference.target is None:
+            return [self._insert(table, difference.source)]
+        if difference.source is None:
+            return [
+                f"DELETE FROM {into} WHERE {self.where(table, difference.target, native_json=native_json)}"
+            ]
         changed = [
             i
-            for i, (ours, theirs) in enumerate(zip(found.source, found.target, strict=True))
+            for i, (ours, theirs) in enumerate(zip(difference.source, difference.target, strict=True))
             if ours != theirs
         ]
-        (values,) = compile_set(table, changed)([_written(table, found.source)])
-        (where,) = compile_where(table)([_written(table, found.target)])
+        (values,) = compile_set(table, changed)([_written(table, difference.source)])
+        (where,) = compile_where(table)([_written(table, difference.target)])
         return [f"UPDATE {into} SET {values} WHERE {where}"]
 
     def where(self, table: Table, row: Row, *, native_json: bool) -> str:

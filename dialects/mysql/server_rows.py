@@ -95,19 +95,19 @@ class ServerRows:
 
     def rows_of(self, table: Table, keys: Sequence[Key], suffix: str = "") -> list[Row]:
         render = compile_key(self._keys[table])
-        found: list[Row] = []
+        stored: list[Row] = []
         for at in range(0, len(keys), _KEYS):
             literals = ",".join(render(keys[at : at + _KEYS]))
             rest = f"WHERE {key_columns(table)} IN ({literals}) {suffix}"
-            found += [row for rows in self.select(table, rest) for row in rows]
-        return found
+            stored += [row for rows in self.select(table, rest) for row in rows]
+        return stored
 
     # --- ranges
 
     def bound(self, table: Table, within: Range, rows: int) -> Key | None:
         rest = f"{_where(table, within)} ORDER BY {_key(table)} LIMIT 1 OFFSET {rows - 1}"
-        found = [row for some in self.select(self._keys[table], rest) for row in some]
-        return found[0] if found else None
+        keys = [row for some in self.select(self._keys[table], rest) for row in some]
+        return keys[0] if keys else None
 
     def checksum(self, table: Table, within: Range) -> Checksum:
         # CRC32 only makes numbers of the hash's quarters, twice as fast as CONV does.

@@ -135,8 +135,8 @@ class MySqlSession:
 
     def _allows_lines(self) -> bool:
         names = ",".join(map(quoted, _LOADING))
-        found: dict[str, str] = dict(self.rows(f"SHOW VARIABLES WHERE Variable_name IN ({names})"))
-        return all(found.get(name, wanted[0]) in wanted for name, wanted in _LOADING.items())
+        values: dict[str, str] = dict(self.rows(f"SHOW VARIABLES WHERE Variable_name IN ({names})"))
+        return all(values.get(name, wanted[0]) in wanted for name, wanted in _LOADING.items())
 
     def close(self) -> None:
         """Close the connection, if there is one; an open transaction is rolled back."""

@@ -52,11 +52,11 @@ def is_tidb(version: str) -> bool:
 def too_old(version: str) -> str:
     """Return why a TiDB of this VERSION() can't be a target; empty if it can, or if its version isn't
     known."""
-    found = _VERSION.search(version)
-    if found is None or tuple(map(int, found.groups())) >= _LEAST:
+    match = _VERSION.search(version)
+    if match is None or tuple(map(int, match.groups())) >= _LEAST:
         return ""
     least = ".".join(map(str, _LEAST[:2]))
     return (
-        f"TiDB {'.'.join(found.groups())} has no SAVEPOINT, and takes one clause in an ALTER TABLE: a target"
+        f"TiDB {'.'.join(match.groups())} has no SAVEPOINT, and takes one clause in an ALTER TABLE: a target"
         f" needs TiDB {least} or newer"
     )

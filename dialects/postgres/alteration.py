@@ -63,8 +63,8 @@ class Alteration:
 
     def _named(self, column: str) -> str:
         """Return a column's quoted name here: the source doesn't tell upper from lower case."""
-        found = self._have.get(column.lower())
-        return name(found.name if found else column)
+        existing = self._have.get(column.lower())
+        return name(existing.name if existing else column)
 
     def _spelled(self, actions: Sequence[Action]) -> Callable[[str], str]:
         """Return a function that gives a column's quoted name after the actions."""
@@ -77,16 +77,16 @@ class Alteration:
     def _check(self, change: ChangeColumn) -> None:
         """Raise NotReproducible unless the stored values are those of the source after the change, too."""
         before, after, full_name = change.before, change.column, self._ddl.full_name
-        found = self._have[change.name.lower()]
+        existing = self._have[change.name.lower()]
         if before is None:
             raise NotReproducible(
                 full_name, f"column {change.name}: its conversion to {described(after)} isn't known"
             )
-        if found.type != self._tables.type_of(before):
+        if existing.type != self._tables.type_of(before):
             raise NotReproducible(
                 full_name,
-                f"column {change.name}: it is {found.type} in the target, and was {described(before)} in the "
-                "source",
+                f"column {change.name}: it is {existing.type} in the target, and was {described(before)} in "
+                "the source",
             )
         is_text = self._tables.dates_as_text and before.kind in WITH_DATE
         if not (keeps_text if is_text else keeps_values)(before, after):
@@ -115,17 +115,17 @@ class Alteration:
             self._alter(f"RENAME COLUMN {old} TO {new}")
 
     def _redefine(self, change: ChangeColumn, *, has_row: bool) -> None:
-        found, column = self._have[change.name.lower()], change.column
+        existing, column = self._have[change.name.lower()], change.column
         own, type_ = name(column.name), self._tables.type_of(column)
         clauses = [f"ALTER COLUMN {own} DROP DEFAULT"]
-        if found.type != type_:
+        if existing.type != type_:
             value = own
             if not has_row:
                 value = "NULL"
             elif column.kind == "bit":  # a cast would fill bits on the right
                 value = f"lpad({own}::text, {column.length}, '0')"
             clauses.append(f"ALTER COLUMN {own} TYPE {type_} USING {value}::{type_}")
-        if found.is_required == column.nullable:
+        if existing.is_required == column.nullable:
             clauses.append(f"ALTER COLUMN {own} {'DROP' if column.nullable else 'SET'} NOT NULL")
         if default := constant_default(self._tables, column):
             clauses.append(f"ALTER COLUMN {own} SET DEFAULT {default}")

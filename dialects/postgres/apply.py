@@ -113,10 +113,10 @@ class PostgresApplier:
     def _other_keys(self, table: Table) -> list[list[int]]:
         """Return the columns of unique keys besides the primary key; none if the table's rows are referred
         to, since deleting one might delete or change those."""
-        found = self.keys_of(table)
-        if found.name in found.shared:
+        own_keys = self.keys_of(table)
+        if own_keys.name in own_keys.shared:
             return []
-        keys = [[part.column for part in key.parts] for key in found.unique]
+        keys = [[part.column for part in key.parts] for key in own_keys.unique]
         return [key for key in keys if sorted(key) != sorted(table.key)]
 
     def compare(self, change: RowChange) -> list[Comparison] | None:
@@ -130,8 +130,8 @@ class PostgresApplier:
         return self._linked[table]
 
     def _has_foreign_keys(self, table: Table) -> bool:
-        found = self.keys_of(table)
-        return bool(found.references or found.shared or found.taken)
+        keys = self.keys_of(table)
+        return bool(keys.references or keys.shared or keys.taken)
 
 
 class Packet:

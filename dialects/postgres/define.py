@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...events import Ddl, Details, Table
+from ...events import Ddl, Details, Row, Table
 from ..shared_changes import SharedChanges
 from .changes import SchemaChanges
-from .own import PostgresOwnTables
 from .session import PostgresSession
-from .tables import Tables
+from .tables import CREATION_LOCK, Tables
+from .text import name
 
 
 class PostgresDefiner:
@@ -30,8 +30,8 @@ class PostgresDefiner:
         return f"{self._tables.schema_of((schema, table))}.{table}"
 
     def columns(self, table: Table) -> dict[str, str] | None:
-        found = self._tables.find((table.schema, table.name))
-        return {column.name: column.type + (" key" if column.is_key else "") for column in found} or None
+        columns = self._tables.find((table.schema, table.name))
+        return {column.name: column.type + (" key" if column.is_key else "") for column in columns} or None
 
     def wanted_columns(self, table: Table) -> dict[str, str]:
         return self._tables.wanted(table)
@@ -66,3 +66,34 @@ class PostgresDefiner:
     def alter(self, ddl: Ddl) -> None:
         if self._shared.begin(ddl):
             self._changes.apply(ddl)
+
+
+class PostgresOwnTables:
+    """Tables in `schema`."""
+
+    name_type = 'text COLLATE "C"'
+    text_type = "text"
+    table_options = ""
+    for_update = " FOR UPDATE"
+    unix_time = "extract(epoch FROM clock_timestamp())::bigint"
+    max_row_bytes = None
+
+    def __init__(self, session: PostgresSession, schema: str) -> None:
+        self._session = session
+        self._schema = schema
+        self.home = f"{name(schema, f'schema {schema}')}."
+
+    def has(self, table: str) -> bool:
+        there = "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = ? AND tablename = ?"
+        return bool(self.query(there, self._schema, table))
+
+    def create(self, table: str, columns: str) -> None:
+        self.query(f"SELECT pg_advisory_xact_lock({CREATION_LOCK})")
+        self.query(f"CREATE TABLE IF NOT EXISTS {self.home}{table} ({columns})")
+
+    def query(self, statement: str, *values: str | int | None) -> list[Row]:
+        text = statement.replace("?", "%s")
+        if statement.startswith("SELECT"):
+            return self._session.rows(text, *values)
+        self._session.execute(text, *values)
+        return []

@@ -38,8 +38,8 @@ class Home:
         self._session.commit()
 
     def is_there(self, table: str = CHECKPOINT_TABLE) -> bool:
-        there = "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = %s"
-        return bool(self._session.rows(there, self._schema, table))
+        query = "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = %s"
+        return bool(self._session.rows(query, self._schema, table))
 
     def load_checkpoint(self, *, locked: bool = False) -> str | None:
         lock = " FOR UPDATE" if locked else ""

@@ -56,10 +56,10 @@ def keys_of(session: PostgresSession, tables: Tables, table: Table) -> TableKeys
     types are those of the source and whose values are equal only to themselves."""
     schema, name = tables.schema_of((table.schema, table.name)), table.name
     here = f"{schema}.{name}"
-    found = session.rows(_CLASS, schema, name)
-    if not found:
+    rows = session.rows(_CLASS, schema, name)
+    if not rows:
         return TableKeys(here)
-    ((oid, is_plain),) = found
+    ((oid, is_plain),) = rows
     columns = {column.name: column.type for column in tables.find((table.schema, table.name))}
     known = {
         column.name: KeyPart(index)

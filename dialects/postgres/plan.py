@@ -128,10 +128,10 @@ class Plan:
 
     def _where_of(self, columns: Sequence[int]) -> text.Render:
         """Return the renderer of a condition on the values of these columns."""
-        found = self._wheres.get(tuple(columns))
-        if found is None:
-            found = self._wheres[tuple(columns)] = text.compile_where(self._table.columns, columns)
-        return found
+        where = self._wheres.get(tuple(columns))
+        if where is None:
+            where = self._wheres[tuple(columns)] = text.compile_where(self._table.columns, columns)
+        return where
 
     @cached_property
     def _on_conflict(self) -> str:

@@ -12,9 +12,8 @@ from ..statement import ANY, Statement
 from ..worker import Start
 from .applied import AppliedRows
 from .apply import PostgresApplier
-from .define import PostgresDefiner
+from .define import PostgresDefiner, PostgresOwnTables
 from .home import Home
-from .own import PostgresOwnTables
 from .session import PostgresSession
 from .tables import Tables
 

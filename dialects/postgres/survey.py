@@ -55,10 +55,10 @@ def _rights(session: PostgresSession, schema: str) -> Iterator[Finding]:
         yield Finding("error", "the server is a standby" if is_standby else f"{user} may only read")
     for one in [schema] if schema else [OWN_SCHEMA]:
         query = "SELECT has_schema_privilege(oid, 'CREATE, USAGE') FROM pg_namespace WHERE nspname = %s"
-        found = session.rows(query, one)
-        if found and not found[0][0]:
+        rows = session.rows(query, one)
+        if rows and not rows[0][0]:
             yield Finding("error", f"{user} has no right to create tables in schema {one}")
-        if not found and not can_create:
+        if not rows and not can_create:
             yield Finding("error", f"{user} has no right to create schema {one}")
     if not schema and not can_create:
         yield Finding("warning", f"{user} has no right to create schemas: those of the source must be there")

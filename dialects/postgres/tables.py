@@ -86,7 +86,7 @@ class Tables:
 
         In a transaction, whose end releases a lock.
         """
-        there = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s"
-        if not self._session.rows(there, schema):
+        query = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s"
+        if not self._session.rows(query, schema):
             self._session.rows(f"SELECT pg_advisory_xact_lock({CREATION_LOCK})")
             self._session.execute(f"CREATE SCHEMA IF NOT EXISTS {name(schema, f'schema {schema}')}")

@@ -90,8 +90,8 @@ def _fixed(scale: int) -> Convert:
 
 def _single(value: float) -> float:
     """Return the value of 32 bits that is printed like this."""
-    found: float = struct.unpack("f", struct.pack("f", value))[0]
-    return found
+    single: float = struct.unpack("f", struct.pack("f", value))[0]
+    return single
 
 
 def _signed(value: float) -> object:

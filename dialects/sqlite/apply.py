@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ...events import RowChange, Table
 from ...events.per_table import PerTable
 from ...failpoint import reach
 from ..database import MISSING, Comparison, StatementRejected, check_columns
 from ..groups import Group
-from ..keys import TableKeys
+from ..keys import Key, KeyPart, TableKeys
 from .define import SqliteDefiner
 from .keyless import FEWEST
-from .keys import keys_of
 from .plan import Plan
 from .session import SqliteSession
 
@@ -68,3 +68,15 @@ class SqliteApplier:
 
     def is_linked(self, table: Table) -> bool:  # noqa: ARG002
         return False  # SQLite checks foreign keys only if a connection asks for it
+
+
+def keys_of(execute: Callable[..., Any], table: Table, name: str) -> TableKeys:
+    """Return the keys of a table's copy as far as they are known; foreign keys aren't enforced."""
+    places = {column.name.lower(): KeyPart(i) for i, column in enumerate(table.columns)}
+    keys = [tuple([KeyPart(i) for i in table.key])]
+    indexes = execute('SELECT name FROM pragma_index_list(?) WHERE "unique" AND NOT partial', name)
+    for (index,) in indexes.fetchall():
+        columns = [column for (column,) in execute("SELECT name FROM pragma_index_info(?)", index)]
+        if all(column is not None and column.lower() in places for column in columns):
+            keys.append(tuple([places[column.lower()] for column in columns]))
+    return TableKeys(name, tuple([Key(f"{name} {parts}", parts) for parts in dict.fromkeys(keys) if parts]))

@@ -47,10 +47,10 @@ class RowFinder:
                 wanted[change.before] += 1
             if change.after is not None:
                 made[change.after].append(number)
-        found = self._search(connection, wanted)
+        by_row = self._search(connection, wanted)
         ids: list[int] = []
         for place in places:
-            ids.append(ids[place] if isinstance(place, int) else found[place].pop())
+            ids.append(ids[place] if isinstance(place, int) else by_row[place].pop())
         return ids
 
     def _search(self, connection: sqlite3.Connection, wanted: Counter[Row]) -> dict[Row, list[int]]:
@@ -60,13 +60,13 @@ class RowFinder:
         encoded = enumerate(self._encode(rows))
         connection.executemany(self._fill, [(number, *values) for number, values in encoded])
         connection.execute(self._index)
-        found: dict[Row, list[int]] = {row: [] for row in rows}
+        ids: dict[Row, list[int]] = {row: [] for row in rows}
         left = wanted.total()
         for number, row_id in connection.execute(self._find):
             row = rows[number]
-            if len(found[row]) < wanted[row]:
-                found[row].append(row_id)
+            if len(ids[row]) < wanted[row]:
+                ids[row].append(row_id)
                 left -= 1
         if left:
             raise StatementRejected(MISSING)
-        return found
+        return ids

@@ -124,7 +124,7 @@ class SqliteReader(SqlReader):
         if self._table_name != "{schema}.{table}":
             return []
         rows = self._rows("SELECT name FROM sqlite_master WHERE type='table'")
-        return [(found[1], found[2]) for (name,) in rows if (found := re.fullmatch(r"([^.]+)\.(.+)", name))]
+        return [(match[1], match[2]) for (name,) in rows if (match := re.fullmatch(r"([^.]+)\.(.+)", name))]
 
     def _columns(self, table: Table) -> dict[str, str]:
         return dict(self._rows("SELECT name, type FROM pragma_table_info(?)", self._own_name(table)))

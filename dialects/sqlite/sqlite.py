@@ -7,8 +7,7 @@ from ..address import Address
 from ..database import CHECKPOINT_TABLE, StatementRejected
 from ..options import SqliteOptions
 from .apply import SqliteApplier
-from .define import SqliteDefiner
-from .own import SqliteOwnTables
+from .define import SqliteDefiner, SqliteOwnTables
 from .session import SqliteSession
 
 

@@ -18,9 +18,9 @@ class PumpFaults(Parts):
 
     def _set(self, pump: str, name: str, value: object) -> None:
         def change() -> None:
-            found = self._pump(pump)
-            setattr(found.faults, name, value)
-            found.wake()
+            server = self._pump(pump)
+            setattr(server.faults, name, value)
+            server.wake()
 
         self._call(change)
 

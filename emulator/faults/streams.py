@@ -49,9 +49,9 @@ class StreamFaults(Parts):
 
     def _each_connection(self, store: int, do: Callable[[Any], None]) -> int:
         def each() -> int:
-            found = [c for s in self._stores(store) for c in s.change_data.connections]
-            for connection in found:
+            connections = [c for s in self._stores(store) for c in s.change_data.connections]
+            for connection in connections:
                 do(connection)
-            return len(found)
+            return len(connections)
 
         return self._call(each)

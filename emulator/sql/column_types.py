@@ -109,22 +109,22 @@ def _fraction(tokens: Tokens, word: str) -> dict[str, object]:
 
 
 def _numbers(tokens: Tokens) -> list[int]:
-    found: list[int] = []
+    numbers: list[int] = []
     if tokens.has("("):
-        found.append(tokens.number())
+        numbers.append(tokens.number())
         while tokens.has(","):
-            found.append(tokens.number())
+            numbers.append(tokens.number())
         tokens.expect(")")
-    return found
+    return numbers
 
 
 def _members(tokens: Tokens) -> tuple[str, ...]:
     tokens.expect("(")
-    found = [str(tokens.take())]
+    members = [str(tokens.take())]
     while tokens.has(","):
-        found.append(str(tokens.take()))
+        members.append(str(tokens.take()))
     tokens.expect(")")
-    return tuple(found)
+    return tuple(members)
 
 
 def _sign(tokens: Tokens) -> int:

@@ -29,26 +29,26 @@ class Mutations:
         self._by_table: dict[int, Any] = {}
 
     def insert(self, table: SqlTable, key: bytes, row: Row) -> None:
-        found = self._of(table)
-        found.inserted_rows.append(
+        mutation = self._of(table)
+        mutation.inserted_rows.append(
             _handle(key) + join_row(table.encoder.datums(table.written(row), whole=False))
         )
-        found.sequence.append(binlog.MutationType.Insert)
+        mutation.sequence.append(binlog.MutationType.Insert)
 
     def update(self, table: SqlTable, before: Row, after: Row) -> None:
-        found = self._of(table)
+        mutation = self._of(table)
         images = [join_row(table.encoder.datums(table.written(row))) for row in (before, after)]
-        found.updated_rows.append(b"".join(images))
-        found.sequence.append(binlog.MutationType.Update)
+        mutation.updated_rows.append(b"".join(images))
+        mutation.sequence.append(binlog.MutationType.Update)
 
     def delete(self, table: SqlTable, key: bytes, row: Row) -> None:
-        found = self._of(table)
+        mutation = self._of(table)
         datums = table.encoder.datums(table.written(row))
         _, handle = decode_record_key(key)
         if isinstance(handle, int) and not table.info.pk_is_handle:
             datums[EXTRA_HANDLE] = Flag.VARINT, handle
-        found.deleted_rows.append(join_row(datums))
-        found.sequence.append(binlog.MutationType.DeleteRow)
+        mutation.deleted_rows.append(join_row(datums))
+        mutation.sequence.append(binlog.MutationType.DeleteRow)
 
     def encode(self, schema_version: int) -> bytes:
         """Return the serialised PrewriteValue."""

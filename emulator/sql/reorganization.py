@@ -24,11 +24,11 @@ def reorganized(tokens: Tokens, info: TableInfo, new_id: Callable[[], int]) -> A
         names.append(tokens.name().lower())
     tokens.expect("into")
     made = parse_definitions(tokens, new_id)
-    there = [d.name.lower() for d in partition.definitions] if partition else []
-    if partition is None or names[0] not in there:
+    existing = [d.name.lower() for d in partition.definitions] if partition else []
+    if partition is None or names[0] not in existing:
         raise ValueError(f"{info.name} has no partition {names[0]}")
-    start = there.index(names[0])
-    if there[start : start + len(names)] != names:
+    start = existing.index(names[0])
+    if existing[start : start + len(names)] != names:
         raise ValueError(f"partitions {', '.join(names)} of {info.name} aren't neighbours")
     definitions = (*partition.definitions[:start], *made, *partition.definitions[start + len(names) :])
     return AlterResult(

@@ -87,19 +87,19 @@ class Schema:
 
     def database(self, name: str) -> DbInfo:
         """Return a database. Raises ValueError if there is none."""
-        found = self._databases.get(name.lower())
-        if found is None:
+        database = self._databases.get(name.lower())
+        if database is None:
             raise ValueError(f"there is no database {name}; there are {', '.join(self._databases) or 'none'}")
-        return found
+        return database
 
     def table(self, name: str) -> SqlTable:
         """Return a table by its qualified name. Raises ValueError if there is none."""
         database, _, table = name.lower().partition(".")
-        found = self._tables.get((database, table))
-        if found is None:
+        entry = self._tables.get((database, table))
+        if entry is None:
             names = ", ".join(map(".".join, self._tables)) or "none"
             raise ValueError(f"there is no table {name}; there are {names}")
-        return found
+        return entry
 
     def has_database(self, name: str) -> bool:
         return name.lower() in self._databases

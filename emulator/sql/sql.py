@@ -76,13 +76,13 @@ class Tidb(Cluster):
 
     def _scan(self, start: bytes, end: bytes, ts: Ts) -> list[tuple[bytes, bytes]]:
         self.resolved.observe(ts)
-        found = []
+        pairs = []
         for region in self.keyspace:
             for key in region.shard.range(start, end):
                 write = region.shard.read(key, ts)
                 if write is not None:
-                    found.append((key, write.value))
-        return found
+                    pairs.append((key, write.value))
+        return pairs
 
     def execute(self, statement: str, between: Callable[[], object] = lambda: None) -> Ts:
         """Run a DDL statement; return the ts at which the schema changed, 0 if it didn't.

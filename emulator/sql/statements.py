@@ -14,7 +14,7 @@ from ...events import Ts
 from .alter import AlterResult, add_index, drop_index, parse_clause, with_moment
 from .columns import parse_charset
 from .ddl import DdlWriter, Step, TableChange, both, database_mutation, table_mutation
-from .exchange import exchange
+from .partition import exchange
 from .reorganization import copy_rows, reorganized
 from .rewriting import Storage, add_steps, key_removal, removal, rewrite
 from .schema import Schema, SqlTable
@@ -194,12 +194,12 @@ class Statements:
         name = tokens.name() if tokens.has("to") else old
         if self._schema.has_table(database.name, name):
             raise ValueError(f"there is a table {database.name}.{name} already")
-        found = self._schema.dropped.pop((database.name.lower(), old.lower()), None)
-        if found is None:
+        dropped = self._schema.dropped.pop((database.name.lower(), old.lower()), None)
+        if dropped is None:
             raise ValueError(f"no table {database.name}.{old} was dropped")
-        change = TableChange(schema_id=database.id, table_id=found.info.id)
+        change = TableChange(schema_id=database.id, table_id=dropped.info.id)
         change.steps = [Step(WRITE_ONLY, [])]
-        change.before_last = partial(self._put, change, database, replace(found.info, name=name))
+        change.before_last = partial(self._put, change, database, replace(dropped.info, name=name))
         return self._job(tokens, Action.RECOVER_TABLE, change, database.name, name)
 
     def _rename(self, tokens: Tokens) -> Ts:

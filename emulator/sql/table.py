@@ -162,12 +162,12 @@ def parse_parts(tokens: Tokens) -> list[tuple[str, int]]:
 
 def index_columns(columns: Sequence[ColumnInfo], parts: Sequence[tuple[str, int]]) -> tuple[IndexColumn, ...]:
     """Return a key's columns. Raises ValueError for a column that doesn't exist."""
-    found = []
+    key_columns = []
     for name, length in parts:
         column = find_column(columns, name)
         length = -1 if length >= column.length else length
-        found.append(IndexColumn(column.name, column.offset, length))
-    return tuple(found)
+        key_columns.append(IndexColumn(column.name, column.offset, length))
+    return tuple(key_columns)
 
 
 def find_column(columns: Sequence[ColumnInfo], name: str) -> ColumnInfo:

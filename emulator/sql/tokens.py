@@ -52,8 +52,8 @@ class Tokens:
     def has(self, *words: str) -> bool:
         """Consume these words or signs if they come next; True if they did."""
         coming = self._tokens[self._at : self._at + len(words)]
-        found = [token.lower() for token in coming if token.kind in ("word", "sign")]
-        if found != list(words):
+        ahead = [token.lower() for token in coming if token.kind in ("word", "sign")]
+        if ahead != list(words):
             return False
         self._at += len(words)
         return True
@@ -71,11 +71,11 @@ class Tokens:
     def names(self) -> list[str]:
         """Consume and return names in parentheses."""
         self.expect("(")
-        found = [self.name()]
+        names = [self.name()]
         while self.has(","):
-            found.append(self.name())
+            names.append(self.name())
         self.expect(")")
-        return found
+        return names
 
     def number(self) -> int:
         return int(self.take())
@@ -103,15 +103,15 @@ def repr_of(token: Token) -> str:
 
 
 def _split(statement: str) -> list[Token]:
-    tokens, at = [], 0
+    tokens, offset = [], 0
     text = statement.rstrip().removesuffix(";")
-    while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
-            raise ValueError(f"{text[at:]!r} can't be read: {statement}")
-        at = found.end()
-        if found.lastgroup:
-            tokens.append(Token.made(found.lastgroup, _bare(found.lastgroup, found[0])))
+    while offset < len(text):
+        match = _TOKEN.match(text, offset)
+        if match is None:
+            raise ValueError(f"{text[offset:]!r} can't be read: {statement}")
+        offset = match.end()
+        if match.lastgroup:
+            tokens.append(Token.made(match.lastgroup, _bare(match.lastgroup, match[0])))
     return tokens
 
 
@@ -122,7 +122,7 @@ def _bare(kind: str, text: str) -> str:
         case "text":
             quote = text[0]
             inner = text[1:-1].replace(quote * 2, quote)
-            return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), inner, flags=re.DOTALL)
+            return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), inner, flags=re.DOTALL)
         case "bits":
             return text[2:-1]
         case "hex":

@@ -92,13 +92,13 @@ class SqlTransaction:
         """
         table = self._schema.table(name)
         values = self._filled(table, row)
-        key, value, found = self._encoded(table, values, handle)
+        key, value, handle_used = self._encoded(table, values, handle)
         if self._value(key) is not None:
-            raise ValueError(f"{name} already has a row {found!r}")
+            raise ValueError(f"{name} already has a row {handle_used!r}")
         self._changes[key] = ("put" if key in self._changes else "insert", value)
         if self._mutations is not None:
             self._mutations.insert(table, key, values)
-        return found
+        return handle_used
 
     def update(self, name: str, key: Key, values: Mapping[str, object]) -> Row:
         """Change columns of a row; return the new row."""
@@ -132,16 +132,16 @@ class SqlTransaction:
     def get(self, name: str, key: Key) -> Row | None:
         """Return a row by its key; None if there is none."""
         table = self._schema.table(name)
-        found = self._lookup(table, key)
-        return found[1] if found else None
+        row = self._lookup(table, key)
+        return row[1] if row else None
 
     # --- rows
 
     def _find(self, table: SqlTable, name: str, key: Key) -> tuple[bytes, Row]:
-        found = self._lookup(table, key)
-        if found is None:
+        row = self._lookup(table, key)
+        if row is None:
             raise ValueError(f"{name} has no row {key!r}")
-        return found
+        return row
 
     def _lookup(self, table: SqlTable, key: Key) -> tuple[bytes, Row] | None:
         for raw in self._keys(table, key):
@@ -192,9 +192,9 @@ class SqlTransaction:
             row = dict(zip(names, row, strict=True))
         if unknown := row.keys() - set(names):
             raise ValueError(f"{table.info.name} has no column {', '.join(sorted(unknown))}")
-        given = row
+        values = row
         return tuple(
-            given[field.column.name] if field.column.name in given else self._default(table, field)
+            values[field.column.name] if field.column.name in values else self._default(table, field)
             for field in columns
         )
 

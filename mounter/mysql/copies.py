@@ -18,26 +18,26 @@ def without_generated(before: KnownTable, after: KnownTable, actions: Sequence[A
     values that the copies don't have.
     """
     order = _Order(before.complete, actions)
-    found: list[Action] = []
+    copied: list[Action] = []
     names: dict[str, str] = {}
     for action in actions:
         match action:
             case AddColumn(column, place):
                 place = order.put(column, place)
                 if not column.generated:
-                    found.append(replace(action, after=place))
+                    copied.append(replace(action, after=place))
             case ChangeColumn(name, column, Column(generated=was_generated), place):
                 place = order.put(column, place) if place is not None else None
                 names[name.lower()] = column.name
                 if was_generated and not column.generated:
                     raise NotUnderstood(f"generated column {name} becomes an ordinary one")
                 if column.generated and not was_generated:
-                    found.append(DropColumn(name))
+                    copied.append(DropColumn(name))
                 elif not column.generated:
-                    found.append(replace(action, after=place))
+                    copied.append(replace(action, after=place))
             case DropColumn(name):
                 if not _is_generated(before.complete, name):
-                    found.append(action)
+                    copied.append(action)
             case ChangeKey():
                 pass
             case _:
@@ -45,8 +45,8 @@ def without_generated(before: KnownTable, after: KnownTable, actions: Sequence[A
     old = [names.get(name.lower(), name) for name in _key(before.table)]
     new = _key(after.table)
     if [name.lower() for name in old] != [name.lower() for name in new]:
-        found.append(ChangeKey(tuple(new)))
-    return tuple(found)
+        copied.append(ChangeKey(tuple(new)))
+    return tuple(copied)
 
 
 class _Order:

@@ -67,19 +67,19 @@ def _promoted(
 
     Raises NotUnderstood if it may be one of several, or one that the server can't use as a key.
     """
-    found: list[tuple[int, ...]] = []
+    keys: list[tuple[int, ...]] = []
     for unique in definition.unique:
         try:
             numbers = tuple(indexes[name.lower()] for name in unique.columns)
         except KeyError as name:
             raise NotUnderstood(f"column {name} of a unique key isn't known") from None
         if not numbers or not any(columns[i].nullable for i in numbers):
-            found.append(numbers)
-    if not found:
+            keys.append(numbers)
+    if not keys:
         return ()
-    if len(found) > 1 or not found[0] or sum(_key_bytes(columns[i]) for i in found[0]) > _KEY_BYTES:
+    if len(keys) > 1 or not keys[0] or sum(_key_bytes(columns[i]) for i in keys[0]) > _KEY_BYTES:
         raise NotUnderstood("a unique key that may take the place of the primary key")
-    return found[0]
+    return keys[0]
 
 
 def _key_bytes(column: Column) -> int:

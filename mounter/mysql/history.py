@@ -153,17 +153,17 @@ class History:
             )
             return 0
         self._base_ts = head.base_ts
-        found: dict[Later, None] = {}
+        known_later: dict[Later, None] = {}
         end = len(_record(head))
-        for entry, at in _readable(records, ts):
+        for entry, offset in _readable(records, ts):
             if entry.ts > ts:
                 known = [one.known for one in entry.change.tables if one.known is not None]
-                found |= {Later(entry.ts, one): None for one in known}
+                known_later |= {Later(entry.ts, one): None for one in known}
                 continue
             catalog.apply(entry.change)
-            found = _valid(found, entry)
-            end = at
-        self.later = sorted(found, key=lambda later: later.ts)
+            known_later = _valid(known_later, entry)
+            end = offset
+        self.later = sorted(known_later, key=lambda later: later.ts)
         return end
 
     def _open(self, end: int) -> None:
@@ -253,12 +253,12 @@ def _record(content: _Head | _Entry) -> bytes:
 
 def _records(content: bytes, path: Path) -> Iterator[tuple[_Head | _Entry, int]]:
     """Yield the records, each with its end. Raises StoreError for a damaged one."""
-    at = 0
+    offset = 0
     kind: type[_Head | _Entry] = _Head
-    while at + _FRAME.size <= len(content):
-        size, checksum = _FRAME.unpack_from(content, at)
-        start, end = at + _FRAME.size, at + _FRAME.size + size
-        if end > len(content) or not any(content[at:]):  # some disks fill with zeros what wasn't written
+    while offset + _FRAME.size <= len(content):
+        size, checksum = _FRAME.unpack_from(content, offset)
+        start, end = offset + _FRAME.size, offset + _FRAME.size + size
+        if end > len(content) or not any(content[offset:]):  # some disks fill with zeros what wasn't written
             return
         encoded = content[start:end]
         try:
@@ -266,5 +266,5 @@ def _records(content: bytes, path: Path) -> Iterator[tuple[_Head | _Entry, int]]
                 raise ValueError("wrong checksum")
             yield msgspec.msgpack.decode(encoded, type=kind), end
         except ValueError:
-            raise StoreError(f"{path} is damaged at byte {at}: {_REMOVE}") from None
-        at, kind = end, _Entry
+            raise StoreError(f"{path} is damaged at byte {offset}: {_REMOVE}") from None
+        offset, kind = end, _Entry

@@ -23,7 +23,7 @@ from ...codec.mysql.entry import (
     decode_commit,
     decode_statement,
 )
-from ...codec.mysql.layout import Layout, Layouts
+from ...codec.mysql.layout import Layouts, TableLayout
 from ...codec.mysql.run import EventBlock
 from ...errors import InvariantViolated, SourceError
 from ...events import (
@@ -100,7 +100,7 @@ class Mounter:
         self._changes: list[tuple[Ts, CatalogChange]] = []
         """Changes of the catalog that aren't in the history yet."""
         self._layouts: Final = layouts
-        self._found: dict[int, Layout | None] = {}
+        self._found: dict[int, TableLayout | None] = {}
         """Layouts by number, with the catalog's schemas as they are now."""
         self._source: Final = source
         self._rolled_back = False
@@ -179,25 +179,25 @@ class Mounter:
         if self._rolled_back:
             return []
         number, commit_ts, start_ts = change.region_id, change.commit_ts, change.start_ts
-        found = self._found[number] if number in self._found else self._find_layout(number, commit_ts)
-        if found is None:
+        layout = self._found[number] if number in self._found else self._find_layout(number, commit_ts)
+        if layout is None:
             return []
         if self._overlay is not None:
-            self._overlay.add(found.read(change.value, commit_ts, start_ts))
+            self._overlay.add(layout.read(change.value, commit_ts, start_ts))
             return []
-        if found.is_versioned:
-            return runs_of(found.read(change.value, commit_ts, start_ts))
-        block = found.block()
+        if layout.is_versioned:
+            return runs_of(layout.read(change.value, commit_ts, start_ts))
+        block = layout.block()
         if number in self._found:
             blocks[number] = block
         return [block.add(change.value, commit_ts, start_ts)]
 
-    def _find_layout(self, number: int, commit_ts: Ts) -> Layout | None:
+    def _find_layout(self, number: int, commit_ts: Ts) -> TableLayout | None:
         self._learn_later(commit_ts)
-        found = self._layout(number)
+        layout = self._layout(number)
         if not self._later:  # else it may be known later
-            self._found[number] = found
-        return found
+            self._found[number] = layout
+        return layout
 
     def _learn_later(self, commit_ts: Ts) -> None:
         """Learn the definitions that tables of which none is known had up to `commit_ts`."""
@@ -207,7 +207,7 @@ class Mounter:
             if self.catalog.exists(name) and self.catalog.get(name) is None:
                 self.catalog.put(known)
 
-    def _layout(self, number: int) -> Layout | None:
+    def _layout(self, number: int) -> TableLayout | None:
         """Return the layout of rows events, with the catalog's schema if the events don't tell it.
 
         None for a sequence, and if nothing tells it and the table is loaded again: then no target needs these
@@ -232,7 +232,7 @@ class Mounter:
             f"load the table again (tidemill resume FEED --resnapshot {name})"
         )
 
-    def _is_no_table(self, layout: Layout) -> bool:
+    def _is_no_table(self, layout: TableLayout) -> bool:
         """Return True if a table of the form of a sequence is one: by the catalog, or by its columns'
         names."""
         if self.catalog.exists(layout.names):

@@ -48,11 +48,11 @@ class Policy:
         return left
 
     def _applied(self, change: Change, query: Query) -> list[Change]:
-        def found(kind: str) -> str:
+        def action_of(kind: str) -> str:
             return decided(self._rules, (change.schema, change.table), kind, query.query)
 
         if change.refusal or not change.actions:  # its effect isn't known
-            action = found(change.kind)
+            action = action_of(change.kind)
             if action == "drop":
                 return []
             if change.refusal:
@@ -61,7 +61,7 @@ class Policy:
                 return [_stopped(change, change.kind, query)]
             return [] if action == "skip" else [change]
         kinds = {action: change.kind_of(action) for action in change.actions}
-        by_kind = {kind: found(kind) for kind in kinds.values()}
+        by_kind = {kind: action_of(kind) for kind in kinds.values()}
         for kind, action in by_kind.items():
             if action == "stop":
                 return [_stopped(change, kind, query)]

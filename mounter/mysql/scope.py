@@ -82,8 +82,8 @@ class Scope:
         choice, and `server` the one that DEFAULT means."""
         choice = CharsetChoice()
         while tokens.next.kind != "end":
-            if found := read_charset_option(tokens, choice):
-                choice = found
+            if named := read_charset_option(tokens, choice):
+                choice = named
             else:
                 tokens.take()
         base = server if choice.name == "default" else default

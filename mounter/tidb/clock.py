@@ -10,7 +10,7 @@ from typing import Final
 from ...codec.tidb.job import Job
 from ...codec.tidb.table_info import PUBLIC, ColumnInfo, TableInfo
 from ...events import physical_ms
-from .not_followed import NotFollowed
+from .columns import NotFollowed
 
 _TIMESTAMP: Final = 7
 _DATETIME: Final = 12

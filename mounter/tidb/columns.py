@@ -13,7 +13,10 @@ from ...codec.tidb.action import Action as JobType
 from ...codec.tidb.job import Job
 from ...codec.tidb.table_info import PUBLIC, TableInfo
 from ...events import Action, AddColumn, ChangeColumn, ChangeKey, DropColumn, Table, altered
-from .not_followed import NotFollowed
+
+
+class NotFollowed(Exception):
+    """A job makes a change that sinks can't apply; the text names it."""
 
 
 class _Columns(Struct, frozen=True):
@@ -41,10 +44,12 @@ def column_actions(
     actions += _changes(before, after, columns.kept)
     start = _without(before, columns.leaving)
     known = {column.name for column in start.columns}
-    found = _applied(start, [one for one in actions if not isinstance(one, DropColumn) or one.name in known])
-    if _key_names(found) != _key_names(after):
+    changed = _applied(
+        start, [one for one in actions if not isinstance(one, DropColumn) or one.name in known]
+    )
+    if _key_names(changed) != _key_names(after):
         actions.append(ChangeKey(tuple(_key_names(after))))
-    if found.columns != after.columns:
+    if changed.columns != after.columns:
         raise NotFollowed("its columns change in more than one way")
     return tuple(actions)
 
@@ -178,20 +183,20 @@ def _in_order(names: Sequence[str], places: dict[str, int]) -> dict[str, None]:
         before[name] = ends[length - 1] if length else None
         least[length:] = [places[name], *least[length + 1 :]]
         ends[length:] = [name, *ends[length + 1 :]]
-    found: list[str] = []
+    order: list[str] = []
     at = ends[-1] if ends else None
     while at is not None:
-        found.append(at)
+        order.append(at)
         at = before[at]
-    return dict.fromkeys(reversed(found))
+    return dict.fromkeys(reversed(order))
 
 
 def _without(table: Table, names: frozenset[str]) -> Table:
     """Return a table without some columns, which aren't in its key."""
     key = [table.columns[index].name for index in table.key]
     columns = tuple(column for column in table.columns if column.name not in names)
-    at = {column.name: place for place, column in enumerate(columns)}
-    return replace(table, columns=columns, key=tuple(at[name] for name in key if name in at))
+    places = {column.name: place for place, column in enumerate(columns)}
+    return replace(table, columns=columns, key=tuple(places[name] for name in key if name in places))
 
 
 def _applied(table: Table, actions: Sequence[Action]) -> Table:

@@ -32,9 +32,8 @@ from ...events import (
     Ts,
 )
 from .clock import session_clock
-from .columns import check_not_rewritten, column_actions
+from .columns import NotFollowed, check_not_rewritten, column_actions
 from .history import SchemaHistory, TableAt
-from .not_followed import NotFollowed
 
 _QUOTED_CHARACTERS: Final = 1000
 """Maximum number of characters of a statement that an error quotes."""
@@ -91,7 +90,7 @@ def read_ddl(
     an info can't be decoded.
     """
     commit_ts, start_ts = change.commit_ts, change.start_ts
-    found = list(_changes(job, commit_ts, history, tables, of_pumps=of_pumps, details=details))
+    changes = list(_changes(job, commit_ts, history, tables, of_pumps=of_pumps, details=details))
     return [
         Ddl(
             commit_ts,
@@ -107,7 +106,7 @@ def read_ddl(
             utc_offset_seconds=made.clock[1],
             reload=made.reload,
         )
-        for made in [one for one in found if one.refusal][:1] or found
+        for made in [one for one in changes if one.refusal][:1] or changes
     ]
 
 

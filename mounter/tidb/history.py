@@ -21,9 +21,8 @@ from ...codec.tidb.table_info import (
 from ...errors import InvariantViolated
 from ...events import Ts
 from ...store.store import Store
-from .cache import InfoCache
 from .effects import DropDatabase, DropTable, Effect, SetDatabase, SetTable, effects
-from .infos import Infos
+from .infos import InfoCache, Infos
 from .timeline import Owner, Version, entries_since, entry_at
 
 SYSTEM_SCHEMAS: Final = frozenset(
@@ -198,12 +197,12 @@ class SchemaHistory:
             touched = self._jobs.get((ts, job_id))
             if touched is None:
                 raise InvariantViolated(f"DDL job {job_id} at ts {ts} wasn't applied to the schema history")
-            found = []
+            changed = []
             for table_id in sorted(touched.tables):
                 before, after = self._version_at(table_id, ts - 1), self._version_at(table_id, ts)
                 if before is not None or after is not None:
-                    found.append((self._shown(before), self._shown(after)))
-            return found
+                    changed.append((self._shown(before), self._shown(after)))
+            return changed
 
     # --- changing --------------------------------------------------------------------------------
 

@@ -17,8 +17,7 @@ from ...events import Block, Chunk, CreateTable, Ddl, DropTable, Item, KvChange,
 from .ddl import read_ddl
 from .history import SchemaHistory
 from .items import Items, Parts
-from .rows import RowReader
-from .runs import raw_parts, row_parts
+from .runs import RowReader, raw_parts, row_parts
 
 READERS: Final = 20_000
 """Maximum number of readers kept, the newest ones; each is generated code of some 10 kB."""
@@ -107,9 +106,9 @@ class TidbMounter:
             return [entry.chunk]
         if isinstance(entry, GoneTable):
             return [Ddl(ts, ts, self._source, entry.schema, entry.table, "", (DropTable(),), last=False)]
-        found = self._history.logical_at(entry.table_id, ts)
-        assert found is not None
-        table = to_table(found.schema, found.info)
+        entry_then = self._history.logical_at(entry.table_id, ts)
+        assert entry_then is not None
+        table = to_table(entry_then.schema, entry_then.info)
         return [Ddl(ts, ts, self._source, table.schema, table.name, "", (CreateTable(table),), last=False)]
 
     def _ddls(self, change: KvChange) -> list[Ddl]:

@@ -7,11 +7,20 @@ from typing import TypeAlias
 
 from ...codec.native import library
 from ...codec.plain_blocks import PlainBlock
-from ...codec.tidb.changes import TABLE_BYTES, locating, op_of
+from ...codec.tidb.changes import TABLE_BYTES, ChangesDecoder, locating, op_of
 from ...codec.tidb.run import KvBlock, KvRun
 from ...events import Block, RowChange, Rows, Run
+from .history import TableAt
 from .items import Parts
-from .rows import RowReader
+
+
+class RowReader(ChangesDecoder):
+    """Decodes the changes of one table as of a ts."""
+
+    def __init__(self, table: TableAt) -> None:
+        """Raises SourceError for a column of an unknown type."""
+        super().__init__(table.schema, table.info)
+
 
 Tables: TypeAlias = Mapping[bytes, Block]
 """The changes of each table, by its part of the key."""

@@ -43,8 +43,8 @@ from .event import (
     WITHOUT_EFFECT,
     XA_PREPARE,
     XID,
+    flags_of,
 )
-from .gtid_event import flags_of
 from .prepared import COMMIT as XA_COMMIT
 from .prepared import ROLLBACK as XA_ROLLBACK
 from .prepared import Prepared, read_prepare

@@ -25,8 +25,8 @@ WHERE CONSTRAINT_SCHEMA = %s ORDER BY TABLE_NAME, CONSTRAINT_NAME
 
 def logs_cascades(session: Session) -> bool:
     """Return True if the server logs the rows that its foreign keys change."""
-    found = query(session, "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")
-    return bool(found) and found[0][1] == "OFF"
+    rows = query(session, "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")
+    return bool(rows) and rows[0][1] == "OFF"
 
 
 def unlogged_cascades(

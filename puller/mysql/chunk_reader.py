@@ -137,26 +137,26 @@ class _ChunkReader:
         if task.after and not is_key_of(source.table, task.after):
             # Each target that has rows of the former definition will load the table again.
             task = replace(task, after=())
-        found = Chunk(task, mark, self._begin(session, mark), source)
+        chunk = Chunk(task, mark, self._begin(session, mark), source)
         try:
             with translated(self._options):
-                self._read(session, found)
+                self._read(session, chunk)
         except Unavailable:
             raise
         except Retryable:  # the table was altered since the view began
-            found.loaded = None
+            chunk.loaded = None
             self._disconnect()
-        return found
+        return chunk
 
     def _read_table(self, session: Session, task: ReadChunk) -> SourceTable | None:
         copies_generated = self._options.copies_generated
         return read_table(session, FoundTable(*task.name), copies_generated=copies_generated)
 
-    def _read(self, session: Session, found: Chunk) -> None:
+    def _read(self, session: Session, chunk: Chunk) -> None:
         """Read the rows, unless the definition is another one by now."""
-        assert found.source is not None
-        if hold(session, found.source, copies_generated=self._options.copies_generated):
-            self._read_rows(session, found)
+        assert chunk.source is not None
+        if hold(session, chunk.source, copies_generated=self._options.copies_generated):
+            self._read_rows(session, chunk)
         if self._session is not None:
             query(session, "ROLLBACK")
 
@@ -188,23 +188,23 @@ class _ChunkReader:
                     return current_end(session)
         raise _stopped()
 
-    def _read_rows(self, session: Session, found: Chunk) -> None:
-        task, source = found.task, found.source
+    def _read_rows(self, session: Session, chunk: Chunk) -> None:
+        task, source = chunk.task, chunk.source
         assert source is not None
         table = source.table
         query_text = chunk_query(table, KeyRange(task.after), task.limit)
         result = Result(session, self._options, table, query_text)
-        while not result.done and found.bytes < self._max_bytes and not self.stop.is_set:
+        while not result.done and chunk.bytes < self._max_bytes and not self.stop.is_set:
             if packets := result.read():
-                found.packets.append(packets)
-                found.bytes += len(packets)
-        found.rows = result.rows
+                chunk.packets.append(packets)
+                chunk.bytes += len(packets)
+        chunk.rows = result.rows
         if not result.done:
             self._disconnect()  # the rest would have to be received
         if result.done and result.rows < task.limit:
-            found.loaded = TableProgress()
+            chunk.loaded = TableProgress()
         elif result.rows:
-            found.loaded = TableProgress(PacketKeys(table).first(result.last_row))
+            chunk.loaded = TableProgress(PacketKeys(table).first(result.last_row))
 
 
 def _stopped() -> Retryable:

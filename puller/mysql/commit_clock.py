@@ -30,10 +30,10 @@ class CommitClock:
         self.last = lane.at_most(last)
         """The ts of the last complete transaction, or the ts that the clock was raised to since."""
         places = [
-            (Position.parse(at.position), at.ts)
+            (Position.parse(begun.position), begun.ts)
             for checkpoint in sink_checkpoints
-            for at in (TablePosition(checkpoint.ts, checkpoint.position), *checkpoint.tables.values())
-            if at.position and at.ts >= checkpoint.ts
+            for begun in (TablePosition(checkpoint.ts, checkpoint.position), *checkpoint.tables.values())
+            if begun.position and begun.ts >= checkpoint.ts
         ]
         self._sink_checkpoints = sorted(places, key=lambda place: (place[0].rank, place[1]), reverse=True)
         self._is_moved = False
@@ -72,23 +72,23 @@ class CommitClock:
         those that a sink has, nor only such.
         """
         while self._sink_checkpoints:
-            at, ts = self._sink_checkpoints[-1]
-            if not self._has_passed(at, position):
+            position_of_sink, ts = self._sink_checkpoints[-1]
+            if not self._has_passed(position_of_sink, position):
                 return
             self.raise_to(ts)
             self._sink_checkpoints.pop()
 
-    def _has_passed(self, at: Position, position: Position) -> bool:
-        if not at.rank.compares_gtids(position.rank):
-            return at.rank <= position.rank
-        there, here = parse_gtids(at.gtid), parse_gtids(position.gtid)
-        if here.contains(there):
+    def _has_passed(self, passed: Position, position: Position) -> bool:
+        if not passed.rank.compares_gtids(position.rank):
+            return passed.rank <= position.rank
+        theirs, ours = parse_gtids(passed.gtid), parse_gtids(position.gtid)
+        if ours.contains(theirs):
             return True
-        if there.contains(here):
+        if theirs.contains(ours):
             return False
         raise SourceError(
-            f"the transactions up to {position} are in another order than those that a sink has, up to {at}: "
-            "connect to the server that was followed before until all sinks are at one position"
+            f"the transactions up to {position} are in another order than those that a sink has, up to "
+            f"{passed}: connect to the server that was followed before until all sinks are at one position"
         )
 
     @property

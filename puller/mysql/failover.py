@@ -40,5 +40,5 @@ def gtids_at(session: Session, position: Position) -> str | None:
     """Return the GTIDs before a position of this server; None if it can't tell."""
     if not is_mariadb(session):
         return position.gtid or None
-    found = query(session, "SELECT BINLOG_GTID_POS(%s, %s)", position.file, position.offset)[0][0]
-    return None if found is None else str(found)
+    gtids = query(session, "SELECT BINLOG_GTID_POS(%s, %s)", position.file, position.offset)[0][0]
+    return None if gtids is None else str(gtids)

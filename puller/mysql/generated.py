@@ -18,14 +18,14 @@ def unlogged_columns(version: str, tables: Iterable[Table]) -> Iterator[Finding]
     numbers = tuple(map(int, re.findall(r"\d+", version)[:3]))
     if numbers < _SINCE:
         return
-    found = [
+    columns = [
         f"{table.full_name} ({', '.join(generated)})"
         for table in tables
         if (generated := [column.name for column in table.columns if column.generated])
     ]
-    if not found:
+    if not columns:
         return
-    whose = f"generated columns of {', '.join(found)}"
+    whose = f"generated columns of {', '.join(columns)}"
     option = "source.generated_columns = 'leave_out'"
     if numbers[:2] == _SINCE[:2]:
         yield Finding(

@@ -87,9 +87,9 @@ class Loader:
     def _drop_gone(self) -> Generator[Step, None, None]:
         """Drop the copies of tables that were to be loaded again and that the source doesn't have any
         more."""
-        there = {source.table.full_name for source in self._snapshot.tables}
+        present = {source.table.full_name for source in self._snapshot.tables}
         for name, loaded in self._loading.items():
-            if loaded.stale and name not in there and self._only in ("", name):
+            if loaded.stale and name not in present and self._only in ("", name):
                 self._begin()
                 self._out.add(DDL, encode_statement(GoneTable(*name.split(".", 1))))
                 yield self._commit()

@@ -77,7 +77,7 @@ def open_progress(
         session = connect(options)
         try:
             with translated(options):
-                estimates = estimates or estimated_rows(session, {found.schema for found in names.values()})
+                estimates = estimates or estimated_rows(session, {listed.schema for listed in names.values()})
                 for name, last in partial.items():
                     if (
                         source := read_table(session, names[name], copies_generated=options.copies_generated)

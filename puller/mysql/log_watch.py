@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from ...codec.mysql.entry import DDL, Query, decode_statement
@@ -40,6 +41,8 @@ class LogWatch:
         self.mark = Mark(Position("", 0), 0)
         """The reader's latest position, of no file before the first `move`. Any thread may read it."""
         self.bytes = 0
+        self.is_on = False
+        """True if the changes of any table are kept, and it isn't paused."""
         self._layouts = layouts
         self._tables: set[tuple[str, str]] = set()
         self._wanted: dict[int, bool] = {}
@@ -50,24 +53,32 @@ class LogWatch:
     def add(self, name: tuple[str, str]) -> None:
         """Keep the changes of a table from the next transaction on."""
         self._tables.add(name)
+        self.is_on = True
         self._wanted.clear()
 
     def remove(self, name: tuple[str, str]) -> None:
         self._tables.discard(name)
+        self.is_on = bool(self._tables)
         self._wanted.clear()
 
     def clear(self) -> None:
-        """Keep no table's changes any more."""
+        """Drop the changes of all tables, and keep none of later transactions."""
         self._tables.clear()
+        self.is_on = False
         self._wanted.clear()
         self._lost.clear()
         self._first += len(self._kept)
         self._kept.clear()
         self.bytes = 0
 
-    @property
-    def has_tables(self) -> bool:
-        return bool(self._tables)
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Keep no changes meanwhile: they aren't logged ones."""
+        self.is_on = False
+        try:
+            yield
+        finally:
+            self.is_on = bool(self._tables)
 
     def wants(self, layout: int) -> bool:
         wanted = self._wanted.get(layout)
@@ -100,7 +111,7 @@ class LogWatch:
         definition."""
         if count < self._lost.get(name, 0):
             return None
-        found: list[WatchedEntry] = []
+        entries: list[WatchedEntry] = []
         for number, entry in enumerate(self._kept, self._first):
             if number < count:
                 continue
@@ -108,8 +119,8 @@ class LogWatch:
                 if _concerns(entry.value, *name):
                     return None
             elif self._names(entry) == name:
-                found.append(entry)
-        return found
+                entries.append(entry)
+        return entries
 
     def _names(self, entry: WatchedEntry) -> tuple[str, str]:
         return self._layouts.layout(entry.layout).names

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ...dialects.mysql.server import ServerOptions, tls_of
+from ...dialects.mysql.server import ServerOptions
 from ...errors import ConfigError
 
 
@@ -54,7 +54,7 @@ class MysqlOptions(ServerOptions):
     def __post_init__(self) -> None:
         """Raises ConfigError."""
         try:
-            tls_of(self)
+            _ = self.tls
         except ConfigError as error:
             raise ConfigError(f"source.{error}") from None
         for address in self.failover:

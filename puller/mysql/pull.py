@@ -173,12 +173,12 @@ class Pull:
         )
 
     def _check(self) -> None:
-        found = self.survey()
-        found.raise_errors()
+        survey = self.survey()
+        survey.raise_errors()
         self._checked = True
-        self._surveyed = found.tables
+        self._surveyed = survey.tables
         if self._loading is not None:
-            for finding in found.findings:
+            for finding in survey.findings:
                 log.warning("%s: %s", self._options.address, finding.text)
 
     def _is_known(self, schema: str, table: str) -> bool:

@@ -153,10 +153,10 @@ def _databases_width(data: bytes, at: int) -> int:
 
 def _charset(number: int) -> str:
     try:
-        found: Any = charset_by_id(number)
+        charset: Any = charset_by_id(number)
     except KeyError:
         return ""
-    return str(found.name)
+    return str(charset.name)
 
 
 def _number(value: bytes) -> int:

@@ -124,10 +124,10 @@ def survey_session(
     findings += _rights(session) if mariadb else _mysql_rights(session, options)
     if session.tls_warning:
         findings.append(Finding("warning", session.tls_warning))
-    found = find_tables(session, only)
-    followed = [one for one in found if follows(one.schema, one.name)]
+    listed = find_tables(session, only)
+    followed = [one for one in listed if follows(one.schema, one.name)]
     if not followed and is_new:
-        findings.append(_nothing_to_follow(found))
+        findings.append(_nothing_to_follow(listed))
     findings += same_names(followed)
     copies_generated = options.copies_generated
     definitions = dict(
@@ -169,13 +169,13 @@ def _settings(session: Session, settings: Mapping[str, str]) -> Iterator[Finding
     if not has_binlog:
         yield Finding("error", "the server writes no binlog: set log_bin in its configuration and restart it")
         return
-    for (name, wanted), found in zip(settings.items(), found_values, strict=True):
-        if found != wanted:
+    for (name, wanted), present in zip(settings.items(), found_values, strict=True):
+        if present != wanted:
             value = wanted or _EMPTY
             yield Finding(
                 "error",
-                f"{name} is {found}: SET GLOBAL {name} = {value}, in the server's configuration too, and "
-                "reconnect the open sessions",
+                f"{name} is {present}: SET GLOBAL {name} = {value}, in the server's configuration too, "
+                "and reconnect the open sessions",
             )
     if not prepared:
         yield Finding(
@@ -189,22 +189,22 @@ def _undescribed(
     session: Session, options: MysqlOptions, tables: Sequence[Table], has_catalog: bool
 ) -> Iterator[Finding]:
     """Yield errors for tables whose definitions aren't known while the binlog doesn't tell enough."""
-    found = query(session, "SELECT @@global.binlog_row_metadata")[0][0]
+    metadata = query(session, "SELECT @@global.binlog_row_metadata")[0][0]
     if not has_catalog:
         if not options.copies_generated:
             yield Finding("error", "source.generated_columns = 'leave_out' needs the local engine")
-        if found != "FULL":
+        if metadata != "FULL":
             yield Finding(
                 "error",
-                f"binlog_row_metadata is {found}, which is enough for the local engine only: {_FULL}",
+                f"binlog_row_metadata is {metadata}, which is enough for the local engine only: {_FULL}",
             )
         return
     names = ", ".join(table.full_name for table in tables)
-    if names and found != "FULL":
+    if names and metadata != "FULL":
         yield Finding(
             "error",
-            f"binlog_row_metadata is {found}, and the definitions of {names} as of the start aren't known: "
-            f"begin with a snapshot, or restore the feed's catalog file, or {_FULL}",
+            f"binlog_row_metadata is {metadata}, and the definitions of {names} as of the start aren't "
+            f"known: begin with a snapshot, or restore the feed's catalog file, or {_FULL}",
         )
     if names and not options.copies_generated:
         yield Finding(
@@ -305,10 +305,10 @@ def _prepared(session: Session, *, mariadb: bool) -> Iterator[Finding]:
         yield Finding("warning", f"the feed waits {PREPARED_SECONDS:.0f} s for its start: {described(names)}")
 
 
-def _nothing_to_follow(found: list[FoundTable]) -> Finding:
-    if not found:
+def _nothing_to_follow(listed: list[FoundTable]) -> Finding:
+    if not listed:
         return Finding("error", "no table matches, because this user may see none: GRANT SELECT on them")
-    names = ", ".join(one.full_name for one in found[:10]) + (", ..." if len(found) > 10 else "")
+    names = ", ".join(one.full_name for one in listed[:10]) + (", ..." if len(listed) > 10 else "")
     return Finding("error", f"no table matches; this user may see: {names}")
 
 
@@ -348,16 +348,16 @@ def _readable(session: Session, tables: Sequence[FoundTable]) -> Iterator[FoundT
 
 
 def _look_at(
-    session: Session, found: FoundTable, defined: SourceTable | SourceError | None, is_readable: bool
+    session: Session, listed: FoundTable, defined: SourceTable | SourceError | None, is_readable: bool
 ) -> SourceTable:
     """Return the definition of a followed table. Raises SourceError if it can't be followed."""
     try:
         if not is_readable:
-            query(session, f"SELECT 1 FROM {quoted(found.schema, found.name)} LIMIT 0")
+            query(session, f"SELECT 1 FROM {quoted(listed.schema, listed.name)} LIMIT 0")
     except pymysql.err.OperationalError as error:
-        raise SourceError(f"{found.full_name} can't be read: {error.args[1]}: GRANT SELECT on it") from None
+        raise SourceError(f"{listed.full_name} can't be read: {error.args[1]}: GRANT SELECT on it") from None
     if defined is None:
-        raise SourceError(f"{found.full_name} was just dropped")
+        raise SourceError(f"{listed.full_name} was just dropped")
     if isinstance(defined, SourceError):
         raise defined
     return defined

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec.structs import replace
 
+from ...codec.mysql.collation import Charset
+from ...codec.mysql.entry import Definitions
 from ...codec.mysql.position import Position
-from ...dialects.mysql.client import Server, connect, disconnect, identify, query, translated
+from ...dialects.mysql.client import Server, Session, connect, disconnect, identify, query, translated
 from ...dialects.mysql.result import Result
 from ...errors import Retryable, SourceError
 from ...events import OrderedKey, Table
@@ -15,7 +18,6 @@ from ...snapshot.mysql.definitions import read_tables
 from ...snapshot.mysql.estimate import rows_up_to
 from ...snapshot.mysql.tables import Follows, FoundTable, SourceTable, find_tables
 from ...snapshot.mysql.view import begin, hold
-from .databases import read_databases
 from .failover import check_reached, gtids_at
 from .options import MysqlOptions
 from .prepared import prepared_names
@@ -54,8 +56,8 @@ class Snapshot:
         """
         tables = {FoundTable(one.table.schema, one.table.name): one for one in known}
         while True:
-            found = self._find(follows)
-            missing = [one for one in found if one not in tables]
+            listed = self._find(follows)
+            missing = [one for one in listed if one not in tables]
             copies_generated = self._options.copies_generated
             for one, table in read_tables(self._session, missing, copies_generated=copies_generated):
                 if isinstance(table, SourceError):
@@ -63,8 +65,8 @@ class Snapshot:
                 tables[one] = table
             self.definitions = read_databases(self._session)
             self.position = self._located(begin(self._session))
-            if (self._find(follows), read_databases(self._session)) == (found, self.definitions):
-                self.tables = [tables[one] for one in found if one in tables]
+            if (self._find(follows), read_databases(self._session)) == (listed, self.definitions):
+                self.tables = [tables[one] for one in listed if one in tables]
                 return
             query(self._session, "ROLLBACK")
 
@@ -107,3 +109,23 @@ class Snapshot:
     def run(self, table: Table, query: str) -> Result:
         """Return the rows of a query of all columns of `table`, on the snapshot's tables."""
         return Result(self._session, self._options, table, query)
+
+
+_DATABASES: Final = """
+SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA
+ORDER BY SCHEMA_NAME
+"""
+_COLLATIONS: Final = """
+SELECT CHARACTER_SET_NAME, DEFAULT_COLLATE_NAME FROM information_schema.CHARACTER_SETS
+"""
+
+
+def read_databases(session: Session) -> Definitions:
+    """Return the defaults of the server's databases, without tables."""
+    return Definitions(
+        databases=tuple(
+            (name, Charset(charset, collation)) for name, charset, collation in query(session, _DATABASES)
+        ),
+        collations=dict(query(session, _COLLATIONS)),
+        folds_names=query(session, "SELECT @@lower_case_table_names")[0][0] == 1,
+    )

@@ -133,11 +133,11 @@ class TableLoads:
     def _take(self, wait_seconds: float) -> None:
         try:
             while True:
-                found = self._readers.results.get(wait_seconds > 0, wait_seconds or None)
+                result = self._readers.results.get(wait_seconds > 0, wait_seconds or None)
                 wait_seconds = 0.0
-                if isinstance(found, BaseException):
-                    raise found
-                self._note(found)
+                if isinstance(result, BaseException):
+                    raise result
+                self._note(result)
         except Empty:
             return
 
@@ -230,29 +230,30 @@ class TableLoads:
         entries = self._watch.since(chunk.mark.kept, load.name)
         if entries is None:
             return False
-        if chunk.source is None:
-            self._begin_and_add(encode_statement(GoneTable(*load.name)))
-            self._commit()
-        else:
-            assert chunk.loaded is not None
-            if progress_of(self._loading, load.full_name) is None:
-                self._begin_and_add(encode_statement(NewTable(chunk.source.known)))
+        with self._watch.paused():
+            if chunk.source is None:
+                self._begin_and_add(encode_statement(GoneTable(*load.name)))
                 self._commit()
-                self._progress.set(load.full_name, 0)
-            self._begin_and_add(encode_statement(ChunkRows(*load.name, chunk.task.after)))
-            for entry in entries:
-                self._out.add(entry.kind, entry.value, entry.layout)
-            layout = self._layouts.add_table(chunk.source.table)
-            for packets in chunk.packets:
-                self._out.add(RESULT_ROWS, packets, layout)
-            self._commit(ChunkMark(load.full_name, chunk.loaded, chunk.task.after))
-            self._loading[load.full_name] = chunk.loaded
+            else:
+                assert chunk.loaded is not None
+                if progress_of(self._loading, load.full_name) is None:
+                    self._begin_and_add(encode_statement(NewTable(chunk.source.known)))
+                    self._commit()
+                    self._progress.set(load.full_name, 0)
+                self._begin_and_add(encode_statement(ChunkRows(*load.name, chunk.task.after)))
+                for entry in entries:
+                    self._out.add(entry.kind, entry.value, entry.layout)
+                layout = self._layouts.add_table(chunk.source.table)
+                for packets in chunk.packets:
+                    self._out.add(RESULT_ROWS, packets, layout)
+                self._commit(ChunkMark(load.full_name, chunk.loaded, chunk.task.after))
+                self._loading[load.full_name] = chunk.loaded
         self._progress.add(load.full_name, chunk.rows)
         load.failures = 0
         return True
 
     def _begin_and_add(self, statement: bytes) -> None:
-        self._out.begin(is_logged=False)
+        self._out.begin()
         self._out.add(DDL, statement)
 
     def _commit(self, chunk: ChunkMark | None = None) -> None:

@@ -40,7 +40,6 @@ class Transactions:
         self._bytes = 0  # bytes of its changes that weren't sent
         self._savepoints: dict[str, int] = {}
         self._watch: Final = watch
-        self._is_watched = False  # the open transaction's changes may be for `watch`
         self._watched: list[tuple[int, WatchedEntry]] = []
         """The open transaction's changes for `watch`, with their numbers."""
         self._watched_bytes = 0
@@ -50,30 +49,23 @@ class Transactions:
         """True if a transaction is open, or was interrupted after a part of it was sent."""
         return self.is_open or self._handed > 0
 
-    def begin(self, epoch_seconds: int = 0, *, is_logged: bool = True) -> None:
-        """Begin a transaction at that time of the source's clock; 0 for just after the last one.
-
-        One that isn't logged is not for `watch`.
-        """
-        self._is_watched = is_logged and self._watch is not None and self._watch.has_tables
+    def begin(self, epoch_seconds: int = 0) -> None:
+        """Begin a transaction at that time of the source's clock; 0 for just after the last one."""
         self._ts = self.clock.next(epoch_seconds)
         self.is_open = True
         self.is_kept_whole = False
 
     def add(self, kind: int, value: bytes, layout: int = 0) -> None:
         self._number = number = self._number + 1
-        if self._is_watched and kind in (DDL, ROWS):
-            self._note(WatchedEntry(kind, value, layout))
+        watch = self._watch
+        if watch is not None and watch.is_on and (kind == DDL or (kind == ROWS and watch.wants(layout))):
+            self._note(watch, WatchedEntry(kind, value, layout))
         if number > self._handed:
             ts = self._ts
             self._changes.append(KvChange(ts, ts, PUT, entry_key(number, kind), value, b"", layout))
             self._bytes += len(value)
 
-    def _note(self, entry: WatchedEntry) -> None:
-        """Note a change for `watch`, if it wants it."""
-        watch = self._watch
-        if watch is None or (entry.kind == ROWS and not watch.wants(entry.layout)):
-            return
+    def _note(self, watch: LogWatch, entry: WatchedEntry) -> None:
         self._watched.append((self._number, entry))
         self._watched_bytes += len(entry.value)
         if self._watched_bytes > watch.max_bytes:

@@ -92,11 +92,11 @@ class _Pump:
 
     def unknown(self, timestamps: Iterable[Ts]) -> list[Ts]:
         """Return those of binlogs that weren't delivered before, and aren't from before the start."""
-        found = [ts for ts in timestamps if ts > self.start]
-        left = set(found)
+        later = [ts for ts in timestamps if ts > self.start]
+        left = set(later)
         for known in self.recent if left else ():
             left.difference_update(known)
-        return [ts for ts in found if ts in left]
+        return [ts for ts in later if ts in left]
 
 
 class _Later(Struct, frozen=True):
@@ -253,8 +253,8 @@ class Collector(PooledActor[ToCollector]):
         merged = min([merged, *(ts - 1 for ts in steps)])
         if merged <= self._merge.merged:
             return
-        found = [(step.commit_ts, pump, step, job, data) for pump in pumps for step, job, data in pump.found]
-        for ts, pump, step, job, data in sorted(found, key=lambda one: one[0]):
+        ready = [(step.commit_ts, pump, step, job, data) for pump in pumps for step, job, data in pump.found]
+        for ts, pump, step, job, data in sorted(ready, key=lambda one: one[0]):
             if ts <= merged and self._apply(step, job):
                 self.send(pump.writer, Changes(block_of([job_change(step, data, pump.number)])))
         for pump in pumps:

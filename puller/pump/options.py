@@ -36,6 +36,7 @@ class PumpOptions(NodeOptions, TikvOptions):
     retry_seconds: Annotated[float, Meta(ge=0.01)] = 1.0
     """Pause before a pump is asked again after an error; it doubles up to `max_retry_seconds`."""
     max_retry_seconds: Annotated[float, Meta(ge=0.01)] = 10.0
+    """Maximum pause before a pump is asked again."""
     job_seconds: Annotated[float, Meta(ge=0.01)] = 1.0
     """Interval at which a DDL job is looked for in the cluster's job history until it is there."""
     registry: str = ""
@@ -75,12 +76,12 @@ def pump_addresses(url: str) -> tuple[str, ...]:
     """Return the addresses of `pump://host:8250,host`. Raises ConfigError naming a part that isn't one."""
     rest = url.strip().removeprefix("pump://").rstrip("/")
     reject_login("url", rest)
-    found = []
+    addresses = []
     for part in filter(None, (part.strip() for part in rest.split(","))):
         last = part.rpartition("]")[2]
         address = part if ":" in last else f"{part}:{PUMP_PORT}"
         check_address("url", address)
-        found.append(address)
-    if not found:
+        addresses.append(address)
+    if not addresses:
         raise ConfigError(f"source.url = {url!r}: at least one address, such as pump://host:{PUMP_PORT}")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(addresses))

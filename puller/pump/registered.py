@@ -33,7 +33,7 @@ class RegisteredPumps:
         self._drainer = Drainer(
             self._options,
             self._clock,
-            update=lambda found: feed.accept(_pumps(found)),
+            update=lambda statuses: feed.accept(_pumps(statuses)),
             looked=lambda error: feed.looked(error, self._options.detect_seconds),
             progress=feed.progress,
             ask_to_stop=feed.ask_to_stop,
@@ -46,5 +46,5 @@ class RegisteredPumps:
             self._drainer.stop()
 
 
-def _pumps(found: Sequence[NodeStatus]) -> list[PumpStatus]:
-    return [PumpStatus(node.node_id, node.host, node.state, node.max_commit_ts) for node in found]
+def _pumps(statuses: Sequence[NodeStatus]) -> list[PumpStatus]:
+    return [PumpStatus(node.node_id, node.host, node.state, node.max_commit_ts) for node in statuses]

@@ -30,6 +30,7 @@ class TikvOptions:
     cert_path: Path | None = None
     """PEM file of the client certificate, if the cluster requires one; with `key_path`."""
     key_path: Path | None = None
+    """PEM file of its key."""
     snapshot: bool = True
     """Load the tables before following them. False follows only changes from now on."""
     start_ts: Annotated[int, Meta(ge=0)] = 0

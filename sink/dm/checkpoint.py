@@ -25,11 +25,11 @@ def rows_of(checkpoint: Checkpoint, source_id: str, touched: Iterable[str]) -> l
     Empty while a position is none of DM's.
     """
     own = by_source(checkpoint.position, source_id)
-    lags = {name: at for name, at in checkpoint.tables.items() if at.ts < checkpoint.ts}
+    lags = {name: place for name, place in checkpoint.tables.items() if place.ts < checkpoint.ts}
     lowest, lagging = dict(own), set()
-    for name, at in sorted(lags.items(), key=lambda one: one[1].ts, reverse=True):
+    for name, place in sorted(lags.items(), key=lambda one: one[1].ts, reverse=True):
         id_, _ = _source_of(name, own)
-        lowest[id_] = by_source(at.position, source_id)[id_]
+        lowest[id_] = by_source(place.position, source_id)[id_]
         lagging.add(id_)
     placed = {}
     for name in {*touched, *checkpoint.tables} if lagging else ():
@@ -38,9 +38,9 @@ def rows_of(checkpoint: Checkpoint, source_id: str, touched: Iterable[str]) -> l
             is_own = name in checkpoint.tables
             position = by_source(checkpoint.tables[name].position, source_id)[id_] if is_own else own[id_]
             placed[id_, table] = position
-    found = [_row(id_, "", position) for id_, position in lowest.items()]
-    found += [_row(id_, table, position) for (id_, table), position in sorted(placed.items())]
-    return [row for row in found if row is not None] if None not in found else []
+    points = [_row(id_, "", position) for id_, position in lowest.items()]
+    points += [_row(id_, table, position) for (id_, table), position in sorted(placed.items())]
+    return [row for row in points if row is not None] if None not in points else []
 
 
 def _source_of(name: str, ids: Iterable[str]) -> tuple[str, str]:
@@ -77,9 +77,9 @@ def checkpoint_of(rows: Sequence[DmRow], source_id: str, where: str, after: Ts) 
         if row.point.order > begins[row.id]:
             ahead[row.id].append(row)
     tables = {}
-    for id_, found in ahead.items():
-        orders = sorted({row.point.order for row in found})
-        for row in found:
+    for id_, points in ahead.items():
+        orders = sorted({row.point.order for row in points})
+        for row in points:
             full_name = f"{row.schema}.{row.table}"
             name = full_name if source_id or len(starts) == 1 else f"{id_}: {full_name}"
             ts = after + (orders.index(row.point.order) + 1) * _LANES

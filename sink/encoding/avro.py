@@ -54,14 +54,14 @@ class AvroEncoder:
         if not self._options.avro_enable_watermark or not ddl.query:
             return []
         schema, table = named(ddl)
-        found = {
+        message = {
             "query": ddl.query,
             "type": statement_kind(ddl).number,
             "schema": schema,
             "table": table,
             "commitTs": ddl.commit_ts,
         }
-        return [Message(None, _DDL + html_json_bytes(found), 0)]
+        return [Message(None, _DDL + html_json_bytes(message), 0)]
 
     def watermark(self, ts: Ts) -> list[Message]:
         if not self._options.avro_enable_watermark:
@@ -89,33 +89,33 @@ class _TableForm:
         self._value_frame: Final = registry.frame_of(f"{topic}-value", value)
 
     def _schema(self, fields: list[dict[str, object]]) -> str:
-        found = self._named(legal(self._table.name), fields)
-        return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+        schema = self._named(legal(self._table.name), fields)
+        return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
     def _named(self, name: str, fields: list[dict[str, object]]) -> dict[str, object]:
         space = schema_name(self._options.keyspace, self._table.schema)
         return {"type": "record", "name": name, "namespace": space, "fields": fields}
 
     def _more_fields(self, fields: list[dict[str, object]]) -> list[dict[str, object]]:
-        found: list[dict[str, object]] = []
+        more_fields: list[dict[str, object]] = []
         if self._options.avro_include_before_value:
             before = self._named(f"{legal(self._table.name)}_before", fields)
-            found.append({"default": None, "name": _BEFORE, "type": ["null", before]})
+            more_fields.append({"default": None, "name": _BEFORE, "type": ["null", before]})
         if self._options.avro_include_before_value or self._options.enable_tidb_extension:
-            found.append({"default": "", "name": "_tidb_op", "type": "string"})
+            more_fields.append({"default": "", "name": "_tidb_op", "type": "string"})
         if self._options.enable_tidb_extension:
-            found.append({"default": 0, "name": "_tidb_commit_ts", "type": "long"})
-            found.append({"default": 0, "name": "_tidb_commit_physical_time", "type": "long"})
-        return found
+            more_fields.append({"default": 0, "name": "_tidb_commit_ts", "type": "long"})
+            more_fields.append({"default": 0, "name": "_tidb_commit_physical_time", "type": "long"})
+        return more_fields
 
     def messages(self, op: Op, changes: list[RowChange]) -> list[Message]:
         rows = befores(changes) if op == "delete" else afters(changes)
         keys: list[bytes] | list[None] = [None] * len(rows)
         if self._key_places:
             keys = joined(len(rows), [self._key_frame, *self._keys.of(rows)])
-        found = list(map(Message, keys, self._values(op, changes, rows)))
-        check_sizes(NAME, self._options, changes, found)
-        return found
+        messages = list(map(Message, keys, self._values(op, changes, rows)))
+        check_sizes(NAME, self._options, changes, messages)
+        return messages
 
     def _values(self, op: Op, changes: list[RowChange], rows: list[Row]) -> Sequence[bytes | None]:
         options = self._options

@@ -102,23 +102,25 @@ def _type(column: Column, options: AvroOptions) -> dict[str, Any]:
 
 def _default(column: Column, options: AvroOptions, kind: str) -> object:
     """Return the default as JSON has it, or _NOTHING."""
-    found = constant(column)
-    if found is None:
+    constant_value = constant(column)
+    if constant_value is None:
         text = column.default or ""
         if column.kind == "time" and text.startswith("'"):
             return spelled(column)
         return text if text.upper().startswith("CURRENT_TIMESTAMP") and kind == "string" else _NOTHING
     match column.kind:
         case "decimal":
-            return str(found) if kind == "string" else _NOTHING
+            return str(constant_value) if kind == "string" else _NOTHING
         case "bit":
-            return found.to_bytes((column.length + 7) // 8).decode("latin-1")
+            return constant_value.to_bytes((column.length + 7) // 8).decode("latin-1")
         case "binary" | "varbinary" | "blob":
-            return (found if isinstance(found, bytes) else found.encode()).decode("latin-1")
+            return (constant_value if isinstance(constant_value, bytes) else constant_value.encode()).decode(
+                "latin-1"
+            )
         case "bigint" if kind == "string":
-            return str(found)
-        case "bigint" if column.unsigned and found >= _TOO_LARGE:
-            return _NOTHING if options.refuse_inexact else found - 2 * _TOO_LARGE
+            return str(constant_value)
+        case "bigint" if column.unsigned and constant_value >= _TOO_LARGE:
+            return _NOTHING if options.refuse_inexact else constant_value - 2 * _TOO_LARGE
         case "date" | "datetime" | "timestamp":
             return spelled(column)
         case (
@@ -126,7 +128,7 @@ def _default(column: Column, options: AvroOptions, kind: str) -> object:
             | "varchar" | "text" | "time" | "year" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6"
             | "geometry" | "vector"
         ):  # fmt: skip
-            return found
+            return constant_value
         case _:
             assert_never(column.kind)
 

@@ -25,10 +25,10 @@ class _Lengths(dict[int, bytes]):
     """The bytes of lengths; those of short values are kept."""
 
     def __missing__(self, length: int) -> bytes:
-        found = long_bytes(length)
+        prefix = long_bytes(length)
         if length < len(_SMALL):
-            self[length] = found
-        return found
+            self[length] = prefix
+        return prefix
 
 
 _LENGTHS: Final = _Lengths()
@@ -65,8 +65,8 @@ def texts(values: Sequence[str]) -> Parts:
 
 def written(lines: Lines) -> AvroWriter:
     """Return a writer of the texts of values."""
-    found = split(lines)
-    return lambda values: binaries(found(values))
+    texts_of = split(lines)
+    return lambda values: binaries(texts_of(values))
 
 
 def unscaled(scale: int) -> AvroWriter:
@@ -97,8 +97,8 @@ def nullable(write: AvroWriter, null: bytes, branch: bytes) -> AvroWriter:
         present = [value for value in values if value is not None]
         if not present:
             return [null]
-        found = iter(joined(len(present), [branch, *write(present)]))
-        return [[null if value is None else next(found) for value in values]]
+        remaining = iter(joined(len(present), [branch, *write(present)]))
+        return [[null if value is None else next(remaining) for value in values]]
 
     return parts
 
@@ -116,5 +116,5 @@ class AvroFields:
 
     def of(self, rows: Sequence[Row]) -> Parts:
         """Return the parts of messages with these rows."""
-        found = [part for place, write in self._fields for part in write(column_of(rows, place))]
-        return [self._before, *found, self._after]
+        parts = [part for place, write in self._fields for part in write(column_of(rows, place))]
+        return [self._before, *parts, self._after]

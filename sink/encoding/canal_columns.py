@@ -12,15 +12,36 @@ from ...codec.proto import canal
 from ...events import (
     FLOATS,
     Column,
+    Kind,
     Row,
     Table,
 )
-from .canal_types import WIDER, sql_type
 from .columns import Parts, Texts, Values, Writer, columns_of, joined
 from .definition import Definition, full_type
 from .numbers import java_number, single_text
 from .protobuf_bytes import Heads, delimited, varint
 from .value_lines import doubles_within, each, split, value_lines
+
+_TYPES: Final[dict[Kind, int]] = {
+    "bit": -7, "tinyint": -6, "smallint": 5, "mediumint": 4, "int": 4, "bigint": -5,
+    "float": 7, "double": 8, "decimal": 3, "char": 1, "varchar": 12, "json": 12, "year": 12, "vector": 12,
+    "date": 91, "time": 92, "datetime": 93, "timestamp": 93,
+    "binary": 2004, "varbinary": 2004, "blob": 2004, "text": 2005, "enum": 4, "set": -7,
+    "uuid": 12, "inet4": 12, "inet6": 12, "geometry": 2004,
+}  # fmt: skip
+
+WIDER: Final[dict[Kind, tuple[int, int]]] = {
+    "tinyint": (2**7, 5),
+    "smallint": (2**15, 4),
+    "int": (2**31, -5),
+    "bigint": (2**63, 3),
+}
+"""Of unsigned integers: the least value that the signed type can't hold, and the type that it has then."""
+
+
+def sql_type(column: Column) -> int:
+    return _TYPES[column.kind]
+
 
 _ROW: Final = b"\x62"
 """Tag of a row in a RowChange."""
@@ -40,23 +61,23 @@ class CanalColumns:
         self._columns: Final = [_Column(encoding, definition, place, zone) for place in places]
 
     def inserts(self, rows: list[Row]) -> list[bytes]:
-        found = zip(self._columns, columns_of(rows), strict=True)
-        return _rows(len(rows), [column.alike(_AFTER, values, True) for column, values in found])
+        pairs = zip(self._columns, columns_of(rows), strict=True)
+        return _rows(len(rows), [column.alike(_AFTER, values, True) for column, values in pairs])
 
     def deletes(self, rows: list[Row]) -> list[bytes]:
         return _rows(len(rows), self._before(columns_of(rows)))
 
     def updates(self, before: list[Row], after: list[Row]) -> list[bytes]:
         old, new = columns_of(before), columns_of(after)
-        found = zip(self._columns, old, new, strict=True)
-        differ = [column.differ(was, becomes) for column, was, becomes in found]
+        triples = zip(self._columns, old, new, strict=True)
+        differ = [column.differ(was, becomes) for column, was, becomes in triples]
         changed = zip(self._columns, new, differ, strict=True)
         now: list[Parts] = [[column.fields(_AFTER, values, flags)] for column, values, flags in changed]
         return _rows(len(after), [*self._before(old), *now])
 
     def _before(self, columns: list[Values]) -> list[Parts]:
-        found = zip(self._columns, columns, strict=True)
-        return [column.alike(_BEFORE, values, False) for column, values in found]
+        pairs = zip(self._columns, columns, strict=True)
+        return [column.alike(_BEFORE, values, False) for column, values in pairs]
 
 
 class _Column:
@@ -117,8 +138,8 @@ class _Column:
             updated=updated,
             isNull=null,
         )
-        found: bytes = column.SerializeToString()
-        return found
+        head: bytes = column.SerializeToString()
+        return head
 
 
 def texts_of(encoding: str, table: Table, column: Column, zone: tzinfo) -> Writer:
@@ -149,10 +170,10 @@ class _Starts(dict[int, bytes]):
     """The bytes before a row, by its length; those of short rows are kept."""
 
     def __missing__(self, length: int) -> bytes:
-        found = _ROW + varint(length)
+        head = _ROW + varint(length)
         if length < _SHORT:
-            self[length] = found
-        return found
+            self[length] = head
+        return head
 
 
 _STARTS: Final = _Starts()

@@ -22,7 +22,7 @@ from ...events import (
     physical_ms,
 )
 from ...events.per_table import PerTable
-from .canal_types import WIDER, sql_type
+from .canal_columns import WIDER, sql_type
 from .claims import Claim, ClaimStore
 from .columns import Fields, Texts, Values, Writer, columns_of, joined
 from .compression import Compress, compressor
@@ -81,7 +81,7 @@ class CanalJsonEncoder:
     def _without_rows(
         self, schema: str, table: str, is_ddl: bool, kind: str, ts: Ts, sql: str, extension: str
     ) -> Message:
-        found: dict[str, Any] = {
+        message: dict[str, Any] = {
             "id": 0,
             "database": schema,
             "table": table,
@@ -97,8 +97,8 @@ class CanalJsonEncoder:
             "old": None,
         }
         if self._options.enable_tidb_extension:
-            found["_tidb"] = {extension: ts}
-        [value] = self._compress([html_json_bytes(found)])
+            message["_tidb"] = {extension: ts}
+        [value] = self._compress([html_json_bytes(message)])
         return Message(None, value, 0)
 
 
@@ -132,7 +132,7 @@ class _TableForm:
             places = self._handle
             if not places:
                 refuse(NAME, self._table, "", "delete-only-output-handle-key-columns needs a key")
-        found = self._compress(self._render(op, changes, now, places, b""))
+        texts = self._compress(self._render(op, changes, now, places, b""))
 
         def short(place: int, location: str) -> bytes:
             mark = b',"onlyHandleKey":true'
@@ -144,10 +144,10 @@ class _TableForm:
         def claim(place: int) -> Claim:
             change = changes[place]
             (stamp,) = self._render(op, [change], 0, places, b"")
-            return Claim(change.commit_ts, None, found[place], stamp)
+            return Claim(change.commit_ts, None, texts[place], stamp)
 
-        self._large.replace(self._table, found, len, short, claim, has_key=bool(self._handle))
-        return found
+        self._large.replace(self._table, texts, len, short, claim, has_key=bool(self._handle))
+        return texts
 
     def _render(
         self, op: Op, changes: list[RowChange], now: int, places: tuple[int, ...], mark: bytes
@@ -224,8 +224,8 @@ class _TypesOfRow(dict[tuple[bool, ...], bytes]):
             else sql_type(column)
             for column in self._columns
         }
-        found = self[wide] = html_json_bytes(types) + b',"mysqlType":' + self._mysql_types
-        return found
+        text = self[wide] = html_json_bytes(types) + b',"mysqlType":' + self._mysql_types
+        return text
 
 
 def _writer(table: Table, column: Column, zone: tzinfo) -> Writer:

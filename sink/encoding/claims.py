@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from ...events import Ts
 from .json_text import json_bytes
-from .options import EncodingOptions
+from .options import LargeOptions
 
 CLAIM_CHECK = "claim-check"
 """The value of `large_message_handle_option` for claim checks."""
@@ -42,7 +42,7 @@ class Claim(NamedTuple):
     stamp: bytes
     """Bytes that are the same whenever the row is encoded."""
 
-    def name(self, encoding: str, options: EncodingOptions) -> str:
+    def name(self, encoding: str, options: LargeOptions) -> str:
         """Return the object's name: the same for the same row and options, so that a replay replaces it."""
         form = options.large_message_handle_compression, options.claim_check_raw_value
         digest = hashlib.sha256(f"{encoding} {form}\n".encode() + self.stamp).hexdigest()
@@ -55,5 +55,5 @@ class Claim(NamedTuple):
         return json_bytes({"key": _base64(self.key), "value": _base64(self.value)})
 
 
-def _base64(found: bytes | None) -> str | None:
-    return None if found is None else b64encode(found).decode()
+def _base64(content: bytes | None) -> str | None:
+    return None if content is None else b64encode(content).decode()

@@ -42,9 +42,9 @@ class CsvEncoder:
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
         def encode(table: Table, op: Op, group: list[RowChange]) -> list[Message]:
             form = self._tables[table]
-            found = list(map(Message, repeat(form.header), self._compress(form.lines(op, group))))
-            check_sizes(NAME, self._options, group, found)
-            return found
+            messages = list(map(Message, repeat(form.header), self._compress(form.lines(op, group))))
+            check_sizes(NAME, self._options, group, messages)
+            return messages
 
         return in_order(changes, encode)
 
@@ -163,10 +163,10 @@ def quoting(options: CsvOptions) -> Callable[[str], str]:
 
 def _bare_null(text: str, table: Table, options: CsvOptions) -> str:
     """Return text without quotes; refuse one that readers would take for NULL."""
-    found = quoting(options)(text)
-    if found == options.null and options.refuse_inexact:
+    quoted = quoting(options)(text)
+    if quoted == options.null and options.refuse_inexact:
         refuse(NAME, table, "", f"without quotes, the text {text!r} equals null = {options.null!r}")
-    return found
+    return quoted
 
 
 def _numbers(column: Column) -> Lines | None:

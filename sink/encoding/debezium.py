@@ -52,9 +52,9 @@ class DebeziumEncoder:
 
         def encode(table: Table, op: Op, group: list[RowChange]) -> list[Message]:
             keys, values = self._tables[table].rows(op, group, now)
-            found = list(map(Message, self._compress(keys), self._compress(values)))
-            check_sizes(NAME, self._options, group, found)
-            return found
+            messages = list(map(Message, self._compress(keys), self._compress(values)))
+            check_sizes(NAME, self._options, group, messages)
+            return messages
 
         return in_order(changes, encode)
 
@@ -104,7 +104,7 @@ class DebeziumEncoder:
 
 
 def source_of(options: DebeziumOptions, schema: str, table: str, ts: Ts, start_ts: Ts) -> dict[str, object]:
-    found = {
+    source_fields = {
         "version": "2.4.0.Final",
         "connector": "TiCDC",
         "name": options.cluster_id,
@@ -122,8 +122,8 @@ def source_of(options: DebeziumOptions, schema: str, table: str, ts: Ts, start_t
         "commit_ts": ts,
     }
     if options.debezium_include_start_ts and start_ts:
-        found["start_ts"] = start_ts
-    return found | {"cluster_id": options.cluster_id}
+        source_fields["start_ts"] = start_ts
+    return source_fields | {"cluster_id": options.cluster_id}
 
 
 class Schemas:

@@ -132,14 +132,14 @@ class _TableForm:
     def messages(self, op: Op, changes: list[RowChange], source: DebeziumOptions, now: int) -> list[Message]:
         rows = befores(changes) if op == "delete" else afters(changes)
         keys = joined(len(rows), [self._key_frame, *self._keys.of(rows)])
-        found = list(map(Message, keys, self._values(op, changes, source, now)))
-        check_sizes(NAME, self._options, changes, found)
-        return found
+        messages = list(map(Message, keys, self._values(op, changes, source, now)))
+        check_sizes(NAME, self._options, changes, messages)
+        return messages
 
     def _values(self, op: Op, changes: list[RowChange], source: DebeziumOptions, now: int) -> list[bytes]:
         def source_bytes(change: RowChange) -> bytes:
-            found = source_of(source, self._table.schema, self._table.name, change.commit_ts, 0)
-            return avro_bytes(self._source, found | {"snapshot": None, "thread": None})
+            source_fields = source_of(source, self._table.schema, self._table.name, change.commit_ts, 0)
+            return avro_bytes(self._source, source_fields | {"snapshot": None, "thread": None})
 
         before: Parts = [_NULL] if op == "insert" else [_VALUE, *self._columns.of(befores(changes))]
         after: Parts = [_NULL] if op == "delete" else [_VALUE, *self._columns.of(afters(changes))]

@@ -32,7 +32,7 @@ def avro_field(
     """Return the declaration of a column in a record. Raises NotEncodable for a kind that has none."""
     if column.kind == "geometry":
         refuse(encoding, definition.table, column.name, "it has no form for a geometry")
-    found: dict[str, object] = {
+    avro: dict[str, object] = {
         "connect.field": column.name,
         "default": None,
         "name": legal(column.name),
@@ -40,8 +40,8 @@ def avro_field(
     }
     if options.enable_tidb_extension:
         full = bare_type(column).removesuffix(" zerofill")
-        found["tidb_type"] = column.kind if column.kind == "decimal" else full
-    return found
+        avro["tidb_type"] = column.kind if column.kind == "decimal" else full
+    return avro
 
 
 def _type(table: Table, column: Column, options: DebeziumAvroOptions) -> object:
@@ -61,12 +61,12 @@ def _type(table: Table, column: Column, options: DebeziumAvroOptions) -> object:
         return {"type": "int", "connect.type": kind}
     if not name:
         return _AVRO[kind]
-    found: dict[str, object] = {"type": _AVRO[kind], "connect.name": name}
+    type_fields: dict[str, object] = {"type": _AVRO[kind], "connect.name": name}
     if column.kind != "vector":
-        found["connect.version"] = 1
+        type_fields["connect.version"] = 1
     if parameters:
-        found["connect.parameters"] = parameters
-    return found
+        type_fields["connect.parameters"] = parameters
+    return type_fields
 
 
 def _as_json(options: DebeziumAvroOptions) -> DebeziumOptions:

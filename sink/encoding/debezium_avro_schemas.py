@@ -19,7 +19,7 @@ def maybe(name: str, kind: object) -> dict[str, object]:
 
 
 def record(space: str, name: str, fields: list[dict[str, object]], version: int = 0) -> dict[str, object]:
-    found: dict[str, object] = {
+    schema: dict[str, object] = {
         "type": "record",
         "name": name,
         "namespace": space,
@@ -27,8 +27,8 @@ def record(space: str, name: str, fields: list[dict[str, object]], version: int 
         "fields": fields,
     }
     if version:
-        found["connect.version"] = version
-    return found
+        schema["connect.version"] = version
+    return schema
 
 
 def text(schema: dict[str, object]) -> str:

@@ -49,15 +49,15 @@ def table_changes(ddl: Ddl, effects: Sequence[Effect]) -> list[dict[str, Any]]:
         kind = "CREATE"
     elif statement_kind(ddl).number == JobType.DROP_INDEX:
         kind = "DROP"
-    found = []
+    changes = []
     for before, after in effects:
         if after is None:
             continue
         name = _id(after.table.schema, after.table.name)
         if before is not None and isinstance(ddl.actions[0], RenameTables):
             name = f"{_id(before.table.schema, before.table.name)},{name}"
-        found.append({"type": kind, "id": name, "table": _table(after, _told(ddl, after.table))})
-    return found
+        changes.append({"type": kind, "id": name, "table": _table(after, _told(ddl, after.table))})
+    return changes
 
 
 def _id(schema: str, table: str) -> str:
@@ -66,14 +66,14 @@ def _id(schema: str, table: str) -> str:
 
 def _told(ddl: Ddl, table: Table) -> set[str]:
     """Return the names of the columns that the statement defines."""
-    found = set()
+    names = set()
     for action in ddl.actions:
         match action:
             case CreateTable():
                 return {column.name for column in table.columns}
             case AddColumn(column) | ChangeColumn(column=column):
-                found.add(column.name)
-    return found
+                names.add(column.name)
+    return names
 
 
 def _table(definition: Definition, told: set[str]) -> dict[str, object]:
@@ -166,13 +166,13 @@ def _default(column: Column) -> str | None:
     text = column.default or ""
     if text.upper().startswith("CURRENT_TIMESTAMP"):
         return "1970-01-01 00:00:00"
-    found = constant(column)
-    match found:
+    constant_value = constant(column)
+    match constant_value:
         case None:
             return spelled(column) if column.kind == "time" and text.startswith("'") else None
         case int() if column.kind == "bit":
-            first, *rest = found.to_bytes((column.length + _BYTE - 1) // _BYTE)
+            first, *rest = constant_value.to_bytes((column.length + _BYTE - 1) // _BYTE)
             return f"{first:0{column.length % _BYTE}b}" + "".join(f"{byte:08b}" for byte in rest)
         case bytes():
-            return found.decode("utf-8", "replace")
+            return constant_value.decode("utf-8", "replace")
     return spelled(column)

@@ -14,8 +14,8 @@ def schema_name(*parts: str) -> str:
 
 
 def legal(name: str) -> str:
-    found = _ILLEGAL.sub("_", name)
-    return f"_{found}" if found[:1].isdigit() else found
+    replaced = _ILLEGAL.sub("_", name)
+    return f"_{replaced}" if replaced[:1].isdigit() else replaced
 
 
 def field(name: str, kind: str, optional: bool = False) -> dict[str, object]:

@@ -93,9 +93,9 @@ class Definitions:
         return []
 
     def _made(self, table: Table, details: Details) -> Definition:
-        found = replace(self.of(table), details=details)
-        self._set(found)
-        return found
+        definition = replace(self.of(table), details=details)
+        self._set(definition)
+        return definition
 
     def _set(self, definition: Definition) -> None:
         name = definition.table.schema, definition.table.name

@@ -72,8 +72,8 @@ _GROUP: Final = attrgetter("table", "op", "commit_ts")
 
 def groups(changes: Sequence[RowChange]) -> Iterator[tuple[Table, Op, list[RowChange]]]:
     """Yield consecutive changes of one table version and transaction by one operation."""
-    for (table, op, _), found in groupby(changes, _GROUP):
-        yield table, op, list(found)
+    for (table, op, _), members in groupby(changes, _GROUP):
+        yield table, op, list(members)
 
 
 def in_order(
@@ -90,9 +90,9 @@ def in_order(
     for place, kind in enumerate(zip(tables, ops, strict=True)):
         places[kind].append(place)
     results: dict[int, T] = {}
-    for found in places.values():
-        group = [changes[place] for place in found]
-        results.update(zip(found, encode(group[0].table, group[0].op, group), strict=True))
+    for members in places.values():
+        group = [changes[place] for place in members]
+        results.update(zip(members, encode(group[0].table, group[0].op, group), strict=True))
     return [results[place] for place in range(len(changes))]
 
 
@@ -102,12 +102,12 @@ def by_transaction(changes: Sequence[RowChange], text: Callable[[RowChange], T])
     if commits.count(commits[0]) == starts.count(starts[0]) == len(changes):
         return text(changes[0])
     made: dict[tuple[Ts, Ts], T] = {}
-    found: list[T] = []
+    results: list[T] = []
     for change, stamp in zip(changes, zip(commits, starts, strict=True), strict=True):
         if stamp not in made:
             made[stamp] = text(change)
-        found.append(made[stamp])
-    return found
+        results.append(made[stamp])
+    return results
 
 
 def befores(changes: list[RowChange]) -> list[Row]:

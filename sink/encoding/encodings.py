@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ...config import build
+from ...config import Form, build
 from ...errors import ConfigError
 from .avro import AvroEncoder
 from .canal_json import CanalJsonEncoder
@@ -73,8 +73,9 @@ def encoding_options(name: str, options: Mapping[str, object]) -> EncodingOption
     """
     if name not in ENCODINGS:
         raise ConfigError(f"no encoding {name!r}; accepted: {', '.join(ENCODINGS)}")
-    given = {key.replace("-", "_"): value for key, value in options.items()}
-    return build(ENCODINGS[name].options, given, name)
+    written = {key.replace("_", "-"): value for key, value in options.items()}
+    form = Form(noun=f"option of {name}", shows_values=True)
+    return build(ENCODINGS[name].options, written, "encoding", form)
 
 
 def make_encoder(
@@ -86,7 +87,7 @@ def make_encoder(
 ) -> Encoder:
     """Return an encoder; `claims` is the store for claim checks. Raises ConfigError as `encoding_options`,
     and for claim checks without a store."""
-    found = encoding_options(name, options)
+    made = encoding_options(name, options)
     encoding = ENCODINGS[name]
     more = (claims,) if encoding.has_claims else ()
-    return encoding.make(found, now, describe, *more)
+    return encoding.make(made, now, describe, *more)

@@ -30,16 +30,16 @@ def json_schema(connect: dict[str, Any], *, is_open: bool, index: int | None = N
             properties = {
                 one["field"]: json_schema(one, is_open=is_open, index=number) for number, one in fields
             }
-            found: dict[str, object] = {"type": "object", "properties": properties}
+            schema: dict[str, object] = {"type": "object", "properties": properties}
             if not is_open:
-                found["additionalProperties"] = False
+                schema["additionalProperties"] = False
         case "array":
-            found = {"type": "array", "items": json_schema(connect["items"], is_open=is_open)}
+            schema = {"type": "array", "items": json_schema(connect["items"], is_open=is_open)}
         case kind:
-            found = dict(_TYPES[kind])
+            schema = dict(_TYPES[kind])
     if "name" in connect:
-        found["title"] = connect["name"]
-    found |= {name: connect[key] for key, name in _KEPT.items() if key in connect}
+        schema["title"] = connect["name"]
+    schema |= {name: connect[key] for key, name in _KEPT.items() if key in connect}
     if connect["optional"]:
-        return {"oneOf": [{"type": "null"}, found], **place}
-    return found | place
+        return {"oneOf": [{"type": "null"}, schema], **place}
+    return schema | place

@@ -74,9 +74,9 @@ class MaxwellEncoder:
             keys.append(key)
             values.append(start + middle + end)
             self._offset += 1
-        found = list(map(Message, keys, self._compress(values)))
-        check_sizes(NAME, self._options, changes, found)
-        return found
+        messages = list(map(Message, keys, self._compress(values)))
+        check_sizes(NAME, self._options, changes, messages)
+        return messages
 
     def ddl(self, ddl: Ddl) -> list[Message]:
         kind = "table-alter"
@@ -92,12 +92,12 @@ class MaxwellEncoder:
                 table = known
         if not self._options.output_ddl or not ddl.query:
             return []
-        found: dict[str, object] = {"type": kind, "database": ddl.schema, "table": ddl.table}
+        message: dict[str, object] = {"type": kind, "database": ddl.schema, "table": ddl.table}
         if table is not None:
-            found["def"] = _definition(table)
-        found |= {"ts": physical_ms(ddl.commit_ts), "sql": ddl.query}
+            message["def"] = _definition(table)
+        message |= {"ts": physical_ms(ddl.commit_ts), "sql": ddl.query}
         key = json_bytes({"database": ddl.schema, "table": ddl.table})
-        [value] = self._compress([json_bytes(found)])
+        [value] = self._compress([json_bytes(message)])
         return [Message(key, value, 0)]
 
     def watermark(self, ts: Ts) -> list[Message]:  # noqa: ARG002
@@ -242,16 +242,16 @@ def _definition(table: Table) -> dict[str, object]:
 
 
 def _column(column: Column) -> dict[str, object]:
-    found: dict[str, object] = {"type": type_name(column), "name": column.name}
+    fields: dict[str, object] = {"type": type_name(column), "name": column.name}
     match column.kind:
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
-            found["signed"] = not column.unsigned
+            fields["signed"] = not column.unsigned
         case "time" | "datetime" | "timestamp" if column.scale:
-            found["column-length"] = column.scale
+            fields["column-length"] = column.scale
         case "enum" | "set":
-            found["enum-values"] = list(column.members)
+            fields["enum-values"] = list(column.members)
         case "char" | "varchar" | "text":
-            found["charset"] = column.charset
+            fields["charset"] = column.charset
         case (
             "decimal" | "float" | "double" | "bit" | "binary" | "varbinary" | "blob" | "date" | "time"
             | "datetime" | "timestamp" | "year" | "json" | "uuid" | "inet4" | "inet6" | "geometry"
@@ -260,4 +260,4 @@ def _column(column: Column) -> dict[str, object]:
             pass
         case _:
             assert_never(column.kind)
-    return found
+    return fields

@@ -70,8 +70,8 @@ def java_number(text: str) -> str:
     value = Decimal(text)
     size = value.adjusted() if value else 0
     if -4 < size < 7:
-        found = plain(text)
-        return found if "." in found else f"{found}.0"
+        number = plain(text)
+        return number if "." in number else f"{number}.0"
     sign, digits, _ = value.normalize().as_tuple()
     rest = "".join(map(str, digits[1:])) or "0"
     return f"{'-' if sign else ''}{digits[0]}.{rest}E{size}"

@@ -5,6 +5,7 @@ Source: the documentation of TiCDC's open protocol, and messages that TiCDC wrot
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from operator import ne
@@ -29,7 +30,6 @@ from .numbers import json_number, single_text
 from .open_types import flags, type_byte
 from .options import OpenOptions
 from .oversize import RECORD_BYTES, LargeRows
-from .quoted_bytes import quoted_bytes
 from .statement_kind import named, statement_kind
 from .value_lines import doubles, each, plain, split, value_lines, wrapped
 
@@ -61,19 +61,19 @@ class OpenProtocolEncoder:
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
         parts = in_order(changes, lambda table, op, group: self._tables[table].parts(op, group))
-        found: list[Message] = []
+        messages: list[Message] = []
         batch: list[_Part] = []
         size, limit = 0, self._options.max_message_bytes
         for part in parts:
             length = _length(part) + RECORD_BYTES
             if len(batch) == self._options.max_batch_size or (batch and limit and size + length > limit):
-                found.append(_message(batch, len(batch)))
+                messages.append(_message(batch, len(batch)))
                 batch, size = [], 0
             batch.append(part)
             size += length
         if batch:
-            found.append(_message(batch, len(batch)))
-        return found
+            messages.append(_message(batch, len(batch)))
+        return messages
 
     def ddl(self, ddl: Ddl) -> list[Message]:
         if not ddl.query:
@@ -124,7 +124,7 @@ class _TableForm:
         keys = by_transaction(changes, lambda change: self._key(change, {}))
         every = [keys] * len(changes) if isinstance(keys, bytes) else keys
         values = self._compress(self._values(op, changes, columns))
-        found = list(zip(every, values, strict=True))
+        pairs = list(zip(every, values, strict=True))
 
         def short(place: int, location: str) -> _Part:
             mark: dict[str, object] = {"ohk": False, "ccl": location} if location else {"ohk": True}
@@ -132,12 +132,12 @@ class _TableForm:
             return self._key(changes[place], mark), value
 
         def claim(place: int) -> Claim:
-            key, value = found[place]
+            key, value = pairs[place]
             whole = _message([(key, value)], 1)
             return Claim(changes[place].commit_ts, whole.key, whole.value or b"", key + value)
 
-        self._large.replace(self._table, found, _length, short, claim, has_key=bool(self._handle))
-        return found
+        self._large.replace(self._table, pairs, _length, short, claim, has_key=bool(self._handle))
+        return pairs
 
     def _key(self, change: RowChange, more: dict[str, object]) -> bytes:
         table = self._table
@@ -205,3 +205,32 @@ def _writer(table: Table, place: int, zone: tzinfo) -> Writer:
 
 def _encoded(form: Callable[[Any], Any]) -> Writer:
     return lambda values: json_lines([None if value is None else form(value) for value in values])
+
+
+_SHORT: Final = {
+    "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
+    "\\": "\\\\", '"': '\\"',
+}  # fmt: skip
+_PLAIN: Final = re.compile(rb"[ !#-\[\]-~]*")
+_ESCAPED: Final = range(0xDC80, 0xDD00)
+"""Code points that stand for bytes that aren't UTF-8."""
+
+
+def quoted_bytes(value: bytes) -> str:
+    """Return printable UTF-8 as it is, and other bytes and characters as escapes."""
+    if _PLAIN.fullmatch(value):
+        return value.decode()
+    return "".join(map(_character, value.decode("utf-8", "surrogateescape")))
+
+
+def _character(one: str) -> str:
+    if one in _SHORT:
+        return _SHORT[one]
+    if one.isprintable():
+        return one
+    code = ord(one)
+    if code in _ESCAPED:
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -41,20 +41,20 @@ def type_byte(column: Column) -> int | None:
 
 def flags(definition: Definition, place: int) -> int:
     column = definition.table.columns[place]
-    found = Flag(0)
+    flag = Flag(0)
     if column.kind not in WITH_CHARSET:
-        found |= Flag.BINARY
+        flag |= Flag.BINARY
     if place in definition.handle_key:
-        found |= Flag.HANDLE_KEY
+        flag |= Flag.HANDLE_KEY
     if column.generated:
-        found |= Flag.GENERATED
+        flag |= Flag.GENERATED
     for index in definition.indexes:
         if place in index.columns:
-            found |= Flag.PRIMARY if index.primary else Flag.UNIQUE if index.unique else Flag.MULTIPLE
+            flag |= Flag.PRIMARY if index.primary else Flag.UNIQUE if index.unique else Flag.MULTIPLE
             if len(index.columns) > 1:
-                found |= Flag.MULTIPLE
+                flag |= Flag.MULTIPLE
     if column.nullable:
-        found |= Flag.NULLABLE
+        flag |= Flag.NULLABLE
     if column.unsigned or column.kind in ("bit", "year"):
-        found |= Flag.UNSIGNED
-    return int(found)
+        flag |= Flag.UNSIGNED
+    return int(flag)

@@ -1,65 +1,113 @@
-"""Options of encodings. Names and defaults are those of TiCDC, with - as _."""
+"""Options of encodings. Names and defaults are those of TiCDC and Maxwell."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from msgspec import Meta
+
+from ...config import Given, Hyphenated
 from ...errors import ConfigError
 from ...events import Table
 
+EncodingName: TypeAlias = Literal[
+    "canal-json",
+    "canal-protobuf",
+    "open-protocol",
+    "debezium",
+    "avro",
+    "debezium-avro",
+    "maxwell",
+    "csv",
+    "simple",
+]
+
+
+def _time_zone(name: str, _: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ValueError('no such time zone; give a name such as "Asia/Shanghai"') from None
+    return name
+
+
+def _topic(template: str, _: str) -> str:
+    try:
+        template.format(schema="s", table="t")
+    except (LookupError, ValueError):
+        raise ValueError("accepted are {schema} and {table}") from None
+    return template
+
+
+Topic: TypeAlias = Annotated[str, Given(parse=_topic)]
+"""Topic with `{schema}` and `{table}`."""
+BatchRows: TypeAlias = Annotated[int, Meta(ge=1)]
+UnsignedForm: TypeAlias = Literal["long", "string"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncodingOptions:
+class EncodingOptions(Hyphenated):
     """Options of all encodings. Raises ConfigError that names the accepted values."""
 
-    time_zone: str = "UTC"
-    """Time zone in which timestamps are printed, as "Asia/Shanghai"."""
-    max_message_bytes: int = 0
-    """Maximum number of bytes of a message as a Kafka record; 0: no limit."""
-    large_message_handle_option: str = "none"
-    """Handling of a row whose message is larger: none (an error), handle-key-only (the columns of its key),
-    or claim-check (these, and the location of the whole message in a store)."""
-    large_message_handle_compression: str = "none"
-    """Compression of each message: none, lz4 or snappy. Needs the extra `arrow`."""
-    claim_check_storage_uri: str = ""
-    """Store for claim checks: an URL such as "s3://bucket/prefix" or "directory:///var/claims"."""
-    claim_check_storage_options: dict[str, Any] = field(default_factory=dict)
-    """Options of that store, such as endpoint, access_key and secret_key."""
-    claim_check_raw_value: bool = False
-    """Store the value of the message alone, not JSON with its key and value."""
+    time_zone: Annotated[str, Given(parse=_time_zone)] = "UTC"
+    """Time zone in which timestamps are printed, as "Asia/Shanghai"; debezium always writes UTC."""
+    max_message_bytes: Annotated[int, Meta(ge=0)] = 0
+    """Maximum number of bytes of a message as a Kafka record, which has 36 more than key and value; 0: no
+    limit. In Kafka the default is 1,000,000."""
 
     def __post_init__(self) -> None:
-        _ = self.zone
-        if self.max_message_bytes != 0 and self.max_message_bytes < 100:
+        if 0 < self.max_message_bytes < 100:
             raise ConfigError(
                 f"max-message-bytes = {self.max_message_bytes}: at least 100, or 0 for no limit"
             )
-        option = self.large_message_handle_option
-        one_of("large-message-handle-option", option, "none", "handle-key-only", "claim-check")
-        if option == "claim-check" and not self.claim_check_storage_uri:
-            raise ConfigError('large-message-handle-option = "claim-check" needs claim-check-storage-uri')
-        for name in ("claim_check_storage_uri", "claim_check_storage_options", "claim_check_raw_value"):
-            if getattr(self, name) and option != "claim-check":
-                raise ConfigError(
-                    f'{name.replace("_", "-")} needs large-message-handle-option = "claim-check"'
-                )
-        one_of(
-            "large-message-handle-compression", self.large_message_handle_compression, "none", "lz4", "snappy"
-        )
 
     @property
     def zone(self) -> tzinfo:
-        try:
-            return ZoneInfo(self.time_zone)
-        except (ZoneInfoNotFoundError, ValueError) as error:
-            raise ConfigError(f"time-zone = {self.time_zone!r}: no such time zone") from error
+        return ZoneInfo(self.time_zone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CanalOptions(EncodingOptions):
+class CompressedOptions(EncodingOptions):
+    """Options of encodings whose messages may be compressed."""
+
+    large_message_handle_compression: Literal["none", "lz4", "snappy"] = "none"
+    """Compression of each message, before its size counts; not in files. Needs the extra `arrow`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargeOptions(CompressedOptions):
+    """Options of encodings that have a form for messages that are too large."""
+
+    large_message_handle_option: Literal["none", "handle-key-only", "claim-check"] = "none"
+    """Handling of a row whose message is larger: none (an error), handle-key-only (the columns of its key),
+    or claim-check (these, and the location of the whole message in a store)."""
+    claim_check_storage_uri: str = ""
+    """Store for claim checks: a URL such as "s3://bucket/prefix" or "directory:///var/claims"."""
+    claim_check_storage_options: dict[str, Any] = field(default_factory=dict)
+    """Options of that store, such as endpoint, access_key and secret_key."""
+    claim_check_raw_value: bool = False
+    """Store the value of the message alone, not JSON with its key and value; not in open-protocol."""
+
+    def __post_init__(self) -> None:
+        EncodingOptions.__post_init__(self)
+        keeps = self.large_message_handle_option == "claim-check"
+        if keeps and not self.claim_check_storage_uri:
+            raise ConfigError('large-message-handle-option = "claim-check" needs claim-check-storage-uri')
+        claims = {
+            "claim-check-storage-uri": self.claim_check_storage_uri,
+            "claim-check-storage-options": self.claim_check_storage_options,
+            "claim-check-raw-value": self.claim_check_raw_value,
+        }
+        for name, value in claims.items():
+            if value and not keeps:
+                raise ConfigError(f'{name} needs large-message-handle-option = "claim-check"')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanalOptions(LargeOptions):
     """Options of canal-json."""
 
     enable_tidb_extension: bool = False
@@ -72,7 +120,7 @@ class CanalOptions(EncodingOptions):
     """Write only the columns of its key for a deleted row."""
 
     def __post_init__(self) -> None:
-        EncodingOptions.__post_init__(self)
+        LargeOptions.__post_init__(self)
         if self.large_message_handle_option != "none" and not self.enable_tidb_extension:
             raise ConfigError("large-message-handle-option needs enable-tidb-extension = true")
 
@@ -81,30 +129,19 @@ class CanalOptions(EncodingOptions):
 class CanalProtobufOptions(EncodingOptions):
     """Options of canal-protobuf."""
 
-    max_batch_size: int = 16
+    max_batch_size: BatchRows = 16
     """Maximum number of rows of a message."""
     filter_transaction_entry: bool = True
     """Leave out the entries at the begin and the end of transactions."""
     enable_tidb_extension: bool = False
     """Add the commit ts to the properties of each entry's header, and write watermarks as heartbeats."""
 
-    def __post_init__(self) -> None:
-        EncodingOptions.__post_init__(self)
-        if self.max_batch_size < 1:
-            raise ConfigError(f"max-batch-size = {self.max_batch_size}: at least 1")
-        if self.large_message_handle_option != "none":
-            raise ConfigError(
-                "large-message-handle-option: canal-protobuf has no form for keys only or claim checks"
-            )
-        if self.large_message_handle_compression != "none":
-            raise ConfigError("large-message-handle-compression: Canal's clients read no compressed packets")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenOptions(EncodingOptions):
+class OpenOptions(LargeOptions):
     """Options of open-protocol."""
 
-    max_batch_size: int = 16
+    max_batch_size: BatchRows = 16
     """Maximum number of rows of a message."""
     output_old_value: bool = True
     """Write the values before an update."""
@@ -114,15 +151,13 @@ class OpenOptions(EncodingOptions):
     """Write only the columns of its key for a deleted row."""
 
     def __post_init__(self) -> None:
-        EncodingOptions.__post_init__(self)
-        if self.max_batch_size < 1:
-            raise ConfigError(f"max-batch-size = {self.max_batch_size}: at least 1")
+        LargeOptions.__post_init__(self)
         if self.claim_check_raw_value:
             raise ConfigError("claim-check-raw-value: a value of open-protocol can't be read without its key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DebeziumOptions(EncodingOptions):
+class DebeziumOptions(CompressedOptions):
     """Options of debezium."""
 
     cluster_id: str = "default"
@@ -135,10 +170,10 @@ class DebeziumOptions(EncodingOptions):
     """Add the start ts of the transaction to the source."""
     output_old_value: bool = True
     """Write the values before an update."""
-    decimal_handling_mode: str = "double"
-    """Form of decimals: double, or string."""
-    bigint_unsigned_handling_mode: str = "long"
-    """Form of unsigned BIGINT: long, or string."""
+    decimal_handling_mode: Literal["double", "string"] = "double"
+    """Form of decimals."""
+    bigint_unsigned_handling_mode: UnsignedForm = "long"
+    """Form of unsigned BIGINT."""
     refuse_inexact: bool = True
     """Refuse a value that its type here can't hold: a decimal that isn't a double, an unsigned BIGINT from
     2^63 on as long, a zero date. False writes the nearest double, the negative number of the same 64 bits,
@@ -146,25 +181,19 @@ class DebeziumOptions(EncodingOptions):
     schema_registry: str = field(default="", repr=False)
     """URL of a schema registry: then messages are payloads in Confluent's frame, with JSON Schemas there; it
     may contain a user and a password. Empty: schemas are in the messages."""
-    topic: str = "{schema}_{table}"
-    """With `schema_registry`: topic of a table's rows, of which the schemas' subjects are made."""
+    topic: Topic = "{schema}_{table}"
+    """With `schema-registry`: topic of a table's rows, of which the schemas' subjects are made; in Kafka
+    the default is that of the URL."""
     object_additional_properties: bool = True
-    """With `schema_registry`: objects may have further properties, as by the converter's option of this
+    """With `schema-registry`: objects may have further properties, as by the converter's option of this
     name. False: a column can be added without breaking compatibility, but not dropped."""
 
     def __post_init__(self) -> None:
         EncodingOptions.__post_init__(self)
-        check_topic(self.topic)
         if self.schema_registry and self.debezium_disable_schema:
             raise ConfigError("schema-registry and debezium-disable-schema: give one of them")
         if self.schema_registry and self.large_message_handle_compression != "none":
             raise ConfigError("large-message-handle-compression: readers of Confluent's frame don't know it")
-        one_of("decimal-handling-mode", self.decimal_handling_mode, "double", "string")
-        one_of("bigint-unsigned-handling-mode", self.bigint_unsigned_handling_mode, "long", "string")
-        if self.large_message_handle_option != "none":
-            raise ConfigError(
-                "large-message-handle-option: debezium has no form for keys only or claim checks"
-            )
 
     def topic_of(self, table: Table) -> str:
         return self.topic.format(schema=table.schema, table=table.name)
@@ -176,14 +205,15 @@ class RegistryOptions(EncodingOptions):
 
     schema_registry: str = field(default="", repr=False)
     """URL of the schema registry, as "http://registry:8081"; it may contain a user and a password."""
-    topic: str = "{schema}_{table}"
-    """Topic of a table's rows, of which the schemas' subjects are made."""
+    topic: Topic = "{schema}_{table}"
+    """Topic of a table's rows, of which the schemas' subjects are made; in Kafka
+    the default is that of the URL."""
     enable_tidb_extension: bool = False
     """Add TiDB's fields: in avro the operation and the commit ts, in debezium-avro the types."""
-    avro_decimal_handling_mode: str = "precise"
-    """Form of decimals: precise (bytes), or string."""
-    avro_bigint_unsigned_handling_mode: str = "long"
-    """Form of unsigned BIGINT: long, or string."""
+    avro_decimal_handling_mode: Literal["precise", "string"] = "precise"
+    """Form of decimals; precise: bytes."""
+    avro_bigint_unsigned_handling_mode: UnsignedForm = "long"
+    """Form of unsigned BIGINT."""
     avro_enable_watermark: bool = False
     """Write schema changes and watermarks; needs enable-tidb-extension."""
     refuse_inexact: bool = True
@@ -191,15 +221,8 @@ class RegistryOptions(EncodingOptions):
 
     def __post_init__(self) -> None:
         EncodingOptions.__post_init__(self)
-        one_of("avro-decimal-handling-mode", self.avro_decimal_handling_mode, "precise", "string")
-        one_of(
-            "avro-bigint-unsigned-handling-mode", self.avro_bigint_unsigned_handling_mode, "long", "string"
-        )
-        one_of("large-message-handle-option", self.large_message_handle_option, "none")
-        one_of("large-message-handle-compression", self.large_message_handle_compression, "none")
         if self.avro_enable_watermark and not self.enable_tidb_extension:
             raise ConfigError("avro-enable-watermark needs enable-tidb-extension = true")
-        check_topic(self.topic)
 
     def topic_of(self, table: Table) -> str:
         return self.topic.format(schema=table.schema, table=table.name)
@@ -224,7 +247,7 @@ class DebeziumAvroOptions(RegistryOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CsvOptions(EncodingOptions):
+class CsvOptions(CompressedOptions):
     """Options of csv."""
 
     delimiter: str = ","
@@ -237,8 +260,8 @@ class CsvOptions(EncodingOptions):
     """Text of NULL, never quoted."""
     include_commit_ts: bool = False
     """Write the commit ts before the values."""
-    binary_encoding_method: str = "base64"
-    """Form of binary values: base64 or hex."""
+    binary_encoding_method: Literal["base64", "hex"] = "base64"
+    """Form of binary values."""
     output_old_value: bool = False
     """Write an update as a deleted and an inserted row, and a column that says so."""
     output_field_header: bool = False
@@ -248,8 +271,6 @@ class CsvOptions(EncodingOptions):
 
     def __post_init__(self) -> None:
         EncodingOptions.__post_init__(self)
-        one_of("binary-encoding-method", self.binary_encoding_method, "base64", "hex")
-        one_of("large-message-handle-option", self.large_message_handle_option, "none")
         if not 1 <= len(self.delimiter) <= 3 or set(self.delimiter) & set("\r\n"):
             raise ConfigError(f"delimiter = {self.delimiter!r}: one to three characters without a line break")
         if len(self.quote) > 1 or self.quote in ("\r", "\n"):
@@ -263,7 +284,7 @@ class CsvOptions(EncodingOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaxwellOptions(EncodingOptions):
+class MaxwellOptions(CompressedOptions):
     """Options of maxwell, as Maxwell names them."""
 
     output_ddl: bool = False
@@ -276,42 +297,18 @@ class MaxwellOptions(EncodingOptions):
     """Write the names of the primary key's columns."""
     output_nulls: bool = True
     """Write columns whose value is NULL."""
-    kafka_key_format: str = "hash"
-    """Form of keys: hash (an object) or array."""
-
-    def __post_init__(self) -> None:
-        EncodingOptions.__post_init__(self)
-        one_of("kafka-key-format", self.kafka_key_format, "hash", "array")
-        one_of("large-message-handle-option", self.large_message_handle_option, "none")
+    kafka_key_format: Literal["hash", "array"] = "hash"
+    """Form of keys; hash: an object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimpleOptions(EncodingOptions):
+class SimpleOptions(LargeOptions):
     """Options of simple."""
 
-    encoding_format: str = "json"
-    """Form of messages: json or avro."""
-    send_bootstrap_interval_in_sec: int = 0
-    """Seconds after which a table's definition is sent again with its next rows; 0: never."""
-    send_bootstrap_in_msg_count: int = 0
-    """Rows after which a table's definition is sent again; 0: never."""
-
-    def __post_init__(self) -> None:
-        EncodingOptions.__post_init__(self)
-        one_of("encoding-format", self.encoding_format, "json", "avro")
-        for name in ("send_bootstrap_interval_in_sec", "send_bootstrap_in_msg_count"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name.replace('_', '-')} = {getattr(self, name)}: at least 0")
-
-
-def check_topic(topic: str) -> None:
-    try:
-        topic.format(schema="s", table="t")
-    except (LookupError, ValueError) as error:
-        raise ConfigError(f"topic = {topic!r}: accepted are {{schema}} and {{table}}") from error
-
-
-def one_of(name: str, value: str, *accepted: str) -> None:
-    """Raise ConfigError unless the value is accepted."""
-    if value not in accepted:
-        raise ConfigError(f"{name} = {value!r}: accepted are {', '.join(accepted)}")
+    encoding_format: Literal["json", "avro"] = "json"
+    """Form of messages; in files json only."""
+    send_bootstrap_interval_in_sec: Annotated[int, Meta(ge=0)] = 0
+    """Seconds after which a table's definition is sent again with its next rows, besides that before its
+    first rows since the start; 0: never. In Kafka the default is 120."""
+    send_bootstrap_in_msg_count: Annotated[int, Meta(ge=0)] = 0
+    """Rows after which a table's definition is sent again; 0: never. In Kafka the default is 10,000."""

@@ -9,7 +9,7 @@ from ...errors import ConfigError
 from ...events import RowChange, Table
 from .claims import CLAIM_CHECK, Claim, ClaimStore
 from .encoder import Message, refuse
-from .options import EncodingOptions
+from .options import EncodingOptions, LargeOptions
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class LargeRows:
     """Replaces the messages of one encoder that are too large, by its options: by those that have only the
     columns of the row's key, which refer to the whole message in a store with claim checks."""
 
-    def __init__(self, encoding: str, options: EncodingOptions, claims: ClaimStore | None) -> None:
+    def __init__(self, encoding: str, options: LargeOptions, claims: ClaimStore | None) -> None:
         """Raises ConfigError for claim checks without a store."""
         self._encoding: Final = encoding
         self._options: Final = options
@@ -69,12 +69,12 @@ class LargeRows:
         if not limit or max(sizes) <= limit:
             return
         objects: dict[str, bytes] = {}
-        for place in [place for place, found in enumerate(sizes) if found > limit]:
+        for place in [place for place, length in enumerate(sizes) if length > limit]:
             location = ""
             if self._keeps and self._claims is not None:
-                found = claim(place)
-                name = found.name(self._encoding, self._options)
-                objects[name] = found.content(is_raw=self._options.claim_check_raw_value)
+                whole = claim(place)
+                name = whole.name(self._encoding, self._options)
+                objects[name] = whole.content(is_raw=self._options.claim_check_raw_value)
                 location = self._claims.location(name)
             else:
                 self._check(table, sizes[place], has_key)

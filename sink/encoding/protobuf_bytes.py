@@ -37,7 +37,7 @@ class Heads(dict[int, bytes]):
     def __missing__(self, length: int) -> bytes:
         value = self._inner + varint(length) if length else b""
         size = len(self._before) + len(value) + length + self._size
-        found = self._outer + varint(size) + self._before + value
+        head = self._outer + varint(size) + self._before + value
         if length <= _LENGTHS:
-            self[length] = found
-        return found
+            self[length] = head
+        return head

@@ -35,12 +35,12 @@ class SimpleEncoder(AnySimpleEncoder):
         return _TableForm(definition, self._options, self._compress, self._large)
 
     def _ddl(self, kind: str, ddl: Ddl, now: int, effect: Effect) -> bytes:
-        found: dict[str, object] = {"sql": ddl.query, "commitTs": ddl.commit_ts, "buildTs": now}
+        message: dict[str, object] = {"sql": ddl.query, "commitTs": ddl.commit_ts, "buildTs": now}
         if effect.after is not None:
-            found |= _schema(effect.after)
+            message |= _schema(effect.after)
         if effect.before is not None:
-            found["preTableSchema"] = table_schema(effect.before)
-        return _message(kind, found)
+            message["preTableSchema"] = table_schema(effect.before)
+        return _message(kind, message)
 
     def _bootstrap(self, now: int, definition: Definition) -> bytes:
         return _message("BOOTSTRAP", {"commitTs": 0, "buildTs": now} | _schema(definition))
@@ -49,8 +49,8 @@ class SimpleEncoder(AnySimpleEncoder):
         return _message("WATERMARK", {"commitTs": ts, "buildTs": now})
 
 
-def _message(kind: str, found: dict[str, object]) -> bytes:
-    return html_json_bytes({"version": 1, "type": kind} | found)
+def _message(kind: str, message: dict[str, object]) -> bytes:
+    return html_json_bytes({"version": 1, "type": kind} | message)
 
 
 def _schema(definition: Definition) -> dict[str, object]:
@@ -60,8 +60,8 @@ def _schema(definition: Definition) -> dict[str, object]:
 class _TableForm(SimpleTable):
     def _head(self) -> bytes:
         table, number = self._definition.table, self._definition.table_id
-        found = {"version": 1, "database": table.schema, "table": table.name, "tableID": number}
-        return html_json_bytes(found)[:-1]
+        head = {"version": 1, "database": table.schema, "table": table.name, "tableID": number}
+        return html_json_bytes(head)[:-1]
 
     def _fields(self, places: Sequence[int]) -> RowParts:
         columns = self._definition.table.columns

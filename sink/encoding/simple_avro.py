@@ -26,8 +26,9 @@ from .definition import Definition
 from .definitions import Effect
 from .encoder import afters, befores, by_transaction
 from .numbers import EnumIndex, SetMask
-from .simple_avro_schema import BOOTSTRAP, DDL, DDL_TYPES, WATERMARK, avro_table_schema
 from .simple_encoder import NAME, AnySimpleEncoder, SimpleTable
+from .simple_schema import table_schema
+from .sql_default import constant
 from .value_lines import value_lines
 
 _DML: Final = b"\x16\6\6\2"
@@ -46,7 +47,7 @@ class SimpleAvroEncoder(AnySimpleEncoder):
         return _TableForm(definition, self._options, self._compress, self._large)
 
     def _ddl(self, kind: str, ddl: Ddl, now: int, effect: Effect) -> bytes:
-        found = {
+        message = {
             "type": DDL_TYPES.index(kind),
             "sql": ddl.query,
             "commitTs": ddl.commit_ts,
@@ -54,7 +55,7 @@ class SimpleAvroEncoder(AnySimpleEncoder):
             "tableSchema": effect.after and avro_table_schema(effect.after),
             "preTableSchema": effect.before and avro_table_schema(effect.before),
         }
-        return _message(DDL, found)
+        return _message(DDL, message)
 
     def _bootstrap(self, now: int, definition: Definition) -> bytes:
         return _message(BOOTSTRAP, {"buildTs": now, "tableSchema": avro_table_schema(definition)})
@@ -63,9 +64,9 @@ class SimpleAvroEncoder(AnySimpleEncoder):
         return _message(WATERMARK, {"commitTs": ts, "buildTs": now})
 
 
-def _message(form: tuple[bytes, dict[str, object]], found: dict[str, object]) -> bytes:
+def _message(form: tuple[bytes, dict[str, object]], message: dict[str, object]) -> bytes:
     head, schema = form
-    return head + avro_bytes(schema, found)
+    return head + avro_bytes(schema, message)
 
 
 class _TableForm(SimpleTable):
@@ -130,3 +131,83 @@ class _TableForm(SimpleTable):
             *new,
             *old,
         ]
+
+
+_NUMERIC: Final = frozenset(
+    ("tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "bit", "year", "decimal")
+)
+
+_SCALED: Final = frozenset(("decimal", "time", "datetime", "timestamp"))
+
+
+def _record(**fields: object) -> dict[str, object]:
+    return {"type": "record", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}
+
+
+def _array(items: object) -> dict[str, object]:
+    return {"type": "array", "items": items}
+
+
+def _maybe(kind: object) -> list[object]:
+    return ["null", kind]
+
+
+_DATA_TYPE: Final = _record(
+    mysqlType="string",
+    charset="string",
+    collate="string",
+    length="long",
+    decimal=_maybe("int"),
+    elements=_maybe(_array("string")),
+    unsigned=_maybe("boolean"),
+    zerofill=_maybe("boolean"),
+)
+_COLUMN: Final = _record(name="string", dataType=_DATA_TYPE, nullable="boolean", default=_maybe("string"))
+_INDEX: Final = _record(
+    name="string", unique="boolean", primary="boolean", nullable="boolean", columns=_array("string")
+)
+_TABLE: Final = _record(
+    schema="string",
+    table="string",
+    tableID="long",
+    version="long",
+    columns=_array(_COLUMN),
+    indexes=_array(_INDEX),
+)
+
+WATERMARK: Final = b"\x16\0\0\2", _record(commitTs="long", buildTs="long")
+"""Bytes before a payload's fields (branch, type and branch again, version 1), and the fields."""
+BOOTSTRAP: Final = b"\x16\2\2\2", _record(buildTs="long", tableSchema=_TABLE)
+DDL: Final = (
+    b"\x16\4\4\2",
+    _record(
+        type="int",
+        sql="string",
+        commitTs="long",
+        buildTs="long",
+        tableSchema=_maybe(_TABLE),
+        preTableSchema=_maybe(_TABLE),
+    ),
+)
+DDL_TYPES: Final = ("CREATE", "ALTER", "ERASE", "RENAME", "TRUNCATE", "CINDEX", "DINDEX", "QUERY")
+"""Kinds of statements, in the order of the enum's symbols."""
+
+
+def avro_table_schema(definition: Definition) -> dict[str, object]:
+    """Return a definition in which numbers have all their attributes, and a BIT's default is its bytes."""
+    found = table_schema(definition)
+    for column, described in zip(definition.table.columns, found["columns"], strict=True):
+        kind = described["dataType"]
+        numeric = column.kind in _NUMERIC
+        decimal = column.scale if column.kind in _SCALED else None
+        described["dataType"] = {
+            **kind,
+            "decimal": decimal,
+            "elements": kind.get("elements"),
+            "unsigned": kind.get("unsigned", False) if numeric else None,
+            "zerofill": kind.get("zerofill", False) if numeric else None,
+        }
+        if column.kind == "bit" and described["default"] is not None:
+            number: int = constant(column)
+            described["default"] = number.to_bytes((column.length + 7) // 8).decode("latin-1")
+    return found

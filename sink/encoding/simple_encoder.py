@@ -17,7 +17,6 @@ from .definitions import Definitions, Effect
 from .encoder import Message, Milliseconds, groups, in_order
 from .options import SimpleOptions
 from .oversize import LargeRows
-from .simple_bootstrap import Bootstraps
 from .statement_kind import statement_kind
 
 NAME: Final = "simple"
@@ -46,20 +45,20 @@ class AnySimpleEncoder(ABC):
 
     def __copy__(self) -> Self:
         """Return an encoder that sends definitions again."""
-        found = object.__new__(type(self))
-        found.__dict__.update(self.__dict__, _bootstraps=Bootstraps(self._options, self._now))
-        return found
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, _bootstraps=Bootstraps(self._options, self._now))
+        return copy
 
     def rows(self, changes: Sequence[RowChange], last: bool = True) -> list[Message]:  # noqa: ARG002
         now = self._now()
         values = in_order(changes, lambda table, op, group: self._tables[table].values(op, group, now))
         messages = map(Message, repeat(None), values)
-        found: list[Message] = []
+        sent: list[Message] = []
         for table, _, group in groups(changes):
             if self._bootstraps.due(table, len(group)):
-                found += self.bootstrap(table)
-            found += islice(messages, len(group))
-        return found
+                sent += self.bootstrap(table)
+            sent += islice(messages, len(group))
+        return sent
 
     def ddl(self, ddl: Ddl) -> list[Message]:
         effects = self._definitions.effects(ddl)
@@ -109,7 +108,7 @@ class SimpleTable(ABC):
         self._whole: Final = self._mark(only_key=False, location="")
 
     def values(self, op: Op, changes: list[RowChange], now: int) -> list[bytes]:
-        found = self._compress(
+        texts = self._compress(
             joined(len(changes), self._parts(op, changes, now, self._columns, self._whole))
         )
 
@@ -121,11 +120,11 @@ class SimpleTable(ABC):
         def claim(place: int) -> Claim:
             change = changes[place]
             (stamp,) = joined(1, self._parts(op, [change], 0, self._columns, self._whole))
-            return Claim(change.commit_ts, None, found[place], stamp)
+            return Claim(change.commit_ts, None, texts[place], stamp)
 
         definition = self._definition
-        self._large.replace(definition.table, found, len, short, claim, has_key=bool(definition.handle_key))
-        return found
+        self._large.replace(definition.table, texts, len, short, claim, has_key=bool(definition.handle_key))
+        return texts
 
     @abstractmethod
     def _head(self) -> bytes:
@@ -141,3 +140,39 @@ class SimpleTable(ABC):
 
     @abstractmethod
     def _parts(self, op: Op, changes: list[RowChange], now: int, columns: RowParts, mark: bytes) -> Parts: ...
+
+
+class Bootstraps:
+    """Counts rows and seconds since each table's definition was sent. It is due before the first rows, unless
+    it is never sent again and a statement has told it."""
+
+    def __init__(self, options: SimpleOptions, now: Milliseconds) -> None:
+        self._rows: Final = options.send_bootstrap_in_msg_count
+        self._milliseconds: Final = options.send_bootstrap_interval_in_sec * 1000
+        self._now: Final = now
+        self._sent: Final[PerTable[_Sent]] = PerTable(lambda _: _Sent())
+
+    def due(self, table: Table, rows: int) -> bool:
+        """Return True if the definition is to be sent before the next `rows` rows, which are counted."""
+        sent, now = self._sent[table], self._now()
+        if sent.at is None:
+            found = not sent.is_told or bool(self._rows or self._milliseconds)
+        else:
+            found = bool(self._rows and sent.rows >= self._rows) or bool(
+                self._milliseconds and now - sent.at >= self._milliseconds
+            )
+        if found:
+            sent.at, sent.rows = now, 0
+        sent.rows += rows
+        return found
+
+    def tell(self, table: Table) -> None:
+        """Note that a statement told the definition. Consumers that begin later need it again."""
+        self._sent[table].is_told = True
+
+
+class _Sent:
+    def __init__(self) -> None:
+        self.at: int | None = None
+        self.is_told = False
+        self.rows = 0

@@ -72,13 +72,13 @@ def _length(column: Column) -> int:
 
 
 def _default(column: Column) -> object:
-    found = constant(column)
-    if found is None:
+    constant_value = constant(column)
+    if constant_value is None:
         text = column.default or ""
         return text if text.upper().startswith("CURRENT_TIMESTAMP") else None
-    if isinstance(found, bytes):
-        return base64_text(found)
-    return found if column.kind == "bit" else spelled(column)
+    if isinstance(constant_value, bytes):
+        return base64_text(constant_value)
+    return constant_value if column.kind == "bit" else spelled(column)
 
 
 def _index(definition: Definition, index: TableIndex) -> dict[str, object]:

@@ -74,7 +74,7 @@ def _value(column: Column, text: str) -> object:
 def _unquoted(text: str) -> str | None:
     if len(text) < 2 or text[0] != "'" or text[-1] != "'":
         return None
-    return _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]) if found[1] else "'", text[1:-1])
+    return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]) if match[1] else "'", text[1:-1])
 
 
 def _padded(text: str) -> str:

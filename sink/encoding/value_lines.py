@@ -68,8 +68,8 @@ def wrapped(lines: Lines, before: bytes, after: bytes) -> Writer:
     """Return lines between these bytes; NULL stays null."""
 
     def write(values: Values) -> list[bytes]:
-        found = before + lines(values).replace(b"\n", after + b"\n" + before) + after
-        return found.replace(before + b"null" + after, b"null").split(b"\n")
+        joined_lines = before + lines(values).replace(b"\n", after + b"\n" + before) + after
+        return joined_lines.replace(before + b"null" + after, b"null").split(b"\n")
 
     return write
 
@@ -92,11 +92,13 @@ def doubles(exponent: Callable[[float], str]) -> Lines:
     """Return lines of doubles; the function writes those that repr() would write with an exponent."""
 
     def lines(values: Values) -> bytes:
-        found = _ENCODER.encode_lines(values)[:-1]
-        if b"e" in found:
-            pairs = zip(found.split(b"\n"), values, strict=True)
-            found = b"\n".join([exponent(value).encode() if b"e" in text else text for text, value in pairs])
-        return (found + b"\n").replace(b".0\n", b"\n")[:-1]
+        text_lines = _ENCODER.encode_lines(values)[:-1]
+        if b"e" in text_lines:
+            pairs = zip(text_lines.split(b"\n"), values, strict=True)
+            text_lines = b"\n".join(
+                [exponent(value).encode() if b"e" in text else text for text, value in pairs]
+            )
+        return (text_lines + b"\n").replace(b".0\n", b"\n")[:-1]
 
     return lines
 
@@ -108,10 +110,10 @@ def doubles_within(low: float, high: float, whole: bytes, other: Callable[[float
     """
 
     def lines(values: Values) -> bytes:
-        found = _ENCODER.encode_lines(values).replace(b".0\n", whole + b"\n")[:-1]
+        text_lines = _ENCODER.encode_lines(values).replace(b".0\n", whole + b"\n")[:-1]
         if None not in values and low <= min(values) and max(values) < high:
-            return found
-        pairs = zip(found.split(b"\n"), values, strict=True)
+            return text_lines
+        pairs = zip(text_lines.split(b"\n"), values, strict=True)
         return b"\n".join(
             [
                 text if not value or low <= value < high or -high < value <= -low else other(value).encode()
@@ -128,12 +130,12 @@ def decimals(scale: int) -> Lines:
     start, end = -scale - 1, -scale
 
     def lines(values: Values) -> bytes:
-        found = _ENCODER.encode_lines(values)[:-1]
-        if b"E" in found or (not scale and b"." in found):
+        text_lines = _ENCODER.encode_lines(values)[:-1]
+        if b"E" in text_lines or (not scale and b"." in text_lines):
             return each(form)(values)
-        texts = found.split(b"\n")
+        texts = text_lines.split(b"\n")
         if not scale or {text[start:end] for text in texts} == {b"."}:
-            return found
+            return text_lines
         pairs = zip(texts, values, strict=True)
         return b"\n".join(
             [
@@ -150,16 +152,16 @@ def moments(scale: int) -> Lines:
     end, zeros = _SECONDS + 1 + scale, b".000000"[: scale + 1]
 
     def lines(values: Values) -> bytes:
-        found = plain(values)
-        if b" " in found or (b"." in found and not scale):  # zero dates are texts already
+        text_lines = plain(values)
+        if b" " in text_lines or (b"." in text_lines and not scale):  # zero dates are texts already
             return each(lambda value: datetime_text(value, scale))(values)
-        found = found.replace(b"T", b" ").replace(b"Z", b"")
+        text_lines = text_lines.replace(b"T", b" ").replace(b"Z", b"")
         if not scale:
-            return found
+            return text_lines
         return b"\n".join(
             [
                 text[:end] if len(text) == _MICROSECONDS else text + zeros if len(text) == _SECONDS else text
-                for text in found.split(b"\n")
+                for text in text_lines.split(b"\n")
             ]
         )
 

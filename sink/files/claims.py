@@ -12,7 +12,7 @@ from ...config.survey import writable_directory
 from ...errors import ConfigError
 from ...events import Wait
 from ...failpoint import reach
-from ..encoding.options import EncodingOptions
+from ..encoding.options import LargeOptions
 from .address import BUCKET_EXAMPLE, DIRECTORY_EXAMPLE, BucketAddress, bucket_of, directory_of
 from .options import BucketAccess
 from .store import Store, in_parallel
@@ -70,7 +70,7 @@ class _Place(NamedTuple):
     directory: Path
 
 
-def claims_of(options: EncodingOptions, now: Callable[[], float]) -> Claims:
+def claims_of(options: LargeOptions, now: Callable[[], float]) -> Claims:
     """Return the store that an encoding's options name. Raises ConfigError."""
     place = _place(options)
     if place.bucket is None:
@@ -84,7 +84,7 @@ def claims_of(options: EncodingOptions, now: Callable[[], float]) -> Claims:
     return Claims(Bucket(*place.bucket), f"s3://{place.bucket[0].root}", now)
 
 
-def survey_claims(options: EncodingOptions, now: Callable[[], float]) -> Finding:
+def survey_claims(options: LargeOptions, now: Callable[[], float]) -> Finding:
     """Return a finding: can claim checks be stored? Changes nothing; raises TidemillError if the store can't
     be used."""
     place = _place(options)
@@ -94,7 +94,7 @@ def survey_claims(options: EncodingOptions, now: Callable[[], float]) -> Finding
     return Finding("ok", f"bucket {place.bucket[0].bucket!r} for claim checks is there")
 
 
-def _place(options: EncodingOptions) -> _Place:
+def _place(options: LargeOptions) -> _Place:
     uri = options.claim_check_storage_uri
     settings: dict[str, Any] = {
         name.replace("-", "_"): value for name, value in options.claim_check_storage_options.items()

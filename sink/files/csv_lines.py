@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...config import build
 from ...errors import ConfigError
 from ...events import Item, Table, Transaction, Ts
 from ..encoding.csv import CsvEncoder, quoting
+from ..encoding.encodings import encoding_options
 from ..encoding.options import CsvOptions
 from .lines import RowNumbers
 
@@ -23,8 +23,10 @@ class CsvLines:
 
     def __init__(self, options: Mapping[str, Any], *, key_is_last: bool = False) -> None:
         """With `key_is_last`, files have no line of names. Raises ConfigError for the encoding's options."""
-        settings = {name.replace("-", "_"): value for name, value in options.items()}
-        self._options: Final = build(CsvOptions, {"output_field_header": not key_is_last, **settings}, "csv")
+        written = {name.replace("_", "-"): value for name, value in options.items()}
+        made = encoding_options("csv", {"output-field-header": not key_is_last, **written})
+        assert isinstance(made, CsvOptions)
+        self._options: Final = made
         if self._options.output_old_value:
             raise ConfigError(
                 "encoding.output-old-value: an update would be two rows with one key; give "

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 # --- one file of lines
 
 
-def _open_lines(url: str, given: LinesOptions, context: SinkContext) -> Sink:
+def _open_lines(url: str, options: LinesOptions, context: SinkContext) -> Sink:
     from .file import FileSink
 
-    path, options = path_of(url, given, FILE_EXAMPLE)
+    path, options = path_of(url, options, FILE_EXAMPLE)
     return FileSink(context.name, path, context.store, file_lines(options))
 
 
-def _survey_lines(url: str, given: LinesOptions, context: SinkContext) -> Iterator[Finding]:
-    path, options = path_of(url, given, FILE_EXAMPLE)
+def _survey_lines(url: str, options: LinesOptions, context: SinkContext) -> Iterator[Finding]:
+    path, options = path_of(url, options, FILE_EXAMPLE)
     file_lines(options)  # raises for options that don't fit
     yield writable_file(path.absolute().resolve())
     stored = context.store.load()
@@ -54,19 +54,19 @@ def _variant(url: str, options: Mapping[str, Any]) -> SinkKind:
 # --- folders of files
 
 
-def _directory(url: str, given: DirectoryOptions) -> FilesTarget:
+def _directory(url: str, options: DirectoryOptions) -> FilesTarget:
     from .directory import Directory
     from .target import files_target
 
-    path, options = directory_of(url, given)
+    path, options = directory_of(url, options)
     return files_target(Directory(path), options)
 
 
-def _bucket(url: str, given: BucketOptions) -> FilesTarget:
+def _bucket(url: str, options: BucketOptions) -> FilesTarget:
     from .bucket import Bucket
     from .target import files_target
 
-    address, options = bucket_of(url, given)
+    address, options = bucket_of(url, options)
     return files_target(Bucket(address, options), options)
 
 
@@ -78,16 +78,16 @@ def storage_sink(target: FilesTarget, context: SinkContext) -> Sink:
     return StorageSink(target, Ledger(target.store, context.feed, context.name), SystemClock().now)
 
 
-def _survey_directory(url: str, given: DirectoryOptions, context: SinkContext) -> Iterator[Finding]:
-    target = _directory(url, given)
-    yield writable_directory(directory_of(url, given)[0])
+def _survey_directory(url: str, options: DirectoryOptions, context: SinkContext) -> Iterator[Finding]:
+    target = _directory(url, options)
+    yield writable_directory(directory_of(url, options)[0])
     yield _begins(target, context)
 
 
-def _survey_bucket(url: str, given: BucketOptions, context: SinkContext) -> Iterator[Finding]:
-    target = _bucket(url, given)
+def _survey_bucket(url: str, options: BucketOptions, context: SinkContext) -> Iterator[Finding]:
+    target = _bucket(url, options)
     target.store.check()
-    yield Finding("ok", f"bucket {bucket_of(url, given)[0].bucket!r} is there")
+    yield Finding("ok", f"bucket {bucket_of(url, options)[0].bucket!r} is there")
     yield _begins(target, context)
 
 
@@ -109,7 +109,7 @@ LINES: Final = SinkKind(
     on_spark=NotOnSpark(
         reason="its tasks would write to one file at once: use directory:///directory?format=ndjson"
     ),
-    has_definitions=lambda url, given: path_of(url, given, FILE_EXAMPLE)[1].format != "ndjson",
+    has_definitions=lambda url, options: path_of(url, options, FILE_EXAMPLE)[1].format != "ndjson",
 )
 
 DIRECTORY: Final = SinkKind(
@@ -117,10 +117,10 @@ DIRECTORY: Final = SinkKind(
     schemes=("directory",),
     examples=(DIRECTORY_EXAMPLE,),
     options=DirectoryOptions,
-    open=lambda url, given, context: storage_sink(_directory(url, given), context),
+    open=lambda url, options, context: storage_sink(_directory(url, options), context),
     survey=_survey_directory,
     on_spark=ByFiles(_directory),
-    has_definitions=lambda url, given: directory_of(url, given)[1].layout == "ticdc",
+    has_definitions=lambda url, options: directory_of(url, options)[1].layout == "ticdc",
     extra="arrow",
 )
 
@@ -138,9 +138,9 @@ BUCKET: Final = replace(
     schemes=("s3",),
     examples=(BUCKET_EXAMPLE,),
     options=BucketOptions,
-    open=lambda url, given, context: storage_sink(_bucket(url, given), context),
+    open=lambda url, options, context: storage_sink(_bucket(url, options), context),
     survey=_survey_bucket,
     on_spark=ByFiles(_bucket),
-    has_definitions=lambda url, given: bucket_of(url, given)[1].layout == "ticdc",
+    has_definitions=lambda url, options: bucket_of(url, options)[1].layout == "ticdc",
     extra="s3",
 )

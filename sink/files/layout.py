@@ -42,7 +42,7 @@ class DatedFolder(NamedTuple):
     date: str
 
 
-class Layout(Protocol):
+class FileLayout(Protocol):
     """Names of the files of one sink. Called only by its sink."""
 
     has_statements: bool

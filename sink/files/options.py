@@ -25,7 +25,7 @@ class LinesOptions:
     """ndjson, an encoding (canal-json, debezium, maxwell, csv, simple), or parquet for an archive of
     Parquet files."""
     encoding: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Options of the encoding, by the names in docs/encodings.md."""
+    """Options of the encoding, as in `[sink.encoding]`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class DirectoryOptions:
     layout: Literal["tables", "ticdc"] = "tables"
     """Names of the files: by table and date, or as TiCDC names them."""
     encoding: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Options of the encoding, by the names in docs/encodings.md."""
+    """Options of the encoding, as in `[sink.encoding]`."""
     commit_rows: Annotated[int, Meta(ge=1)] = 200_000
     """Rows at which files are written, whatever their bytes: the feed keeps them in memory until then."""
     date_separator: Literal["none", "year", "month", "day"] = "day"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .formats import Format, folder_format
-from .layout import Layout, TablesLayout
+from .layout import FileLayout, TablesLayout
 from .options import DirectoryOptions
 from .store import Store
 from .ticdc_layout import TicdcLayout
@@ -15,7 +15,7 @@ class FilesTarget(NamedTuple):
     """One writer's target. Layout and format are used by that writer only."""
 
     store: Store
-    layout: Layout
+    layout: FileLayout
     format: Format
     options: DirectoryOptions
 
@@ -27,5 +27,5 @@ class FilesTarget(NamedTuple):
 
 def files_target(store: Store, options: DirectoryOptions) -> FilesTarget:
     """Return the target for options. Raises ConfigError for those of an encoding."""
-    layout: Layout = TicdcLayout(store, options) if options.layout == "ticdc" else TablesLayout()
+    layout: FileLayout = TicdcLayout(store, options) if options.layout == "ticdc" else TablesLayout()
     return FilesTarget(store, layout, folder_format(options), options)

@@ -55,14 +55,14 @@ def schema_text(
 
 def schema_checksum(schema: str, table: str, columns: list[dict[str, str]]) -> int:
     """Return the CRC-32 of a definition, whatever the order of its columns, its version and statement."""
-    found = {
+    definition = {
         "Table": table,
         "Schema": schema,
         "Version": 0,
         "TableColumns": sorted(columns, key=lambda column: column["ColumnName"].encode()),
         "TableColumnsTotal": len(columns),
     }
-    return crc32(_text(found).encode())
+    return crc32(_text(definition).encode())
 
 
 def schema_name(version: Ts, checksum: int) -> str:
@@ -77,18 +77,18 @@ def _text(document: dict[str, Any]) -> str:
 def _column(table: Table, place: int, column: Column) -> dict[str, str]:
     bare = type_name(column).upper()
     is_unsigned = column.unsigned and column.kind not in ("bit", "year")
-    found = {"ColumnName": column.name, "ColumnType": bare + " UNSIGNED" * is_unsigned}
+    fields = {"ColumnName": column.name, "ColumnType": bare + " UNSIGNED" * is_unsigned}
     if column.default is not None and column.default.upper() != "NULL" and column.kind != "bit":
-        found["ColumnDefault"] = spelled(column)
+        fields["ColumnDefault"] = spelled(column)
     if precision := _precision(column):
-        found["ColumnPrecision"] = str(precision)
+        fields["ColumnPrecision"] = str(precision)
     if column.kind == "decimal" or (column.kind in _SCALED and column.scale):
-        found["ColumnScale"] = str(column.scale)
+        fields["ColumnScale"] = str(column.scale)
     if not column.nullable:
-        found["ColumnNullable"] = "false"
+        fields["ColumnNullable"] = "false"
     if place in table.key:
-        found["ColumnIsPk"] = "true"
-    return found
+        fields["ColumnIsPk"] = "true"
+    return fields
 
 
 def _precision(column: Column) -> int:

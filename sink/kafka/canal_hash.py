@@ -20,11 +20,11 @@ _SIGN: Final = 0x80000000
 
 def java_hash(text: str) -> int:
     """Return Java's String.hashCode(): 32 bits, with a sign."""
-    found = 0
+    code = 0
     data = text.encode("utf-16-le", "surrogatepass")
     for (unit,) in _UNIT.iter_unpack(data):
-        found = found * 31 + unit & _BITS
-    return (found ^ _SIGN) - _SIGN
+        code = code * 31 + unit & _BITS
+    return (code ^ _SIGN) - _SIGN
 
 
 def partition_of(code: int, count: int) -> int:
@@ -50,10 +50,10 @@ def row_partitions(
     writers = [texts_of("partition_hash", table, table.columns[index], UTC) for index in indexes]
 
     def partitions(rows: Iterable[Row]) -> list[int]:
-        found = list(rows)
-        codes = [first] * len(found)
+        listed = list(rows)
+        codes = [first] * len(listed)
         for index, texts in zip(indexes, writers, strict=True):
-            values = [row[index] for row in found]
+            values = [row[index] for row in listed]
             codes = list(map(xor, codes, map(_hash, values, texts(values))))
         return [partition_of(code, count) for code in codes]
 

@@ -61,10 +61,10 @@ class PartitionHash:
 
 
 def _entries(text: str, option: str) -> list[str]:
-    found = [entry.strip() for entry in text.replace(",", ";").split(";")]
-    if not all(found):
+    entries = [entry.strip() for entry in text.replace(",", ";").split(";")]
+    if not all(entries):
         raise ConfigError(f"{option} = {text!r}: an entry is empty")
-    return found
+    return entries
 
 
 def _expression(text: str, option: str) -> re.Pattern[str]:

@@ -67,7 +67,7 @@ class Client:
     def settings(self, **more: Any) -> dict[str, Any]:
         """Return librdkafka's settings of a connection; `more` have _ for the points."""
         options = self.options
-        found: dict[str, object] = {
+        settings: dict[str, object] = {
             "bootstrap.servers": self.address.brokers,
             "client.id": self._id,
             "error_cb": self._note,
@@ -75,21 +75,21 @@ class Client:
             "logger": _SILENT,  # else librdkafka writes to standard error; problems come by error_cb
         }
         if options.tls:
-            found |= {
+            settings |= {
                 "ssl.ca.location": options.tls_ca,
                 "ssl.certificate.location": options.tls_certificate,
                 "ssl.key.location": options.tls_key,
             }
         if self.address.user:
-            found |= {
+            settings |= {
                 "sasl.mechanism": options.sasl_mechanism,
                 "sasl.username": self.address.user,
                 "sasl.password": self.address.password,
             }
         protocol = ("SASL_" if self.address.user else "") + ("SSL" if options.tls else "PLAINTEXT")
-        found = {name: value for name, value in found.items() if value != ""}
-        found["security.protocol"] = protocol
-        return found | {name.replace("_", "."): value for name, value in more.items()}
+        settings = {name: value for name, value in settings.items() if value != ""}
+        settings["security.protocol"] = protocol
+        return settings | {name.replace("_", "."): value for name, value in more.items()}
 
     def _note(self, error: KafkaError) -> None:
         """Keep a problem, but none of the consequences of a rejected login."""

@@ -39,8 +39,13 @@ class Home:
 
     def records(self, checkpoint: Checkpoint, topics: Iterable[str]) -> Outgoing:
         """Return the records of a checkpoint, and of topics that are written for the first time."""
-        found = [self._record([*self._owner, topic], topic) for topic in topics]
-        return {(self.topic, _PARTITION): [*found, self._record(self._owner, encode_checkpoint(checkpoint))]}
+        topic_records = [self._record([*self._owner, topic], topic) for topic in topics]
+        return {
+            (self.topic, _PARTITION): [
+                *topic_records,
+                self._record(self._owner, encode_checkpoint(checkpoint)),
+            ]
+        }
 
     def _record(self, key: list[str], value: str) -> Message:
         return Message(_key(key), value.encode(), 0)
@@ -52,8 +57,8 @@ class Home:
         checkpoint.
         """
         latest = self._latest(end)
-        found = latest.get(_key(self._owner))
-        checkpoint = found and decode_checkpoint(found.decode("utf-8", "replace"), self._where)[0]
+        content = latest.get(_key(self._owner))
+        checkpoint = content and decode_checkpoint(content.decode("utf-8", "replace"), self._where)[0]
         prefix = _key(self._owner)[:-1] + b","
         topics = tuple(value.decode() for key, value in latest.items() if key.startswith(prefix))
         return Stored(checkpoint or None, topics)

@@ -119,13 +119,13 @@ class KafkaSink(Sink):
             return
         assert self._messages is not None
         try:
-            found = self._messages.of(batch.items)
+            records = self._messages.of(batch.items)
         except Retryable:
             self._fail(None)
             raise
         self._pending.append(batch)
-        if found:
-            self._held.append(found)
+        if records:
+            self._held.append(records)
             self._held_rows += row_count(batch.items)
         if self._commit is None:
             self._send()
@@ -240,13 +240,13 @@ class KafkaSink(Sink):
     def waits(self) -> list[Wait]:
         """Return its waits for brokers and for the store of claim checks. Any thread."""
         stage = f"sink {self.name}"
-        found = [] if self._claims is None else self._claims.waits(stage)
+        waits = [] if self._claims is None else self._claims.waits(stage)
         commit = self._commit
         since = self._waiting_since if commit is None else commit.began
         if since is not None:
             brokers, reason = self._client.address.brokers, self._client.problem
-            found.append(Wait(stage, "answer", self._now() - since, on=brokers, reason=reason))
-        return found
+            waits.append(Wait(stage, "answer", self._now() - since, on=brokers, reason=reason))
+        return waits
 
     def close(self) -> None:
         commit, self._commit = self._commit, None

@@ -27,7 +27,7 @@ _DEFINITIONS: Final = {"send_bootstrap_interval_in_sec": 120, "send_bootstrap_in
 """Repetition of definitions, for consumers that begin later."""
 
 
-def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
+def _open(url: str, options: KafkaOptions, context: SinkContext) -> Sink:
     from ..encoding.encodings import encoding_options, make_encoder
     from .acknowledgements import Acknowledgements
     from .home import Home
@@ -38,11 +38,12 @@ def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
     from .topics import Topics
     from .transactions import Transactions
 
-    address, options = parsed(url, given)
-    client, clock = _client(url, given, context), SystemClock()
+    address, options = parsed(url, options)
+    client, clock = _client(url, options, context), SystemClock()
     destinations = Destinations(address.topic, options)
     encoding = _encoding(address.topic, options)
-    claims = _claims(encoding_options(options.format, encoding), clock)
+    made = encoding_options(options.format, encoding)
+    claims = _claims(made, clock)
 
     def encoder() -> Encoder:
         return make_encoder(options.format, encoding, lambda: int(clock.time() * 1000), claims=claims)
@@ -57,7 +58,7 @@ def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
         )
 
     encoder()  # raises for options that don't fit
-    batch_bytes = encoding[_LIMIT]
+    batch_bytes = made.max_message_bytes
     identity = options.transactional_id or f"tidemill.{context.feed}.{context.name}"
     outbox: Outbox
     if options.is_exactly_once:
@@ -71,50 +72,53 @@ def _open(url: str, given: KafkaOptions, context: SinkContext) -> Sink:
 
 def _claims(encoding: EncodingOptions, clock: SystemClock) -> Claims | None:
     """Return the store for claim checks; None if the encoding's options want none."""
-    if not encoding.claim_check_storage_uri:
+    from ..encoding.options import LargeOptions
+
+    if not (isinstance(encoding, LargeOptions) and encoding.claim_check_storage_uri):
         return None
     from ..files.claims import claims_of
 
     return claims_of(encoding, clock.now)
 
 
-def _client(url: str, given: KafkaOptions, context: SinkContext) -> Client:
+def _client(url: str, options: KafkaOptions, context: SinkContext) -> Client:
     from .client import Client
 
-    address, options = parsed(url, given)
+    address, options = parsed(url, options)
     return Client(address, options, f"tidemill-{context.feed}-{context.name}", f"feed {context.feed!r}")
 
 
 def _encoding(topic: TopicTemplate, options: KafkaOptions) -> Mapping[str, Any]:
     """Return the options of the encoding with those that a topic asks for."""
-    given = {name.replace("-", "_"): value for name, value in options.encoding.items()}
-    found = {_LIMIT: DEFAULT_MAX_MESSAGE_BYTES, **given}
-    has_schemas = options.format in _WITH_SCHEMAS or found.get("schema_registry")
-    if has_schemas and "topic" not in found:
+    written = {name.replace("-", "_"): value for name, value in options.encoding.items()}
+    encoding = {_LIMIT: DEFAULT_MAX_MESSAGE_BYTES, **written}
+    has_schemas = options.format in _WITH_SCHEMAS or encoding.get("schema_registry")
+    if has_schemas and "topic" not in encoding:
         by_rules = [name for name in ("dispatch", "dynamic_topic") if getattr(options, name)]
         if options.dynamic_topic or any(entry.topic not in ("", topic.text) for entry in options.dispatch):
             raise ConfigError(
                 f"encoding.topic: {options.format} names its schemas by one rule, and {by_rules[0]} has "
                 "topics of its own: give the rule, with {schema} and {table}"
             )
-        found["topic"] = topic.text
+        encoding["topic"] = topic.text
     if options.format == "simple":
-        found = _DEFINITIONS | found
-    return found
+        encoding = _DEFINITIONS | encoding
+    return encoding
 
 
-def _survey(url: str, given: KafkaOptions, context: SinkContext) -> Iterator[Finding]:
+def _survey(url: str, options: KafkaOptions, context: SinkContext) -> Iterator[Finding]:
     from ..encoding.encodings import encoding_options, make_encoder
+    from ..encoding.options import LargeOptions
     from ..files.claims import survey_claims
     from .survey import survey
 
-    address, options = parsed(url, given)
+    address, options = parsed(url, options)
     encoding, clock = _encoding(address.topic, options), SystemClock()
-    found = encoding_options(options.format, encoding)
-    make_encoder(options.format, encoding, int, claims=_claims(found, clock))
-    if found.claim_check_storage_uri:
-        yield survey_claims(found, clock.now)
-    yield from survey(address, options, _client(url, given, context), context)
+    made = encoding_options(options.format, encoding)
+    make_encoder(options.format, encoding, int, claims=_claims(made, clock))
+    if isinstance(made, LargeOptions) and made.claim_check_storage_uri:
+        yield survey_claims(made, clock.now)
+    yield from survey(address, options, _client(url, options, context), context)
 
 
 KAFKA: Final = SinkKind(

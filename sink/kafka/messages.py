@@ -65,16 +65,16 @@ class Messages:
             raise
 
     def _encoded(self, items: Iterable[Item]) -> Outgoing:
-        found: _Found = defaultdict(list)
+        by_partition: _Found = defaultdict(list)
         for item in _merged(items):
             if isinstance(item, Ddl):
-                self._ddl(item, found)
+                self._ddl(item, by_partition)
             elif self._encoder.name in BATCHING:
                 for transaction in item:
-                    self._grouped(transaction, found)
+                    self._grouped(transaction, by_partition)
             else:
-                self._rows(item, found)
-        return found
+                self._rows(item, by_partition)
+        return by_partition
 
     def watermark(self, ts: Ts) -> Outgoing:
         """Return the messages that say that all changes up to `ts` were written, for all known topics."""
@@ -89,14 +89,14 @@ class Messages:
         count = self._topics.partitions(destination.topic)
         return Route(table, destination, count, is_keyed=self._encoder.name in KEYED)
 
-    def _ddl(self, ddl: Ddl, found: _Found) -> None:
+    def _ddl(self, ddl: Ddl, by_partition: _Found) -> None:
         if messages := self._encoder.ddl(ddl):
             topic = self._destinations.of(ddl.schema, ddl.table).topic
             count = self._topics.partitions(topic)
             for number in range(count if self._ddl_to_all else 1):
-                found[topic, number] += messages
+                by_partition[topic, number] += messages
 
-    def _rows(self, items: list[Transaction], found: _Found) -> None:
+    def _rows(self, items: list[Transaction], by_partition: _Found) -> None:
         """Encode the rows in their order: some encoders number them."""
         changes: list[RowChange] = []
         partitions: list[Partition] = []
@@ -111,7 +111,7 @@ class Messages:
         messages = self._encoder.rows(changes, items[-1].last)
         rows = [message for message in messages if message.rows]
         if len(rows) < len(messages):
-            self._add_definitions(messages, partitions, found)
+            self._add_definitions(messages, partitions, by_partition)
         if self._headers:
             rows = [
                 message
@@ -119,9 +119,11 @@ class Messages:
                 for message in self._with_headers(item, changes[start:end], rows[start:end])
             ]
         for partition, message in zip(partitions, rows, strict=True):
-            found[partition].append(message)
+            by_partition[partition].append(message)
 
-    def _add_definitions(self, messages: list[Message], partitions: list[Partition], found: _Found) -> None:
+    def _add_definitions(
+        self, messages: list[Message], partitions: list[Partition], by_partition: _Found
+    ) -> None:
         """Add messages without rows to every partition of the next row's topic, before all of these rows."""
         row = 0
         for message in messages:
@@ -130,9 +132,9 @@ class Messages:
                 continue
             topic = partitions[row][0]
             for number in range(self._topics.partitions(topic)):
-                found[topic, number].append(message)
+                by_partition[topic, number].append(message)
 
-    def _grouped(self, item: Transaction, found: _Found) -> None:
+    def _grouped(self, item: Transaction, by_partition: _Found) -> None:
         groups: dict[Partition, list[RowChange]] = defaultdict(list)
         for run in item.runs:
             route = self._routes[run.table]
@@ -143,7 +145,7 @@ class Messages:
             if self._headers:
                 headers = self._header_values(item, changes[0])
                 messages = [replace(message, headers=headers) for message in messages]
-            found[partition] += messages
+            by_partition[partition] += messages
 
     def _with_headers(
         self, item: Transaction, changes: Sequence[RowChange], messages: list[Message]
@@ -159,8 +161,8 @@ class Messages:
         self, item: Transaction, change: RowChange, row: int = 0
     ) -> list[tuple[str, str | bytes | None]]:
         table = change.table
-        found = (table.schema, table.name, change.op, item.commit_ts, row)
-        values = dict(zip(HEADER_NAMES, found, strict=True))
+        header_values = (table.schema, table.name, change.op, item.commit_ts, row)
+        values = dict(zip(HEADER_NAMES, header_values, strict=True))
         return [(name, text.fill(values).encode("utf-8", "surrogatepass")) for name, text in self._headers]
 
 

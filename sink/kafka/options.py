@@ -10,6 +10,7 @@ from msgspec import Meta
 from ...chain.selection.table_option import TABLES
 from ...chain.selection.tables import TablePatterns
 from ...errors import ConfigError
+from ..encoding.options import EncodingName
 from .canal_names import DynamicTopic, PartitionHash
 from .template import HEADER_NAMES, Template, TopicTemplate
 
@@ -42,6 +43,7 @@ class Dispatch:
     topic: str = ""
     """The topic, with {schema} and {table}; empty: the URL's."""
     partition: PartitionBy = "table"
+    """Choice of a row's partition, as the sink's."""
     columns: tuple[str, ...] = ()
     """Columns for partition = "columns"."""
 
@@ -55,10 +57,10 @@ class Dispatch:
 class KafkaOptions:
     """Options of a Kafka cluster. Raises ConfigError that names the accepted values."""
 
-    format: str = "canal-json"
-    """Encoding of the messages: one of docs/encodings.md."""
+    format: EncodingName = "canal-json"
+    """Encoding of the messages (docs/encodings.md)."""
     encoding: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Options of the encoding, by the names in docs/encodings.md; max-message-bytes is 1,000,000 here."""
+    """Options of the encoding, as in `[sink.encoding]`."""
     delivery: Literal["exactly once", "at least once"] = "exactly once"
     """With "exactly once" rows and checkpoint are in one transaction of Kafka; consumers must read with
     isolation.level = read_committed."""

@@ -65,9 +65,9 @@ class Destinations:
 
     def constant_topics(self) -> set[str]:
         """Return the topics whose names depend on no table."""
-        found = [self._default, *(topic for _, topic in self._entries)]
+        topics = [self._default, *(topic for _, topic in self._entries)]
         dynamic = set() if self._dynamic is None else self._dynamic.constants()
-        return {topic.text for topic in found if not topic.names} | dynamic
+        return {topic.text for topic in topics if not topic.names} | dynamic
 
 
 class Route:

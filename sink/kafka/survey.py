@@ -24,9 +24,9 @@ def survey(
     topics = Topics(client, clock.now)
     for topic in sorted(Destinations(address.topic, options).constant_topics()):
         yield _about(topic, topics.find(topic), options)
-    there = topics.find(client.checkpoint_topic)
-    yield _about(client.checkpoint_topic, there, options)
-    if not there:
+    partitions = topics.find(client.checkpoint_topic)
+    yield _about(client.checkpoint_topic, partitions, options)
+    if not partitions:
         yield begins(None)
         return
     if policy := topics.policy_problem():

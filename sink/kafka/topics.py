@@ -85,11 +85,11 @@ class Topics:
                 {partition: OffsetSpec.latest()},  # type: ignore[no-untyped-call]
                 isolation_level=IsolationLevel.READ_UNCOMMITTED,
             )
-            found = self._result(offsets, doing, patience)
-            if not isinstance(found, KafkaError):
-                return int(found.offset)
-            if not found.retriable() and found.code() not in NOT_YET:
-                raise self._client.explained(found, doing)
+            result = self._result(offsets, doing, patience)
+            if not isinstance(result, KafkaError):
+                return int(result.offset)
+            if not result.retriable() and result.code() not in NOT_YET:
+                raise self._client.explained(result, doing)
             patience.check(None, doing)
             self._admin.poll(_LOOK_SECONDS)
 
@@ -106,26 +106,26 @@ class Topics:
         seconds = _LIST_SECONDS
         while True:
             try:  # of all topics: brokers may create a topic that a request names
-                found = self._admin.list_topics(timeout=seconds).topics.get(topic)
+                metadata = self._admin.list_topics(timeout=seconds).topics.get(topic)
                 break
             except KafkaException:
                 self._admin.poll(0)  # problems are reported there
                 patience.check(None, doing)
                 seconds *= 2
-        if found is None:
+        if metadata is None:
             return 0
-        if found.error is not None and not found.partitions:
-            raise self._client.explained(found.error, doing)
-        return len(found.partitions)
+        if metadata.error is not None and not metadata.partitions:
+            raise self._client.explained(metadata.error, doing)
+        return len(metadata.partitions)
 
     def _setting(self, topic: str, name: str) -> str | None:
         """Return a setting of a topic; None if the cluster doesn't tell it."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         patience = Patience(self._client, self._now)
-        found = self._result(
+        result = self._result(
             self._admin.describe_configs([resource]), f"read settings of {topic!r}", patience
         )
-        return None if isinstance(found, KafkaError) else found[name].value
+        return None if isinstance(result, KafkaError) else result[name].value
 
     def _ensure(self, topic: str, partitions: int, config: Mapping[str, str]) -> None:
         count = self.find(topic)
@@ -140,9 +140,9 @@ class Topics:
             raise SinkError(f"topic {topic!r} doesn't exist: create it, or set create_topics = true")
         new = NewTopic(topic, partitions, options.replication or -1, config=dict(config))
         doing = f"create topic {topic!r}"
-        found = self._result(self._admin.create_topics([new]), doing, Patience(self._client, self._now))
-        if isinstance(found, KafkaError) and found.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise self._client.explained(found, doing)
+        result = self._result(self._admin.create_topics([new]), doing, Patience(self._client, self._now))
+        if isinstance(result, KafkaError) and result.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise self._client.explained(result, doing)
 
     def _until_there(self, topic: str) -> int:
         """Wait until brokers know the topic that was created."""
@@ -160,7 +160,7 @@ class Topics:
         try:
             return future.result()
         except KafkaException as error:
-            found: KafkaError = error.args[0]
-            if found.code() == KafkaError._TIMED_OUT:
+            kafka_error: KafkaError = error.args[0]
+            if kafka_error.code() == KafkaError._TIMED_OUT:
                 raise self._client.unavailable(doing) from error
-            return found
+            return kafka_error

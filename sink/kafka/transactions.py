@@ -46,8 +46,8 @@ class Transactions(Sender):
                 producer.init_transactions(1.0)
                 return
             except KafkaException as error:
-                found: KafkaError = error.args[0]
-                if not found.retriable() and found.code() != KafkaError._TIMED_OUT:
+                kafka_error: KafkaError = error.args[0]
+                if not kafka_error.retriable() and kafka_error.code() != KafkaError._TIMED_OUT:
                     raise
                 producer.poll(0)  # problems are reported there
                 patience.check(None, "begin transactions")
@@ -99,8 +99,8 @@ class Transactions(Sender):
             try:
                 self._producer.commit_transaction(LOOK_SECONDS)  # which a failed transaction refuses
             except KafkaException as cause:
-                found: KafkaError = cause.args[0]
-                return found
+                kafka_error: KafkaError = cause.args[0]
+                return kafka_error
         return error
 
     def _explained(self, error: KafkaError, doing: str) -> TidemillError:

@@ -74,24 +74,24 @@ def read_frames(path: Path, length: int) -> Iterator[Frame]:
     with path.open("rb") as file:
         end = 0
         while end < length:
-            found = _next(file, end, length)
-            if found is None:
+            frame = _next(file, end, length)
+            if frame is None:
                 return
-            yield found
-            end = found.end
+            yield frame
+            end = frame.end
 
 
-def _next(file: BinaryIO, at: int, length: int) -> Frame | None:
+def _next(file: BinaryIO, offset: int, length: int) -> Frame | None:
     head = file.read(_HEAD.size)
     if len(head) < _HEAD.size:
         return None
     size, checksum, kind = _HEAD.unpack(head)
-    if size > length - at - _HEAD.size:
+    if size > length - offset - _HEAD.size:
         return None
     payload = file.read(size)
     if len(payload) < size or crc32(payload, kind) != checksum:
         return None
-    return Frame(kind, payload, at + _HEAD.size + size)
+    return Frame(kind, payload, offset + _HEAD.size + size)
 
 
 def scan(path: Path) -> Content | None:
@@ -100,7 +100,7 @@ def scan(path: Path) -> Content | None:
     The last group may be torn, by the end of the process or of power. Raises StoreError for other damage.
     """
     size = path.stat().st_size
-    found: Content | None = None
+    content: Content | None = None
     source, begin_ts, is_first, end = "", 0, False, 0
     for one in read_frames(path, size):
         end = one.end
@@ -108,12 +108,12 @@ def scan(path: Path) -> Content | None:
             source, begin_ts, is_first = _header(one.payload, path)
         elif one.kind == MARK:
             _, ts, text = decode(one.payload, Mark, path)
-            found = Content(path, source, begin_ts, is_first, ts, text, end)
+            content = Content(path, source, begin_ts, is_first, ts, text, end)
     if end < size and _marks(path, end) > 1:
         raise StoreError(
             f"{path} is damaged at byte {end}: put back the whole file, or remove the relay to begin again"
         )
-    return found
+    return content
 
 
 def decode(payload: bytes, shape: Any, path: Path) -> Any:

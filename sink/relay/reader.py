@@ -27,11 +27,11 @@ class Relay:
         """The others, in order."""
         try:
             for path in sorted(directory.glob(PATTERN)):
-                found = scan(path)
-                if found is None:
+                content = scan(path)
+                if content is None:
                     self.unfinished.append(path)
                 else:
-                    self._add(found)
+                    self._add(content)
         except OSError as error:
             raise StoreError(f"relay {directory}: {error.strerror}") from error
 

@@ -37,12 +37,12 @@ class RecordWriter:
         for run in item.runs:
             table = run.table
             if self._last is None or self._last[0] is not table:
-                found = self._layouts.get(table)
-                if found is None:
+                layout = self._layouts.get(table)
+                if layout is None:
                     number = len(self._layouts)
-                    found = self._layouts[table] = number, RowBytes("", table)
+                    layout = self._layouts[table] = number, RowBytes("", table)
                     yield frame(LAYOUT, _encode((number, table)))
-                self._last = table, *found
+                self._last = table, *layout
             _, number, code = self._last
             runs.append((number, run.op, code.encode_all(run.changes())))
         head = (item.commit_ts, item.start_ts, item.source, item.position, item.last, item.chunk)
@@ -56,20 +56,20 @@ class RecordReader:
         self._path: Final = path
         self._layouts: dict[int, RowBytes] = {}
 
-    def item(self, found: Frame) -> Item | None:
+    def item(self, frame: Frame) -> Item | None:
         """Return the item of a frame; None for a frame without one. Raises StoreError."""
         try:
-            match found.kind:
+            match frame.kind:
                 case kind if kind == LAYOUT:
-                    number, table = decode(found.payload, _Layout, self._path)
+                    number, table = decode(frame.payload, _Layout, self._path)
                     self._layouts[number] = RowBytes("", table)
                 case kind if kind == TRANSACTION:
-                    return self._transaction(found.payload)
+                    return self._transaction(frame.payload)
                 case kind if kind == DDL:
-                    return decode_ddl(found.payload)
+                    return decode_ddl(frame.payload)
         except (msgspec.MsgspecError, KeyError) as error:
             raise StoreError(
-                f"{self._path}, before byte {found.end}: a record can't be read: {error}"
+                f"{self._path}, before byte {frame.end}: a record can't be read: {error}"
             ) from None
         return None
 

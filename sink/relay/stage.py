@@ -35,26 +35,31 @@ class RelayStage(Stage):
 
     def open(self, context: StageContext) -> None:
         self.close()
-        at, writer = context.checkpoint, RelayWriter(self._options)
+        checkpoint, writer = context.checkpoint, RelayWriter(self._options)
         self._writer = writer
         _claim(self._options.directory, context.feed, context.sink)
-        self._reject_tables(at.tables)
-        if writer.source and at.source != writer.source:
+        self._reject_tables(checkpoint.tables)
+        if writer.source and checkpoint.source != writer.source:
             raise SinkError(
                 f"relay {self._options.directory} has what came from {writer.source}, and this feed follows "
-                f"{at.source}: name another directory"
+                f"{checkpoint.source}: name another directory"
             )
-        gap = at.ts > writer.end_ts
+        gap = checkpoint.ts > writer.end_ts
         if gap and writer.source:
             log.warning(
                 "relay %s ends at ts %d, and the target is at %d: the relay begins there",
                 self._options.directory,
                 writer.end_ts,
-                at.ts,
+                checkpoint.ts,
             )
-        if gap or not writer.source or at.loading is not None:  # a snapshot's rows may come otherwise again
-            writer.begin(at.source, at.ts, is_empty=not at.position and at.loading is not None)
-        writer.purge(at.ts)  # keep_bytes may be less now
+        # A snapshot's rows may come otherwise again.
+        if gap or not writer.source or checkpoint.loading is not None:
+            writer.begin(
+                checkpoint.source,
+                checkpoint.ts,
+                is_empty=not checkpoint.position and checkpoint.loading is not None,
+            )
+        writer.purge(checkpoint.ts)  # keep_bytes may be less now
 
     def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
         items: list[Item] = []

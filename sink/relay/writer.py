@@ -39,18 +39,18 @@ class RelayWriter:
         except OSError as error:
             raise StoreError(f"relay {directory}: {error.strerror}") from error
         try:
-            found = Relay(directory)
-            for path in found.unfinished:
+            relay = Relay(directory)
+            for path in relay.unfinished:
                 path.unlink()
         except BaseException:
             self.close()
             raise
-        self._contents = found.contents
+        self._contents = relay.contents
         """Finished files."""
-        self.source = found.source
-        self.end_ts = found.end_ts
+        self.source = relay.source
+        self.end_ts = relay.end_ts
         """Everything up to this ts is durable here."""
-        self.checkpoint = found.contents[-1].checkpoint if found.contents else ""
+        self.checkpoint = relay.contents[-1].checkpoint if relay.contents else ""
         """Text of the last mark."""
         self._is_first = False  # of the next file
 
@@ -61,8 +61,8 @@ class RelayWriter:
         """
         try:
             self._close_file()
-            for found in self._contents:
-                found.path.unlink()
+            for content in self._contents:
+                content.path.unlink()
         except OSError as error:
             raise self._failed(error) from error
         self._contents = []
@@ -99,15 +99,15 @@ class RelayWriter:
     def purge(self, ts: int) -> None:
         """Remove files with nothing above `ts`, except the newest `keep_bytes`."""
         contents = self._contents
-        kept = self._size + sum(found.length for found in contents)
+        kept = self._size + sum(content.length for content in contents)
         gone = 0
         while gone < len(contents):
-            found = contents[gone]
-            kept -= found.length
-            if found.end_ts > ts or kept < self._options.keep_bytes:
+            content = contents[gone]
+            kept -= content.length
+            if content.end_ts > ts or kept < self._options.keep_bytes:
                 break
             try:
-                found.path.unlink()
+                content.path.unlink()
             except OSError as error:
                 raise self._failed(error) from error
             gone += 1

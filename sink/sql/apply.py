@@ -21,7 +21,7 @@ from ..safe_mode import SafeMode
 from .after_start import AfterStart
 from .letters.letter import FOLLOWS, Letter, storable, time_text
 from .letters.writer import LetterWriter
-from .merging import Merger
+from .merging import ChangeMerger
 
 MAX_SHOWN: Final = 200
 """Maximum number of characters of a statement in an error ..."""
@@ -69,7 +69,7 @@ class Applier:
     ) -> None:
         """`letters` keeps rejected changes; without it one raises. `now` is in Unix seconds. With `merges`
         the changes of a row are applied as one."""
-        self._merger = Merger(target.rows) if merges else None
+        self._merger = ChangeMerger(target.rows) if merges else None
         self._after_start = after_start
         self._target = target
         self._safe_mode = safe_mode
@@ -211,8 +211,8 @@ class Applier:
         if change.before is None or not change.table.key:
             return ""
         here = self._target.rows.compare(change)
-        found = describe_differences(change, here) if here else ""
-        return f"{found}; was the target changed by something else?" if found else ""
+        differences = describe_differences(change, here) if here else ""
+        return f"{differences}; was the target changed by something else?" if differences else ""
 
     def explain(self, error: Exception, doing: str) -> Exception:
         """Return tidemill's error for one of the target's driver; any other error as it is."""

@@ -7,10 +7,9 @@ from typing import Final
 
 from ...actors import Clock
 from ...dialects.mysql.mysql import MySqlDatabase
-from ...events import Batch, Checkpoint, Ddl
-from ..drainer.checkpoint import DrainerCheckpoint
-from ..drainer.safe_start import SafeStart
-from ..drainer.saves import SaveSchedule
+from ...events import Batch, Checkpoint, Ddl, Ts, physical_ms
+from ..drainer.file import DrainerFile
+from ..safe_mode import AFTER_START, SafeMode
 from ..sink import SinkTraits
 from .letters.writer import LetterWriter
 from .sql import SqlSink
@@ -40,10 +39,10 @@ class DrainerSink(SqlSink):
         self._safe_start = SafeStart(self.safe_mode, clock)
 
     def open(self) -> Checkpoint | None:
-        found = super().open()
+        checkpoint = super().open()
         if not self._home.is_consistent:
             self._safe_start.begin()
-        return found
+        return checkpoint
 
     def write(self, batch: Batch) -> None:
         if self._durable is not None and not self._safe_start.is_over:
@@ -62,11 +61,11 @@ class DrainerFileSink(DrainerSink):
         clock: Clock,
         letters: LetterWriter | None = None,
         *,
-        file: DrainerCheckpoint,
+        file: DrainerFile,
         **how: bool,
     ) -> None:
         super().__init__(name, target, clock, letters, **how)
-        self._schedule = SaveSchedule(file.save, clock.now)
+        self._file = file
         self._saved: Checkpoint | None = None
         self._unsaved = 0
         self._is_urgent = False  # True before the first save, and after a Ddl until it is saved
@@ -77,10 +76,10 @@ class DrainerFileSink(DrainerSink):
 
     def open(self) -> Checkpoint | None:
         committed = self._durable
-        found = super().open()
-        self._saved = found
-        self._is_urgent |= found is None  # so that a restart doesn't begin later
-        if committed is not None and (found is None or found.ts < committed.ts):
+        checkpoint = super().open()
+        self._saved = checkpoint
+        self._is_urgent |= checkpoint is None  # so that a restart doesn't begin later
+        if committed is not None and (checkpoint is None or checkpoint.ts < committed.ts):
             self._durable = committed  # by this process, to the same target
         return self._durable
 
@@ -95,21 +94,58 @@ class DrainerFileSink(DrainerSink):
         """Commit; return the checkpoint in the file, which is saved at most each few seconds."""
         super().flush()
         if self._durable is not None:
-            self._schedule.success(self._durable.ts, ddl=self._is_urgent)
+            self._file.success(self._durable.ts, ddl=self._is_urgent)
             if self._unsaved >= MAX_UNSAVED:
-                self._schedule.finish()
+                self._file.finish()
         return self._note()
 
     def flush(self) -> Checkpoint | None:
         super().flush()
         if self._durable is not None:
-            self._schedule.success(self._durable.ts)
-            self._schedule.finish()
+            self._file.success(self._durable.ts)
+            self._file.finish()
         return self._note()
 
     def _note(self) -> Checkpoint | None:
         """Return the checkpoint in the file."""
         reached = self._durable
-        if reached is not None and self._schedule.saved_ts >= reached.ts:
+        if reached is not None and self._file.saved_ts >= reached.ts:
             self._saved, self._unsaved, self._is_urgent = reached, 0, False
         return self._saved
+
+
+SAFE_SECONDS: Final = 300.0
+"""Least duration of safe mode, as in the original."""
+
+
+class SafeStart:
+    """Keeps safe mode until everything that was applied before the start has been applied again.
+
+    That is after SAFE_SECONDS, once the checkpoint has passed the time of the start: a feed may be slower
+    than the one before it.
+    """
+
+    def __init__(self, safe_mode: SafeMode, clock: Clock) -> None:
+        self._safe_mode = safe_mode
+        self._clock = clock
+        self._began: tuple[float, float] | None = None
+        """The start by both of the clock's times; None while safe mode isn't needed."""
+
+    @property
+    def is_over(self) -> bool:
+        return self._began is None
+
+    def begin(self) -> None:
+        """Begin the period, again if it has begun."""
+        if self._began is None:
+            self._safe_mode.enter(AFTER_START)
+        self._began = self._clock.now(), self._clock.time()
+
+    def reached(self, ts: Ts) -> None:
+        """Note that everything up to `ts` is applied."""
+        if self._began is None:
+            return
+        now, moment = self._began
+        if self._clock.now() - now >= SAFE_SECONDS and physical_ms(ts) >= moment * 1000:
+            self._began = None
+            self._safe_mode.leave(AFTER_START)

@@ -22,7 +22,7 @@ from .parallel.keys import RowKeys
 Values: TypeAlias = tuple[Any, ...]
 
 
-class Merger:
+class ChangeMerger:
     """Merges the changes of tables with a key and without foreign keys; others are left as they are.
 
     Unique keys that the target doesn't tell are left to it to reject, after which the changes are applied
@@ -56,9 +56,9 @@ class Merger:
         self._row_keys.clear()
 
     def _known_keys(self, table: Table) -> RowKeys:
-        found = self._keys[table]
-        own = Key(found.name, tuple([KeyPart(i) for i in table.key]))
-        return RowKeys(table, TableKeys(found.name, found.unique or (own,)))
+        table_keys = self._keys[table]
+        own = Key(table_keys.name, tuple([KeyPart(i) for i in table.key]))
+        return RowKeys(table, TableKeys(table_keys.name, table_keys.unique or (own,)))
 
     def _merged(self, table: Table, runs: Sequence[Run]) -> list[list[RowChange]] | None:
         """Return lists of changes, each of which may be applied in any order; None if they can't be
@@ -156,11 +156,11 @@ def net_changes(table: Table, changes: Iterable[RowChange]) -> list[RowChange] |
         if chain.before is None and (old := gone.pop(key, None)) is not None:
             chain = old._replace(after=change.after)
         alive[key] = chain
-    found: list[RowChange] = []
+    net: list[RowChange] = []
     for first, before, after in (*gone.values(), *alive.values()):
         op: Op = "insert" if before is None else "delete" if after is None else "update"
-        found.append(replace(first, op=op, before=before, after=after))
-    return found
+        net.append(replace(first, op=op, before=before, after=after))
+    return net
 
 
 def _cut(table: Table, ordered: Iterable[list[RowChange]], max_rows: int) -> list[Group]:

@@ -1,9 +1,10 @@
-"""The checkpoint of a MySQL target in DM's table, beside the feed's own."""
+"""A MySQL target whose checkpoint is also in the table of DM, beside the feed's own."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -11,13 +12,18 @@ from msgspec import Struct
 
 from ...actors import Clock
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
+from ...dialects.database import difference
 from ...dialects.mysql import text as text
 from ...dialects.mysql.home import Home
+from ...dialects.mysql.mysql import MySqlDatabase
 from ...dialects.mysql.session import MySqlSession, quoted
-from ...events import Checkpoint, Ts, compose_ts
+from ...events import Batch, Checkpoint, Ddl, Item, Table, Ts, compose_ts
 from ..dm.checkpoint import checkpoint_of, rows_of
 from ..dm.point import Point, by_source, point_of
 from ..dm.table import COLUMNS, NO_TABLE_INFO, READ, SCHEMA, WRITTEN, DmRow, table_of
+from ..sink import SinkTraits
+from .letters.writer import LetterWriter
+from .sql import SqlSink
 
 log = logging.getLogger("tidemill.sink")
 
@@ -80,8 +86,8 @@ class DmHome(Home):
         if own is not None:
             checkpoint, _ = decode_checkpoint(own, self.checkpoints)
             self.touched.update(self._origin_name(row) for row in rows if not row.is_global)
-            found, wanted = _globals(rows), _globals(self._rows_of(checkpoint))
-            if not (found and wanted) or found == wanted:
+            stored, wanted = _globals(rows), _globals(self._rows_of(checkpoint))
+            if not (stored and wanted) or stored == wanted:
                 return own
             log.warning("%s isn't where the feed left it: DM's checkpoint is taken over", self._table)
         return self._take_over(rows)
@@ -97,16 +103,16 @@ class DmHome(Home):
     def _take_over(self, rows: list[DmRow]) -> str | None:
         now = self._clock.time()
         after, until = (compose_ts(int((now + n * MARGIN_SECONDS) * 1000)) for n in (1, 2))
-        found = checkpoint_of(rows, self._source_id, self._table, after)
-        if found is None:
+        checkpoint = checkpoint_of(rows, self._source_id, self._table, after)
+        if checkpoint is None:
             return None
         exits = {row.id: row.exit for row in rows if row.is_global and row.exit is not None}
         is_known = len(exits) == len(_globals(rows))
         self.safety = Safety(0 if is_known else until, exits)
-        content = encode_checkpoint(found)
+        content = encode_checkpoint(checkpoint)
         self._session.execute("START TRANSACTION")
         self._session.execute(
-            f"REPLACE INTO {self.checkpoints} VALUES ({self._feed},{found.ts},{quoted(content)}), "
+            f"REPLACE INTO {self.checkpoints} VALUES ({self._feed},{checkpoint.ts},{quoted(content)}), "
             f"({self._safety_key},0,{quoted(msgspec.json.encode(self.safety).decode())})"
         )
         self._session.execute("COMMIT")
@@ -119,7 +125,8 @@ class DmHome(Home):
         positions = by_source(reached.position, self._source_id or next(iter(safety.exits), ""))
         points = {id_: point_of(position) for id_, position in positions.items()}
         return all(
-            (at := points.get(id_)) is not None and at.order >= end.order for id_, end in safety.exits.items()
+            (point := points.get(id_)) is not None and point.order >= end.order
+            for id_, end in safety.exits.items()
         )
 
     def _replace_checkpoint(self, previous_ts: int | None, ts: int, content: str) -> bool:
@@ -163,3 +170,60 @@ class DmHome(Home):
 
 def _globals(rows: Iterable[DmRow]) -> dict[str, Point]:
     return {row.id: row.point for row in rows if row.is_global}
+
+
+UNTIL_EXIT: Final = "until exit point"
+"""After taking over from DM: until the position up to which it may have applied rows."""
+
+
+class DmSink(SqlSink):
+    """DM stores its checkpoint after the rows: after taking over from it, safe mode is on until its last rows
+    have been applied again."""
+
+    def __init__(
+        self,
+        name: str,
+        target: MySqlDatabase,
+        home: DmHome,
+        letters: LetterWriter | None,
+        now: Callable[[], float],
+        **how: bool,
+    ) -> None:
+        """`how` are options of SqlSink."""
+        super().__init__(name, target, None, letters, now, **how)
+        self._home = home
+        self._is_safe = False
+
+    def open(self) -> Checkpoint | None:
+        found = super().open()
+        self._keep_safe(self._home.safety is not None)
+        return found
+
+    @property
+    def traits(self) -> SinkTraits:
+        return replace(super().traits, adopts_merged=True)
+
+    def check_adopted(self, table: Table) -> str:
+        try:
+            have, wanted = self._database.tables.columns(table), self._database.tables.wanted_columns(table)
+        except Exception as error:
+            self._fail(error, f"looking for {table.full_name}")
+        return "isn't there" if have is None else difference(have, wanted)
+
+    def _keep_safe(self, is_wanted: bool) -> None:
+        if is_wanted == self._is_safe:
+            return
+        change: Callable[[str], None] = self.safe_mode.enter if is_wanted else self.safe_mode.leave
+        change(UNTIL_EXIT)
+        self._is_safe = is_wanted
+
+    def write(self, batch: Batch) -> None:
+        self._keep_safe(self._home.safety is not None)
+        for item in batch.items:
+            self._home.touched.update(_origin_names(item))
+        super().write(batch)
+
+
+def _origin_names(item: Item) -> list[str]:
+    """Return the origin names of the tables that an item changes."""
+    return [item.origin_name] if isinstance(item, Ddl) else [run.origin_name for run in item.runs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,15 +13,20 @@ from ...dialects.mysql.home import Home
 from ...dialects.mysql.session import MySqlSession, quoted
 from ...errors import CheckpointError
 from ...events import Checkpoint, TableName
-from ..drainer.checkpoint import DrainerCheckpoint
 from ..drainer.content import DrainerState, from_json, to_json
-from ..drainer.table import COLUMNS, NAME, SCHEMA, only_cluster
+from ..drainer.file import DrainerFile
 
 log = logging.getLogger("tidemill.sink")
 
-TABLE: Final = f"{SCHEMA}.{NAME}"
+SCHEMA: Final = "tidb_binlog"
+TABLE: Final = f"{SCHEMA}.checkpoint"
+COLUMNS: Final = "clusterID BIGINT UNSIGNED PRIMARY KEY, checkPoint MEDIUMTEXT"
 BINLOG_OF: Final = "tidb binlog of cluster "
 """Prefix of the identity of a source of pumps, before the id of its cluster."""
+
+
+class NoCheckpointItem(CheckpointError):
+    """The drainer's table has no checkpoint, and no cluster id was given."""
 
 
 class DrainerHome(Home):
@@ -44,14 +50,17 @@ class DrainerHome(Home):
         self._session.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} ({COLUMNS})")
 
     def load_checkpoint(self, *, locked: bool = False) -> str | None:  # noqa: ARG002
-        """Raises CheckpointError for a damaged row, or if the cluster id is 0 and there isn't one row."""
-        found: dict[int, str] = dict(self._session.rows(f"SELECT clusterID, checkPoint FROM {TABLE}"))
+        """Raises CheckpointError for a damaged row.
+
+        With cluster id 0, raises NoCheckpointItem for no row, and CheckpointError for several.
+        """
+        checkpoints: dict[int, str] = dict(self._session.rows(f"SELECT clusterID, checkPoint FROM {TABLE}"))
         if self._cluster_id == 0:
-            self._cluster_id = only_cluster(found, TABLE)
-        self._text = found.get(self._cluster_id)
+            self._cluster_id = _only_cluster(checkpoints)
+        self._text = checkpoints.get(self._cluster_id)
         if self._text is None:
-            if found:
-                log.warning("%s has checkpoints of other clusters only: %s", TABLE, sorted(found))
+            if checkpoints:
+                log.warning("%s has checkpoints of other clusters only: %s", TABLE, sorted(checkpoints))
             return None
         self._state = from_json(self._text, f"{TABLE}, cluster {self._cluster_id}")
         self.is_consistent = self._state.consistent
@@ -84,6 +93,16 @@ class DrainerHome(Home):
         return saved == 1
 
 
+def _only_cluster(clusters: Iterable[int]) -> int:
+    match sorted(clusters):
+        case []:
+            raise NoCheckpointItem(f"{TABLE} is empty: set the cluster id")
+        case [cluster_id]:
+            return cluster_id
+        case several:
+            raise CheckpointError(f"{TABLE} has the clusters {several}: set the cluster id")
+
+
 class FileHome(Home):
     """A feed's own tables, but with the checkpoint in a drainer's file, which the sink writes after a commit.
 
@@ -92,7 +111,7 @@ class FileHome(Home):
 
     is_consistent = False
 
-    def __init__(self, session: MySqlSession, schema: str, feed: str, file: DrainerCheckpoint) -> None:
+    def __init__(self, session: MySqlSession, schema: str, feed: str, file: DrainerFile) -> None:
         super().__init__(session, schema, feed)
         self._file = file
 

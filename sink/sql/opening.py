@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
 from ...actors.clock import SystemClock
 from ...config import Finding
+from ...config.survey import begins
 from ...dialects.database import Database
 from ...dialects.dialect import Dialect
 from ...dialects.options import MySqlOptions, ParallelOptions, RowOptions
 from ...dialects.worker import WorkerDatabase
+from ...errors import TidemillError
+from ..dm.table import SCHEMA, table_of
 from ..kind import SinkContext
 from ..safe_mode import CONFIGURED
 from ..sink import Sink
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from ...dialects.mysql.home import Home
     from ...dialects.mysql.mysql import MySqlDatabase
     from ...dialects.mysql.session import MySqlSession
-    from ..drainer.checkpoint import DrainerCheckpoint
+    from ..drainer.file import DrainerFile
 
 _Made = TypeVar("_Made", SqlSink, ParallelSqlSink)
 
@@ -53,7 +57,7 @@ def open_sql(dialect: Dialect, url: str, options: RowOptions, context: SinkConte
 
 def _open_drainer(url: str, options: MySqlOptions, context: SinkContext) -> SqlSink:
     """Return the sink whose checkpoint is a drainer's."""
-    from ..drainer.store import open_checkpoint
+    from ..drainer.file import DrainerFile
     from .drainer import DrainerFileSink, DrainerSink
 
     clock = SystemClock()
@@ -62,7 +66,8 @@ def _open_drainer(url: str, options: MySqlOptions, context: SinkContext) -> SqlS
         target = _mysql(url, options, context.feed)
         letters = _letters(target, options)
         return DrainerSink(context.name, target, clock, letters, **how)
-    file = open_checkpoint("file", str(options.checkpoint_file), clock, present_ts=int, initial_commit_ts=0)
+    assert options.checkpoint_file is not None
+    file = DrainerFile(options.checkpoint_file, clock)
     target = _mysql(url, options, context.feed, file)
     letters = _letters(target, options)
     return DrainerFileSink(context.name, target, clock, letters, file=file, **how)
@@ -70,8 +75,7 @@ def _open_drainer(url: str, options: MySqlOptions, context: SinkContext) -> SqlS
 
 def _open_dm(url: str, options: MySqlOptions, context: SinkContext) -> SqlSink:
     """Return the sink whose checkpoint is also DM's."""
-    from .dm import DmSink
-    from .mysql_dm import DmHome
+    from .mysql_dm import DmHome, DmSink
 
     target = _mysql(url, options, context.feed)
     assert isinstance(target.home, DmHome)
@@ -80,9 +84,7 @@ def _open_dm(url: str, options: MySqlOptions, context: SinkContext) -> SqlSink:
     return DmSink(context.name, target, target.home, letters, now, copies_definitions=copies, merges=merges)
 
 
-def _mysql(
-    url: str, options: MySqlOptions, feed: str, file: DrainerCheckpoint | None = None
-) -> MySqlDatabase:
+def _mysql(url: str, options: MySqlOptions, feed: str, file: DrainerFile | None = None) -> MySqlDatabase:
     """Return the database with the checkpoint of another system, which is in `file` if there is one."""
     from ...dialects.address import parsed
     from ...dialects.mysql.mysql import MySqlDatabase
@@ -125,6 +127,33 @@ def revisions(dialect: Dialect, url: str, options: RowOptions, feed: str) -> Sql
 
 def survey_sql(dialect: Dialect, url: str, options: RowOptions, context: SinkContext) -> Iterator[Finding]:
     """Yield findings about a database; nothing is created."""
-    from .survey import survey_sql
+    is_usable = True
+    for finding in dialect.survey(url, options):
+        yield finding
+        is_usable &= finding.level != "error"
+    if isinstance(options, MySqlOptions) and options.checkpoint != "tidemill":
+        yield Finding("ok", _elsewhere(options, context.feed))
+        if options.checkpoint != "dm":
+            return
+    try:
+        reader = dialect.read(url, options, context.feed)
+        if reader is not None:
+            with closing(reader):
+                yield begins(reader.checkpoint())
+        elif is_usable:  # there is no file yet
+            yield begins(None)
+    except TidemillError as error:
+        if is_usable:  # else the reason is told already
+            yield Finding("error", str(error))
 
-    return survey_sql(dialect, url, options, context)
+
+def _elsewhere(options: MySqlOptions, feed: str) -> str:
+    """Return where a checkpoint of another system is looked for."""
+    match options.checkpoint:
+        case "dm":
+            table = f"{SCHEMA}.{table_of(options.task or feed)}"
+            return f"takes over the checkpoint in {table}, if DM has left one"
+        case "drainer":
+            return "begins at the checkpoint in tidb_binlog.checkpoint, if there is one"
+        case _:
+            return f"begins at the checkpoint in {options.checkpoint_file}, if there is one"

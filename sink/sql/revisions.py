@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class SqlRevisions:
-    """Has the methods of `sharding.revisions.Revisions`, over a connection of its own. Any thread.
+    """Has the methods of `sharding.shared_locks.Revisions`, over a connection of its own. Any thread.
 
     A row stays when its time has passed, so that no revision of a key is used again.
     """
@@ -98,12 +98,14 @@ class SqlRevisions:
                 except Exception as error:
                     self._close()
                     doing = f"coordinating shards in {self._table}"
-                    found = error if isinstance(error, TidemillError) else self._target.explain(error, doing)
-                    if isinstance(found, (Retryable, StatementRejected)) and attempt < _ATTEMPTS:
+                    explanation = (
+                        error if isinstance(error, TidemillError) else self._target.explain(error, doing)
+                    )
+                    if isinstance(explanation, (Retryable, StatementRejected)) and attempt < _ATTEMPTS:
                         continue  # another feed has inserted the same key, or the connection was lost
-                    if found is None or found is error:
+                    if explanation is None or explanation is error:
                         raise
-                    raise found from error
+                    raise explanation from error
         raise AssertionError
 
     def _connect(self) -> None:

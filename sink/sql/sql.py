@@ -381,7 +381,7 @@ def _details(ddl: Ddl) -> Details | None:
 
     Raises NotReproducible if a statement's details aren't known.
     """
-    found = next((action.after for action in ddl.actions if isinstance(action, ChangeDetails)), None)
-    if found is not None and found.unknown and ddl.query:
-        raise NotReproducible(ddl.full_name, f"its definition isn't known, because of {found.unknown}")
-    return found
+    details = next((action.after for action in ddl.actions if isinstance(action, ChangeDetails)), None)
+    if details is not None and details.unknown and ddl.query:
+        raise NotReproducible(ddl.full_name, f"its definition isn't known, because of {details.unknown}")
+    return details

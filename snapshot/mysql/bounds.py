@@ -44,24 +44,24 @@ def bounds(
         return list(_steps(keys, within, chunk_rows))
     with translated(options):
         spans = list(_spans_within(_FirstColumn(session, table), within, chunk_rows))
-    found: list[OrderedKey] = []
+    bound_keys: list[OrderedKey] = []
     rows = 0
     for span in spans:
         if rows and rows + span.rows > chunk_rows:
-            found.append((span.after,))
+            bound_keys.append((span.after,))
             rows = 0
         rows += span.rows
         if len(table.key) > 1 and span.rows > 2 * chunk_rows:  # many rows have this integer
-            found += _steps(keys, KeyRange((span.after,), (span.up_to,)), chunk_rows)
+            bound_keys += _steps(keys, KeyRange((span.after,), (span.up_to,)), chunk_rows)
             rows = chunk_rows
-    return found
+    return bound_keys
 
 
 def _steps(keys: TableKeys, within: KeyRange, chunk_rows: int) -> Iterator[OrderedKey]:
     """Yield each n-th key of a range."""
-    while (found := keys.nth(within, chunk_rows)) is not None:
-        yield found
-        within = KeyRange(found, within.up_to)
+    while (key := keys.nth(within, chunk_rows)) is not None:
+        yield key
+        within = KeyRange(key, within.up_to)
 
 
 def _spans_within(keys: _FirstColumn, within: KeyRange, chunk_rows: int) -> Iterator[_Span]:
@@ -98,8 +98,8 @@ class _FirstColumn:
         self._is_unique = len(table.key) == 1
 
     def ends(self) -> Sequence[int | None]:
-        (found,) = query(self._session, f"SELECT MIN({self._column}), MAX({self._column}) {self._from}")
-        return found
+        (row,) = query(self._session, f"SELECT MIN({self._column}), MAX({self._column}) {self._from}")
+        return row
 
     def rows(self, after: int, up_to: int) -> int:
         """Estimate the rows by an index dive, and by the keys' density at the range's start: the server's

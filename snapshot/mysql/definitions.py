@@ -46,22 +46,22 @@ Described: TypeAlias = tuple[FoundTable, SourceTable | SourceError]
 
 
 def read_table(
-    session: Session, found: FoundTable, *, has_catalog: bool = True, copies_generated: bool = True
+    session: Session, listed: FoundTable, *, has_catalog: bool = True, copies_generated: bool = True
 ) -> SourceTable | None:
     """Describe a table; None if it was dropped. Raises SourceError for a column that isn't supported.
 
     `has_catalog` is True if the rows of the binlog will be decoded with this schema. Without
     `copies_generated`, the table has no generated columns.
     """
-    described = next(iter(describe(session, found.schema, found.name).values()), None)
+    described = next(iter(describe(session, listed.schema, listed.name).values()), None)
     if described is None:
         return None
-    return table_of(session, found, described, has_catalog=has_catalog, copies_generated=copies_generated)
+    return table_of(session, listed, described, has_catalog=has_catalog, copies_generated=copies_generated)
 
 
 def read_tables(
     session: Session,
-    found: Iterable[FoundTable],
+    listed: Iterable[FoundTable],
     *,
     has_catalog: bool = True,
     copies_generated: bool = True,
@@ -72,7 +72,7 @@ def read_tables(
     """
     read_as = {"has_catalog": has_catalog, "copies_generated": copies_generated}
     by_schema: dict[str, list[FoundTable]] = defaultdict(list)
-    for one in found:
+    for one in listed:
         by_schema[one.schema].append(one)
     for schema, wanted in by_schema.items():
         described = {} if len(wanted) <= FEW else describe(session, schema)
@@ -96,12 +96,12 @@ def is_unchanged(
 ) -> bool:
     """Return True if a table has the same definition as before, read in the same way; without a catalog, the
     same columns and key."""
-    found = FoundTable(source.table.schema, source.table.name)
+    name = FoundTable(source.table.schema, source.table.name)
     with suppress(pymysql.err.Error):  # it was dropped, or the next statement fails, too
-        statement = show_create_table(session, quoted(found.schema, found.name))
+        statement = show_create_table(session, quoted(name.schema, name.name))
         if digest(statement) == source.digest:  # one statement in place of six
             return True
-    present = read_table(session, found, has_catalog=has_catalog, copies_generated=copies_generated)
+    present = read_table(session, name, has_catalog=has_catalog, copies_generated=copies_generated)
     if present is None:
         return False
     return present.known == source.known if has_catalog else present.table == source.table
@@ -116,10 +116,10 @@ def describe(session: Session, schema: str, only: str | None = None) -> dict[str
 
     columns, indexes = _by_table(rows(_COLUMNS)), _by_table(rows(_INDEXES))
     checks = _by_table(rows(_CHECKS) if is_mariadb(session) else ())
-    found = {}
+    descriptions = {}
     for name, engine, count, collation in rows(_DETAILS):
         in_key = {row[0]: row[7] == "PRI" for row in columns[name]}
-        found[name] = Description(
+        descriptions[name] = Description(
             engine,
             count,
             collation,
@@ -128,14 +128,14 @@ def describe(session: Session, schema: str, only: str | None = None) -> dict[str
             checks=[row[0] for row in checks[name]],
             unique_indexes={row[0] for row in indexes[name]},
         )
-    return found
+    return descriptions
 
 
 def _by_table(rows: Iterable[Sequence[Any]]) -> defaultdict[str, list[Sequence[Any]]]:
-    found: defaultdict[str, list[Sequence[object]]] = defaultdict(list)
+    by_table: defaultdict[str, list[Sequence[object]]] = defaultdict(list)
     for row in rows:
-        found[row[0]].append(row[1:])
-    return found
+        by_table[row[0]].append(row[1:])
+    return by_table
 
 
 def _key(indexes: Iterable[Sequence[Any]], in_key: dict[str, bool]) -> list[str]:

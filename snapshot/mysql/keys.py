@@ -39,8 +39,8 @@ class TableKeys:
     def nth(self, within: KeyRange, number: int) -> OrderedKey | None:
         """Return the n-th key of a range, counted from 1; None if there are fewer."""
         where = where_clause(conditions(self.table, within))
-        found = self._read(f"{self._all()}{where}{order_by(self.table)} LIMIT 1 OFFSET {number - 1}")
-        return found[0] if found else None
+        rows = self._read(f"{self._all()}{where}{order_by(self.table)} LIMIT 1 OFFSET {number - 1}")
+        return rows[0] if rows else None
 
     def all(self) -> Iterator[OrderedKey]:
         within = KeyRange()

@@ -54,22 +54,22 @@ class PacketKeys:
             return self._order(self._values(unsplit(packets[start:stop], HEADER_BYTES)[0], 0))
         return self._order(self._values(packets, start + HEADER_BYTES))
 
-    def _values(self, data: bytes, at: int) -> list[object]:
+    def _values(self, data: bytes, offset: int) -> list[object]:
         """Return the values of a row up to the key's last one; None for those that aren't the key's."""
-        at += 1
-        nulls = int.from_bytes(data[at : at + self._bitmap_bytes], "little") >> 2
-        at += self._bitmap_bytes
+        offset += 1
+        nulls = int.from_bytes(data[offset : offset + self._bitmap_bytes], "little") >> 2
+        offset += self._bitmap_bytes
         values: list[object] = []
         for number, (packing, convert) in enumerate(self._columns):
             value = None
             if not nulls >> number & 1:
                 if packing is not None:
-                    (value,) = packing.unpack_from(data, at)
-                    at += packing.size
+                    (value,) = packing.unpack_from(data, offset)
+                    offset += packing.size
                 else:
-                    size, at = counted(data, at)
+                    size, offset = counted(data, offset)
                     if convert is not None:
-                        value = convert(data[at : at + size])
-                    at += size
+                        value = convert(data[offset : offset + size])
+                    offset += size
             values.append(value)
         return values

@@ -100,13 +100,13 @@ def find_tables(session: Session, only: FoundTable | None = None) -> list[FoundT
 
 def estimated_rows(session: Session, schemas: Collection[str]) -> dict[str, int]:
     """Return numbers of rows by the full names of all tables of these schemas."""
-    found = query(session, _ROWS, tuple(schemas)) if schemas else []
-    return {f"{schema}.{name}": int(rows or 0) for schema, name, rows in found}
+    estimates = query(session, _ROWS, tuple(schemas)) if schemas else []
+    return {f"{schema}.{name}": int(rows or 0) for schema, name, rows in estimates}
 
 
 def table_of(
     session: Session,
-    found: FoundTable,
+    listed: FoundTable,
     described: Description,
     *,
     has_catalog: bool,
@@ -115,8 +115,8 @@ def table_of(
     """Return the table of a description. Raises SourceError for a column that isn't supported."""
     mariadb = is_mariadb(session)
     table = table_from_information_schema(
-        found.schema,
-        found.name,
+        listed.schema,
+        listed.name,
         described.columns,
         described.key,
         described.checks,
@@ -124,7 +124,7 @@ def table_of(
         is_mariadb=mariadb,
         has_catalog=has_catalog,
     )
-    statement = show_create_table(session, quoted(found.schema, found.name))
+    statement = show_create_table(session, quoted(listed.schema, listed.name))
     table = _with_period(table, period_of(statement), has_catalog)
     increments = [row[0] for row in described.columns if "auto_increment" in (row[6] or "").lower()]
     table = _with_binary_defaults(table, statement, is_mariadb=mariadb)

@@ -99,11 +99,11 @@ def listed_end(session: Session) -> Position:
     """Return the end of the binlog as the server lists it; a view that begins now may lack the last changes
     before it. Raises as `current_end` does."""
     is_named_binary = not is_mariadb(session) and version_numbers(session.get_server_info()) >= (8, 2)
-    found = query(session, "SHOW BINARY LOG STATUS" if is_named_binary else "SHOW MASTER STATUS")
-    if not found:
+    rows = query(session, "SHOW BINARY LOG STATUS" if is_named_binary else "SHOW MASTER STATUS")
+    if not rows:
         raise SourceError(_NO_BINLOG)
-    gtids = found[0][4] if len(found[0]) > 4 else ""  # of a MySQL
-    return Position(found[0][0], int(found[0][1]), "".join(gtids.split()))
+    gtids = rows[0][4] if len(rows[0]) > 4 else ""  # of a MySQL
+    return Position(rows[0][0], int(rows[0][1]), "".join(gtids.split()))
 
 
 def hold(
@@ -131,8 +131,8 @@ def table_view(
     session = connect(options)
     try:
         with translated(options):
-            if (found := source_of(session)) != source:
-                raise SourceError(f"{options.address} is {found}, and the read was planned on {source}")
+            if (present := source_of(session)) != source:
+                raise SourceError(f"{options.address} is {present}, and the read was planned on {source}")
             position = begin(session)
             if not hold(session, table, has_catalog=False):
                 raise TableAltered(table.table.full_name)

@@ -14,7 +14,7 @@ from ...errors import SinkError
 from ...sink.files.layout import DAY, DDL_FOLDER, HIDDEN, date_of
 from ..archive.archive import layouts_of, reason_to_leave
 from ..archive.files import File, files, folders
-from ..archive.fold import ORDER, Layout, events
+from ..archive.fold import ORDER, SchemaFiles, events
 from .report import ArchiveReport, ArchiveTable, DayFigures, HotKey
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _count(frames: Sequence[DataFrame], counts: dict[str, _Counts]) -> None:
         its.deletes += row["count"] if row.op == "delete" else 0
 
 
-def _keys(layouts: Sequence[Layout], frames: Sequence[DataFrame]) -> DataFrame:
+def _keys(layouts: Sequence[SchemaFiles], frames: Sequence[DataFrame]) -> DataFrame:
     """Return a DataFrame: key, changes, last (commit_ts, start_ts, sequence, is_there)."""
     from pyspark.sql import functions as f
 

@@ -36,7 +36,7 @@ from .files import (
     publish,
     read_schema,
 )
-from .fold import FOLDED, Layout, fold
+from .fold import FOLDED, SchemaFiles, fold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,9 +151,9 @@ def _up_to(found: Sequence[File], pending: Sequence[File], up_to_ts: Ts) -> list
     return [file for file in found if file.last < bound]
 
 
-def layouts_of(taken: Sequence[File]) -> list[Layout]:
+def layouts_of(taken: Sequence[File]) -> list[SchemaFiles]:
     """Group the files by the layout of their table. Raises SinkError for an incomplete file."""
-    found: dict[bytes, Layout] = {}
+    found: dict[bytes, SchemaFiles] = {}
     for file in taken:
         schema = read_schema(file.path)
         content = (schema.metadata or {}).get(TABLE)
@@ -161,12 +161,12 @@ def layouts_of(taken: Sequence[File]) -> list[Layout]:
             raise SinkError(f"{file.path} is none of the archive's files: remove it")
         if content not in found:
             table = msgspec.json.decode(content, type=Table)
-            found[content] = Layout(table, schema.serialize().to_pybytes(), [])
+            found[content] = SchemaFiles(table, schema.serialize().to_pybytes(), [])
         found[content].paths.append(str(file.path))
     return list(found.values())
 
 
-def reason_to_leave(taken: Sequence[File], layouts: Sequence[Layout]) -> str:
+def reason_to_leave(taken: Sequence[File], layouts: Sequence[SchemaFiles]) -> str:
     """Return why there is nothing to fold, or it can't be folded; empty if it can."""
     if not taken:
         return "no file has only changes up to that ts"

@@ -31,7 +31,7 @@ TASK_BYTES: Final = 128 << 20
 _MADE: Final = "path string"
 
 
-class Layout(Struct, frozen=True):
+class SchemaFiles(Struct, frozen=True):
     """Files with the same columns."""
 
     table: Table
@@ -40,7 +40,7 @@ class Layout(Struct, frozen=True):
     paths: list[str]
 
 
-def fold(spark: SparkSession, layouts: Sequence[Layout], making: Path, folder: str) -> int:
+def fold(spark: SparkSession, layouts: Sequence[SchemaFiles], making: Path, folder: str) -> int:
     """Write the latest row of each existing key to files under `making`; return the number of rows."""
     frames = [spark.read.parquet(*layout.paths) for layout in layouts]
     winners = _winners([events(*pair) for pair in zip(layouts, frames, strict=True)]).persist()
@@ -54,7 +54,7 @@ def fold(spark: SparkSession, layouts: Sequence[Layout], making: Path, folder: s
         winners.unpersist()
 
 
-def events(layout: Layout, frame: DataFrame) -> DataFrame:
+def events(layout: SchemaFiles, frame: DataFrame) -> DataFrame:
     """Expand each change into its effects on keys: one row written, another deleted."""
     from pyspark.sql import functions as f
 

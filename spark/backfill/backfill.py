@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from msgspec.structs import replace
 
 from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.position import Position
+from ...config import checked
 from ...errors import ConfigError
 from ...puller.mysql.options import MysqlOptions
 from ...puller.tikv.options import TikvOptions
@@ -27,6 +28,7 @@ from .tasks import SAID, CatchUp, MergeChunks, ReadChunk, collected, run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SETTINGS: Final = BackfillOptions()
 _MERGES: int = 200
 """Maximum number of merge tasks; each takes several chunks, one after the other."""
 
@@ -35,7 +37,7 @@ def backfill(
     spark: SparkSession,
     source: ReadOptions | Mapping[str, str],
     directory: str | Path,
-    settings: BackfillOptions | None = None,
+    settings: BackfillOptions = _SETTINGS,
     report: Report | None = None,
 ) -> Backfilled:
     """Read all rows of the tables into files in `directory`, which the driver and all executors share.
@@ -46,11 +48,12 @@ def backfill(
     `sourceTimeout`, and Fatal.
     """
     options = source if isinstance(source, ReadOptions) else read_options(source)
+    settings = checked(settings, "settings")
     if options.reads_changes:
         raise ConfigError("option fromTs: a backfill reads rows, not changes; leave it out")
     place = Directory(Path(directory))
     with place.held():
-        work = _Backfill(spark, options, place, settings or BackfillOptions(), report)
+        work = _Backfill(spark, options, place, settings, report)
         manifest = place.manifest() or work.run()
         _check_same(options, manifest.plan)
     return Backfilled(place, manifest)
@@ -102,7 +105,7 @@ class _Backfill:
     def _of_a_log(self) -> Manifest:
         source = cast("MysqlOptions", self._options.source_options)
         try:
-            from .mysql_plan import plan_mysql
+            from .mysql_chunk import plan_mysql
         except ImportError as error:
             raise ConfigError(f"MariaDB needs: pip install 'tidemill[mysql]' ({error})") from error
         plan = self._directory.plan()
@@ -128,7 +131,7 @@ class _Backfill:
         self, plan: BackfillPlan, altered: Collection[Alteration], source: MysqlOptions
     ) -> BackfillPlan:
         """Return the plan with new chunks for altered tables, and with tables created since."""
-        from .mysql_plan import with_tables
+        from .mysql_chunk import with_tables
 
         names = {one.table for one in altered}
         kept = () if "" in names else tuple(t for t in plan.tables if t.table.full_name not in names)

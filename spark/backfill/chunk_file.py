@@ -10,12 +10,14 @@ from struct import Struct
 from types import TracebackType
 from typing import Any, Final, Self
 
+import pyarrow as pa
 from rocksdict import IngestExternalFileOptions, Options, Rdict, SstFileWriter
 
 from ...codec.blocks import block_of
 from ...codec.mysql.entry import RESULT_ROWS, entry_key
+from ...codec.tidb.packed import packed_inserts
 from ...errors import StoreError
-from ...events import PUT, Block, KvChange
+from ...events import PUT, Block, KvChange, Ts
 from ...sorter.db.layout import LAYOUTS, read_block
 from ...sorter.run import Run
 from ...sorter.table import Table
@@ -63,7 +65,6 @@ class ChunkWriter:
 
     def add_pairs(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Add rows of TiKV, with the value of each key; they make one piece."""
-        from .tikv_piece import packed_piece
 
         self.rows += len(keys)
         self._write([packed_piece(keys, values, self._plan.piece_ts(self._number, self._blocks))])
@@ -174,3 +175,24 @@ def _guarded(path: Path, call: Any, *arguments: Any) -> None:
         call(*arguments)
     except Exception as error:
         raise StoreError(f"{path} can't be written: {error}") from error
+
+
+_SCHEMA: Final = pa.schema([pa.field("change", pa.binary(), nullable=False)])
+_PACKED: Final = b""
+"""The key of packed rows: no row has it."""
+
+
+def packed_piece(keys: Sequence[bytes], values: Sequence[bytes], ts: Ts) -> KvChange:
+    """Return the piece of these keys, in their order, and the value of each."""
+    batch = pa.RecordBatch.from_arrays([packed_inserts(keys, values)], schema=_SCHEMA)
+    return KvChange(ts, ts, PUT, _PACKED, batch.serialize().to_pybytes())
+
+
+def inserts_of(piece: Block) -> pa.Array:
+    """Return the packed inserts of a piece. Raises StoreError if it can't be read."""
+    if len(piece) != 1 or piece[0].key != _PACKED:
+        raise StoreError(f"a piece of rows has {len(piece)} changes, not one of packed rows")
+    try:
+        return pa.ipc.read_record_batch(piece[0].value, _SCHEMA).column(0)
+    except (pa.ArrowException, EOFError, OSError) as error:
+        raise StoreError(f"a piece of rows can't be read: {error}") from None

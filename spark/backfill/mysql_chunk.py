@@ -1,20 +1,134 @@
-"""Reading one chunk of a MariaDB table, from the socket into a file without decoding."""
+"""Chunks of a MariaDB server's tables: planned by key, read from the socket into files without decoding."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count, pairwise
+
+from msgspec.structs import replace
+
+from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.known_table import KnownTable
 from ...codec.mysql.position import Position
-from ...dialects.mysql.client import translated
+from ...codec.mysql.schema import is_user_schema
+from ...dialects.mysql.client import Session, connect, disconnect, query, translated
 from ...dialects.mysql.key_range import chunk_query
 from ...dialects.mysql.result import Result
-from ...events import KeyRange
+from ...errors import ConfigError
+from ...events import KeyRange, OrderedKey, compose_ts
 from ...failpoint import reach
 from ...puller.mysql.options import MysqlOptions
+from ...puller.mysql.probe import probe
+from ...puller.mysql.requirements import survey
+from ...snapshot.mysql.bounds import bounds
 from ...snapshot.mysql.tables import SourceTable
 from ...snapshot.mysql.view import begin, begin_unlocked, listed_end, table_view
+from ...sources.source import no_table_matches
 from .chunk_file import ChunkWriter
 from .directory import READ, Directory
-from .plan import BackfillPlan
+from .errors import NotLoadable
+from .options import BackfillOptions
+from .plan import BackfillPlan, ChunkPlan, TablePlan, new_uid
+
+
+def plan_mysql(options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions) -> BackfillPlan:
+    """Plan the chunks. Raises ConfigError for patterns, Retryable and SourceError."""
+    found = probe(options)
+    names = [(table.schema, table.name) for table in found.tables]
+    if unmatched := wanted.unmatched(names):
+        raise ConfigError(no_table_matches(unmatched, names))
+    empty = BackfillPlan(
+        "mariadb",
+        new_uid(),
+        found.source,
+        wanted.patterns,
+        str(found.end.without_gtids),
+        "",
+        compose_ts(int(found.server.epoch_seconds * 1000)),
+        (),
+        0,
+    )
+    return with_tables(empty, options, wanted, settings)
+
+
+def with_tables(
+    plan: BackfillPlan, options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions
+) -> BackfillPlan:
+    """Return the plan with the tables that it lacks, as they are now."""
+    have = {table.table.full_name for table in plan.tables}
+
+    def lacks(schema: str, name: str) -> bool:
+        return is_user_schema(schema) and wanted.matches(schema, name) and f"{schema}.{name}" not in have
+
+    since = _settled(options)
+    found = survey(
+        options,
+        lambda schema, name: is_user_schema(schema) and wanted.matches(schema, name),
+        has_catalog=False,
+    )
+    found.raise_errors()
+    numbers = count(plan.next_number)
+    session = connect(options)
+    try:
+        with translated(options):
+            exact = _says_positions(session, settings)
+            tables = [
+                _plan_table(session, options, table, settings, exact, since, numbers.__next__)
+                for table in found.tables
+                if lacks(table.table.schema, table.table.name)
+            ]
+    finally:
+        disconnect(session)
+    return replace(plan, surveyed=since, tables=(*plan.tables, *tables), next_number=next(numbers))
+
+
+def _settled(options: MysqlOptions) -> str:
+    """Return the end of the binlog, where every view that begins later has all changes before it."""
+    session = connect(options)
+    try:
+        with translated(options):
+            end = begin(session)
+    finally:
+        disconnect(session)
+    return str(end.without_gtids)
+
+
+def _says_positions(session: Session, settings: BackfillOptions) -> bool:
+    """True if the server gives the binlog position of a snapshot."""
+    if settings.positions == "auto":
+        return bool(query(session, "SHOW STATUS LIKE 'binlog_snapshot_file'"))
+    return settings.positions == "snapshot"
+
+
+def _plan_table(
+    session: Session,
+    options: MysqlOptions,
+    source: SourceTable,
+    settings: BackfillOptions,
+    exact: bool,
+    since: str,
+    number: Callable[[], int],
+) -> TablePlan:
+    table = source.table
+    exact = exact and source.is_transactional
+    if not exact and not table.key:
+        raise NotLoadable(
+            f"{table.full_name} has no primary key, and its rows can't be read as of one position: give it a "
+            "key, or leave it out of tables"
+        )
+    own = number()
+    by_key, found = source.has_chunks, list[OrderedKey]()
+    if by_key:
+        found = bounds(session, options, table, _chunk_rows(session, source, settings), KeyRange())
+    chunks = tuple([ChunkPlan(number(), *edge) for edge in pairwise([None, *found, None])])
+    return TablePlan(own, table, chunks, by_key, exact, since, source.rows_estimated, source.digest)
+
+
+def _chunk_rows(session: Session, source: SourceTable, settings: BackfillOptions) -> int:
+    names = source.table.schema, source.table.name
+    sql = "SELECT AVG_ROW_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+    ((length,),) = query(session, sql, *names)
+    return max(1, min(settings.chunk_rows, settings.chunk_bytes // max(1, int(length or 0))))
 
 
 def read_mysql(options: MysqlOptions, directory: Directory, plan: BackfillPlan, number: int) -> None:

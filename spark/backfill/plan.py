@@ -14,7 +14,7 @@ from ...events import OrderedKey, Table, Ts
 STRIDE: Final = 1 << 20
 """Timestamps reserved for a chunk, one per piece: 4 ms, less than reading any chunk takes."""
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the files in a backfill's directory."""
 _OWN_UID: Final = 1 << 31
 """Lowest uid of a backfill: the sorter's uids count from 1 and never reach it."""

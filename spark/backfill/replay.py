@@ -129,7 +129,7 @@ def _tikv_reader(table: TablePlan) -> _Read:
     from ...codec.tidb.changes import ChangesDecoder
     from ...codec.tidb.packed import PackedRun
     from ...codec.tidb.table_info import decode_table_info
-    from .tikv_piece import inserts_of
+    from .chunk_file import inserts_of
 
     decoder = ChangesDecoder(table.table.schema, decode_table_info(table.info))
 

@@ -21,7 +21,6 @@ from ..run.start import Start, find_start, reject_own_tables
 from ..sections import SparkFeedOptions, spark_feed
 from .fill import fill
 from .fill_status import FillStatus
-from .options import BackfillOptions
 
 DIRECTORY: Final = "backfill"
 """Name of the backfill's directory in a feed's data directory."""
@@ -31,13 +30,12 @@ def run(
     found: Mapping[str, object],
     *,
     keep: bool = False,
-    settings: BackfillOptions | None = None,
     as_json: bool = False,
     **flags: object,
 ) -> int:
     """Backfill the feed of these tables of a feed.toml into its sinks; 0, the exit status.
 
-    `flags` override the file's table `[spark]`, `settings` its chunk sizes. The files are removed once all
+    `flags` override the file's table `[spark]`. The files are removed once all
     sinks are loaded, unless `keep`. Raises ConfigError (also while the feed runs), Stopped, Retryable and
     Fatal; the same call then continues.
     """
@@ -54,14 +52,13 @@ def run(
     stopping = Event()
     sinks = open_sinks(options)
     _check_not_begun(sinks)
-    settings = settings or BackfillOptions(chunk_rows=how.chunk_rows)
     try:
         progress.show(starting(options, sinks))
         with set_by_signals(stopping):
             spark = quiet_session(options.name, how.master, how.config, options.data_dir / LOG)
         with set_by_signals(stopping), FillStatus(spark, options, sinks, progress, stopping) as status:
             directory = directory_of(options)
-            done = fill(spark, options, sinks, directory, settings, status)
+            done = fill(spark, options, sinks, directory, how.backfill, status)
     finally:
         progress.close()
     if keep:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from ...actors import Clock
 from ...errors import TidemillError
 from ...sources.source import Rank
+from ..offsets.offset import Offset
 from .entry import CaptureEntry, Span
 from .place import LogPoint
 from .segment import Segment
@@ -38,9 +39,9 @@ class RangeUnavailable(TidemillError):
 
 
 class BufferStatistics(Struct, frozen=True):
-    base: LogPoint | None
+    base: Offset | None
     """Start of the buffered range, exclusive; None before the feed's first position."""
-    reached: LogPoint | None
+    reached: Offset | None
     """End of the buffered range, inclusive."""
     rows: int
     memory_bytes: int
@@ -288,6 +289,8 @@ class ChangeBuffer:
 
     def statistics(self) -> BufferStatistics:
         with self.changed:
-            return BufferStatistics(
-                self._base, self._reached, self._rows, self._memory, self._disk, self._blocked_since
-            )
+            base, reached = self._offset(self._base), self._offset(self._reached)
+            return BufferStatistics(base, reached, self._rows, self._memory, self._disk, self._blocked_since)
+
+    def _offset(self, place: LogPoint | None) -> Offset | None:
+        return None if place is None else Offset(place.ts, place.position, self.source)

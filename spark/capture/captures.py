@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...config import Form, key_of
 from ...errors import ConfigError
-from ..read.options import ReadOptions
+from ..captures_options import CapturesOptions
 from .access import Access, read_token
 from .client import NOBODY
 
@@ -23,19 +24,23 @@ class Captures:
     """Maximum time that a task waits for changes that a capture hasn't read yet."""
 
 
-def captures_of(options: ReadOptions) -> Captures | None:
+def captures_of(options: CapturesOptions, form: Form, where: str = "") -> Captures | None:
     """Return the captures of the options; None if they name none.
 
     Called in the driver, which has the token and certificate files and sends their content to the tasks.
-    Raises ConfigError.
+    Raises ConfigError, worded by `form` for options at `where`.
     """
     if not options.capture:
         return None
-    token = options.capture_token_file
+
+    def named(field: str) -> str:
+        return form.path(where, key_of(type(options), field))
+
+    token, ca = options.capture_token_file, options.capture_ca_file
     access = Access(
-        token=read_token(Path(token), "option captureTokenFile") if token else "",
+        token=read_token(token, named("capture_token_file")) if token else "",
         tls=options.capture_tls,
-        ca=_read_ca(options.capture_ca_file) if options.capture_ca_file else b"",
+        ca=_read_ca(ca, named("capture_ca_file")) if ca else b"",
     )
     for address in options.capture:
         access.check(address)
@@ -46,11 +51,11 @@ def captures_of(options: ReadOptions) -> Captures | None:
     )
 
 
-def _read_ca(path: str) -> bytes:
+def _read_ca(path: Path, option: str) -> bytes:
     try:
-        found = Path(path).read_bytes()
+        pem = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"option captureCaFile: {path}: {error.strerror}") from None
-    if b"-----BEGIN CERTIFICATE-----" not in found:
-        raise ConfigError(f"option captureCaFile: {path}: expected certificates as PEM")
-    return found
+        raise ConfigError(f"{option}: {path}: {error.strerror}") from None
+    if b"-----BEGIN CERTIFICATE-----" not in pem:
+        raise ConfigError(f"{option}: {path}: expected certificates as PEM")
+    return pem

@@ -23,6 +23,7 @@ class CaptureOptions:
     tls_cert: Path | None = None
     """PEM file of the server's certificate, with `tls_key`; without both, connections aren't encrypted."""
     tls_key: Path | None = None
+    """PEM file of its key."""
     memory_bytes: Annotated[int, Meta(ge=1 << 16)] = 64 << 20  # 64 MiB
     """Maximum bytes of changes in memory; more are written to disk."""
     disk_bytes: Annotated[int, Meta(ge=0)] = 4 << 30  # 4 GiB

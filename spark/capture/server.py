@@ -14,7 +14,6 @@ from pyarrow import flight
 
 from ...errors import Fatal, Retryable, TidemillError
 from ..envelope import ENVELOPE
-from ..offsets.offset import Offset
 from .answer import Answers, Message
 from .buffer import BufferStatistics, ChangeBuffer
 from .lease import Lease, LeaseStatistics
@@ -113,8 +112,7 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
         held, source = self._buffer.statistics(), self._source()
         if held.base is None or held.reached is None:
             raise Retryable("the feed has not begun yet")
-        start, end = (Offset(place.ts, place.position, source) for place in (held.base, held.reached))
-        ticket = Ticket(start, end, tables)
+        ticket = Ticket(held.base, held.reached, tables)
         self._answers.check(ticket, source)
         whole = tables == self._tables
         return flight.FlightInfo(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from threading import Timer
 from typing import IO, Final
 
 from pyspark import SparkConf, SparkContext
@@ -15,7 +18,6 @@ from pyspark.sql import SparkSession
 from ...errors import ConfigError
 from ..data_source import register
 from ..run.options import MASTER, check_master
-from .executors import watch_for_executors
 from .java import java_home
 from .spark_home import installed_pyspark
 
@@ -89,3 +91,30 @@ def _check_answers(master: str) -> None:
         else:
             return
     raise ConfigError(f"master: {master} doesn't answer ({'; '.join(reasons)})")
+
+
+SOON_SECONDS: Final = 20.0
+"""Time for a cluster to start the first executor before a warning."""
+
+log = logging.getLogger("tidemill")
+
+
+def watch_for_executors(spark: SparkSession) -> None:
+    """Warn if no executor starts in time: Spark waits for them forever."""
+    timer = Timer(SOON_SECONDS, _look, [spark])
+    timer.daemon = True
+    timer.start()
+
+
+def _look(spark: SparkSession) -> None:
+    with suppress(Exception):  # it is stopped by now
+        context = spark.sparkContext
+        tracker = context._jsc.sc().statusTracker()
+        if len(tracker.getExecutorInfos()) > 1:  # the driver is one of them
+            return
+        log.warning(
+            "master %s has started no executor: waiting for workers with a free core and %s of memory "
+            "(spark.executor.memory)",
+            context.master,
+            context.getConf().get("spark.executor.memory", "1g"),
+        )

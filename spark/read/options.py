@@ -11,16 +11,16 @@ from msgspec import Meta
 
 from ... import config
 from ...chain.selection.tables import TablePatterns
-from ...config import INTERNAL, Given, text
+from ...config import INTERNAL, CamelCase, Given, text
 from ...errors import ConfigError
 from ...events import Ts
 from ...sources.kind import SourceOptions
 from ...sources.registry import source_options
 from ...sources.sections import GivenSource
 from .. import option_values as values_of
+from ..captures_options import CapturesOptions
 from ..offsets.offset import Limit
-from ..option_form import OptionForm, divided
-from ..option_values import Seconds
+from ..option_values import Seconds, divided, option_form
 from ..reading import SparkReading, reading_of
 from .parts import Part
 
@@ -41,58 +41,61 @@ OWN_OPTIONS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
+class ReadOptions(CamelCase, CapturesOptions):
     """Validated options of a reader, which isn't connected yet."""
 
-    url: Annotated[str, text("source", values_of.source_url)] = field(repr=False)
+    url: Annotated[str, text(values_of.source_url, "source")] = field(repr=False)
+    """URL of the database."""
     patterns: Annotated[tuple[str, ...], Given(name="tables")] = ()
-    table: Annotated[str, text("table", values_of.table_name)] = ""
-    """Table to read with typed columns; empty: all tables in the raw envelope."""
+    """Patterns of tables to read in the raw envelope; the last one that matches decides."""
+    table: Annotated[str, text(values_of.table_name)] = ""
+    """Instead of `tables`: name of one table, to read with typed columns."""
     values: Literal["json", "none"] = "json"
-    """Format of the envelope's `before` and `after`: json or none."""
-    invalid_dates: Annotated[Literal["fail", "null"], Given(name="invalidDates")] = "fail"
-    """Treatment of dates in typed columns that Spark can't represent: fail or null."""
-    schema_changes: Annotated[Literal["fail", "evolve"], Given(name="schemaChanges")] = "fail"
-    """Reaction of a stream with typed columns to a changed table: fail at any change, or evolve, which fails
-    only at rows that the stream's columns don't hold."""
+    """Format of the envelope's `before` and `after`. With `none` they are null, which takes two thirds of the
+    time."""
+    invalid_dates: Literal["fail", "null"] = "fail"
+    """Treatment of dates in typed columns that Spark can't represent."""
+    schema_changes: Literal["fail", "evolve"] = "fail"
+    """Reaction of a stream with typed columns to a changed table: `fail` at any change, or `evolve`, which
+    fails only at rows that the stream's columns don't hold."""
     operations: tuple[values_of.Operation, ...] = values_of.OPERATIONS
+    """Operations whose rows are read; without it, all."""
     partitions: Annotated[int, Meta(ge=1, le=10_000)] = 1
-    split_tables: Annotated[bool, Given(name="splitTables")] = True
-    """True if several partitions may share a large TiKV table."""
-    sorter_memory: Annotated[int, Given(name="sorterMemory", kind=str, parse=config.parse_bytes)] = 64 << 20
+    """Maximum number of tasks per batch; with 1, transactions are whole and in order."""
+    split_tables: bool = True
+    """Let several partitions share a large table of TiKV. With `false` one task reads a snapshot of one
+    table, and a row's partition is the same in all batches and queries."""
+    sorter_bytes: Annotated[int, Given(name="sorterMemory")] = 64 << 20
     """Maximum bytes of changes that a task keeps in memory; more go to disk."""
-    scratch_dir: Annotated[str, Given(name="scratchDir")] = ""
+    scratch_dir: str = ""
     """Parent directory for changes that don't fit in memory; empty: the system's temporary directory."""
-    source_timeout: Annotated[Seconds, Given(name="sourceTimeout")] = 120.0
-    """Time without reading the source after which a task fails."""
+    source_timeout: Seconds = 120.0
+    """Seconds without an answer of the source after which a task, or the query, fails."""
     name: Annotated[str, Given(parse=config.name)] = "spark"
-    """Name under which TiKV keeps old versions for this reader; unique among the readers of a cluster."""
-    ts: Annotated[Ts, text("ts", values_of.timestamp)] = 0
-    """Ts of a snapshot; 0: now."""
-    from_ts: Annotated[Ts, text("fromTs", values_of.timestamp)] = 0
-    to_ts: Annotated[Ts, text("toTs", values_of.timestamp)] = 0
-    from_position: Annotated[str, Given(name="fromPosition")] = ""
-    to_position: Annotated[str, Given(name="toPosition")] = ""
-    starting_ts: Annotated[Ts | str, text("startingTs", values_of.starting_ts)] = "latest"
-    starting_position: Annotated[str, Given(name="startingPosition")] = ""
-    max_rows: Annotated[int, Meta(ge=1), Given(name="maxRowsPerBatch")] = 0
-    """Maximum rows of a micro-batch; 0: unlimited."""
+    """Name of TiKV's service safe point for this reader; unique among the readers of a cluster."""
+    ts: Annotated[Ts, text(values_of.timestamp)] = 0
+    """Ts of a snapshot: a TSO, or a time such as 2026-11-21T08:00:00Z; without it, now."""
+    from_ts: Annotated[Ts, text(values_of.timestamp)] = 0
+    """A batch reads the changes after this ts, instead of a snapshot."""
+    to_ts: Annotated[Ts, text(values_of.timestamp)] = 0
+    """Ts of the last changes of the batch; without it, the source's end."""
+    from_position: str = ""
+    """Position of a binlog, in place of `fromTs`."""
+    to_position: str = ""
+    """Position of a binlog, in place of `toTs`."""
+    starting_ts: Annotated[Ts | str, text(values_of.starting_ts)] = "latest"
+    """A stream begins after this ts, or at `latest` or `earliest`."""
+    starting_position: str = ""
+    """Position of a binlog, in place of `startingTs`."""
+    max_rows: Annotated[int, Meta(ge=0), Given(name="maxRowsPerBatch")] = 0
+    """Maximum number of rows of a micro-batch, for which the driver decodes the rows too; 0: unlimited."""
     max_bytes: Annotated[int, Given(name="maxBytesPerBatch")] = 256 << 20
-    """Maximum bytes of a micro-batch's changes in the binlog; 0: unlimited."""
-    poll_seconds: Annotated[Seconds, Given(name="pollSeconds")] = 0.0
+    """Maximum bytes of a micro-batch's changes in the binlog; 0: unlimited. A larger transaction is a batch
+    of its own."""
+    poll_seconds: Seconds = 0.0
     """Minimum interval between a stream's requests for new changes; 0: 0.2, for TiKV 1.0."""
-    filter_pushdown: Annotated[bool, Given(name="filterPushdown")] = False
-    """True to evaluate a query's filters in the source, too: the frame is then for one query."""
-    capture: Annotated[tuple[str, ...], Given(parse=values_of.addresses)] = ()
-    """Addresses of the captures that a stream's tasks try before the source."""
-    capture_token_file: Annotated[str, Given(name="captureTokenFile")] = ""
-    """File on the driver's machine with the token for the captures."""
-    capture_tls: Annotated[bool, Given(name="captureTls")] = False
-    """True to require a certificate that the system trusts; `capture_ca_file` implies TLS."""
-    capture_ca_file: Annotated[str, Given(name="captureCaFile")] = ""
-    """PEM file on the driver's machine: the authority that signed the captures' certificates."""
-    capture_wait_seconds: Annotated[Seconds, Given(name="captureWaitSeconds")] = 20.0
-    """Maximum time that a task waits for a capture's changes, before it reads the source."""
+    filter_pushdown: bool = False
+    """Let the source evaluate the conditions of a batch's query, too: the frame is then for one query."""
     source: Annotated[Mapping[str, str], INTERNAL] = field(default_factory=dict, repr=False)
     """More options of the source, as in its section of a feed.toml."""
 
@@ -107,7 +110,7 @@ class ReadOptions:
         for key in self.source:
             if key in OWN_OPTIONS:
                 raise ConfigError(f"option {SOURCE_PREFIX}{key}: {OWN_OPTIONS[key]}")
-        return source_options(self.url, self.source, _FORM)[1]
+        return source_options(self.url, self.source, READ_FORM)[1]
 
     @property
     def reads_changes(self) -> bool:
@@ -122,7 +125,7 @@ class ReadOptions:
         """Return the options of a local feed of one part, with `source` added. Raises ConfigError."""
         from ...engine.options import feed_options  # brings all stages, and sources are also read without
 
-        kind, options = source_options(self.url, {**source, **self.source}, _FORM)
+        kind, options = source_options(self.url, {**source, **self.source}, READ_FORM)
         # A log is always read whole: rows of other parts are dropped from its transactions later, so
         # that the rest keeps its numbers.
         tables = TablePatterns.parse(self.patterns)
@@ -133,13 +136,13 @@ class ReadOptions:
                 "name": self.name,
                 "data_dir": str(directory),
                 "until": until,
-                "sorter": {"memory_bytes": self.sorter_memory},
+                "sorter": {"memory_bytes": self.sorter_bytes},
             },
             GivenSource(kind=kind, options=options, tables=tables),
         )
 
 
-_FORM: Final = OptionForm(
+READ_FORM: Final = option_form(
     f"and {SOURCE_PREFIX}… for those of the source", f"a URL such as {values_of.SOURCE_EXAMPLES}"
 )
 
@@ -147,12 +150,7 @@ _FORM: Final = OptionForm(
 def read_options(given: Mapping[str, str]) -> ReadOptions:
     """Parse the options. Raises ConfigError that names the option and the accepted values."""
     own, source = divided(given, SOURCE_PREFIX)
-    options = config.build(ReadOptions, own, "", _FORM)
-    lonely = [name for name in own if name.lower().startswith("capture") and not options.capture]
-    if lonely:
-        names = {name.lower(): name for name in config.declaration(ReadOptions).options}
-        name = names[lonely[0].lower()]
-        raise ConfigError(f"option {name}: it is for captures; give their addresses as option capture")
+    options = config.build(ReadOptions, own, "", READ_FORM)
     if bool(options.table) == bool(options.patterns):
         raise ConfigError(
             "option tables: give either tables, patterns for the raw envelope such as shop.*, or table, the "

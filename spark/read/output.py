@@ -6,19 +6,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from ...codec.ddl_bytes import decode_ddl
 from ...errors import ConfigError
 from ...events import Item, Table, row_count
-from ..envelope import Encoder
+from ..change import Layouts
+from ..change_groups import change_groups, in_order
+from ..envelope import Encoder, to_batch
 from .commit_time import COMMIT_TIME, commit_times
 from .options import ReadOptions
 from .pick import Pick
 from .schema import full_type
 from .schema_changes import EVOLVE, Check
 from .typed import TypedEncoder
-from .typed_batches import TypedBatches
 
 MIN_ROWS: Final = 4_000
 """Rows of a batch for Spark: below that, its fixed costs count."""
@@ -113,3 +116,33 @@ def _check(schema: StructType, full: StructType) -> None:
                 f"schema: column {field.name} is {known[field.name].simpleString()}, not "
                 f"{field.dataType.simpleString()}; leave the schema out, or name columns as they are"
             )
+
+
+class TypedBatches:
+    """Converts batches of `encoder`'s table, in which all rows of the envelope are wanted.
+
+    The result is what `encoder` makes of the same changes.
+    """
+
+    def __init__(self, encoder: TypedEncoder) -> None:
+        self._encoder = encoder
+        self._layouts = Layouts()
+
+    def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows, possibly none: schema changes are checked and left out.
+
+        Raises SinkError for columns that aren't as they were read, and SourceError as the encoder does.
+        """
+        schema, encoder = self._encoder.schema, self._encoder
+        is_ddl = pc.equal(batch.column("op"), "ddl")
+        if pc.any(is_ddl).as_py():
+            for change in batch.column("change").filter(is_ddl).to_pylist():
+                encoder.check_visible(decode_ddl(change))
+            batch = batch.filter(pc.invert(is_ddl))
+        groups = change_groups(self._layouts, batch)
+        if not groups:
+            return to_batch([], schema)
+        images = zip(*[encoder.images([group.run]) for group in groups], strict=True)
+        before, after = (in_order(groups, arrays, batch.num_rows) for arrays in images)
+        columns = [batch.column(field.name) for field in list(schema)[:4]]
+        return pa.RecordBatch.from_arrays([*columns, before, after], schema=schema)

@@ -21,7 +21,7 @@ from ...errors import CheckpointError
 from ..offsets.offset import Limit, Offset, Offsets
 from ..summary import summarised
 from ..worker import CopiedToWorkers
-from .options import ReadOptions
+from .options import READ_FORM, ReadOptions
 from .output import Output
 from .partition import TaskPartition
 from .parts import WHOLE
@@ -212,7 +212,7 @@ def _captures(options: ReadOptions) -> Captures | None:
         return None
     from ..capture.captures import captures_of  # brings Arrow Flight
 
-    return captures_of(options)
+    return captures_of(options, READ_FORM)
 
 
 def _keys(end: dict[str, Any]) -> list[bytes] | None:

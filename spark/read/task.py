@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from threading import Event
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from ...actors import Clock, SystemClock
-from ...chain import Element, Stage
 from ...engine.coordinator import Course
 from ...engine.failures import Unavailable
 from ...engine.handover import Handover, HandoverClosed
@@ -23,9 +22,6 @@ from ...errors import Retryable
 from ...events import Checkpoint, Ddl, Item
 from ...sink.python import python_sink
 from .watch import AGAIN_SECONDS
-
-SINK: Final = "spark"
-"""Name of the only sink of a task's pipeline."""
 
 
 def follow(
@@ -76,14 +72,14 @@ def _begin(
 
 
 def _parts(
-    options: FeedOptions, start: Checkpoint | None, handover: Handover, clock: Clock, unrefused: Stage
+    options: FeedOptions, start: Checkpoint | None, handover: Handover, clock: Clock, unrefused: _Unrefused
 ) -> FeedParts:
     return FeedParts(
         options=options,
-        sinks=[python_sink(SINK, handover.put, _Start(start), reads_rows=False)],
+        sinks=[python_sink("spark", handover.put, _Start(start), reads_rows=False)],
         clock=clock,
         startup=Startup(clock),
-        stages={SINK: [unrefused]},
+        before_sinks=unrefused.passed,
         keeps_state=False,  # tasks side by side would write one file
         checks_tables=False,  # tables may have been dropped since the driver checked the patterns
     )
@@ -107,18 +103,16 @@ class _TaskCourse(Course):
         self._handover.finish()
 
 
-class _Unrefused(Stage):
+class _Unrefused:
     """Lets schema changes pass that a feed doesn't apply; the reader decides about them."""
-
-    name = "unrefused"
 
     def __init__(self) -> None:
         self._refused: dict[Ddl, Ddl] = {}
 
-    def apply(self, batch: Sequence[Element]) -> Sequence[Element]:
+    def passed(self, items: list[Item]) -> list[Item]:
         return [
             self._passing(item) if isinstance(item, Ddl) and (item.refusal or item.reload) else item
-            for item in batch
+            for item in items
         ]
 
     def _passing(self, refused: Ddl) -> Ddl:

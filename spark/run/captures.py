@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Sequence
 from threading import Event, Thread
 from typing import Final
 
+from ...config import FILE
 from ...engine.options import FeedOptions
-from ...errors import ConfigError
 from ..capture import client
 from ..capture.captures import Captures, captures_of
 from ..offsets.offset import Offset
-from ..read.options import read_options
 from ..sections import SparkFeedOptions
-from .feed_reads import feed_reads
 from .options import SECTION
 
 log = logging.getLogger("tidemill")
 
 CLOSE_SECONDS: Final = 2.0
-
-_NAMES: Final = {
-    "option captureTokenFile": f"{SECTION}.capture_token_file",
-    "option captureCaFile": f"{SECTION}.capture_ca_file",
-}
-_NAMED: Final = re.compile("|".join(_NAMES))
 
 
 def lease_of(options: FeedOptions) -> str:
@@ -36,10 +27,7 @@ def lease_of(options: FeedOptions) -> str:
 
 def captures_to_ask(options: SparkFeedOptions) -> Captures | None:
     """Return the feed's captures. Raises ConfigError if one of their files can't be read."""
-    try:
-        return captures_of(read_options(feed_reads(options) | options.spark.captures))
-    except ConfigError as error:
-        raise ConfigError(_NAMED.sub(lambda found: _NAMES[found[0]], str(error))) from None
+    return captures_of(options.spark, FILE, SECTION)
 
 
 class Acknowledging:

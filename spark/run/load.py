@@ -26,7 +26,6 @@ from ..backfill.directory import Directory
 from ..backfill.errors import NotLoadable
 from ..backfill.fill import Stopped, fill
 from ..backfill.fill_status import FillStatus
-from ..backfill.options import BackfillOptions
 from ..backfill.run import directory_of
 from ..sections import SparkFeedOptions
 from .start import Start, check_partitions, find_start, is_loaded, take_over
@@ -113,8 +112,8 @@ class Load:
         return True
 
     def _fill(self, sinks: Sequence[SinkFactory], status: FillStatus) -> None:
-        settings = BackfillOptions(chunk_rows=self.options.spark.chunk_rows)
         # No retries inside: the caller waits, and can be stopped.
+        settings = self.options.spark.backfill
         done = fill(self.spark, self.options, sinks, self._directory, settings, status, 0.0)
         self.rows.update({sink.name: done.rows for sink in sinks})
 

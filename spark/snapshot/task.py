@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Sequence
+from contextlib import closing
 from typing import Final, cast
 
 import pyarrow as pa
 from msgspec.structs import replace
 
+from ...codec.mysql.position import Position
 from ...codec.mysql.result_rows import ResultRowsDecoder
 from ...codec.mysql.run import ResultRun
 from ...dialects.mysql.client import Session
 from ...dialects.mysql.key_range import conditions, order_by, select, where_clause
 from ...dialects.mysql.result import Result
-from ...errors import SourceError
-from ...events import OrderedKey, Run, Table, runs_of
+from ...errors import Retryable, SourceError
+from ...events import Ddl, OrderedKey, Run, Table, key_table, runs_of
 from ...puller.mysql.options import MysqlOptions
 from ...snapshot.errors import TableAltered
 from ...snapshot.mysql.packet_keys import PacketKeys
 from ...snapshot.mysql.view import begin_unlocked, table_view
-from ...snapshot.overlay import Overlay, changed_within, ordered_keys
+from ...snapshot.overlay import KeyOf, Overlay, changed_within, ordered_keys
+from ..offsets.mysql import MysqlOffsets
+from ..offsets.offset import Limit, Offset
 from ..read.options import ReadOptions
+from ..read.parts import WHOLE
 from ..read.pick import Pick
 from ..read.typed import TypedEncoder
 from .inserts import Inserts
 from .partition import MysqlPartition
-from .undo import undo
 
 _BATCH_BYTES: Final = 1 << 20
 
@@ -120,3 +124,47 @@ class _Batches:
             pa.StructArray.from_arrays(columns, fields=fields) if fields else pa.nulls(count, self._row_type)
         )
         return self._inserts.batch(after)
+
+
+MAX_KEYS: Final = 1_000_000
+"""Maximum number of keys that may change while a table is read."""
+
+
+def undo(options: ReadOptions, table: Table, at: Offset, view: Position) -> Overlay[OrderedKey]:
+    """Return the rows of changed keys as of `at`, from the changes of `table` between `at` and `view`, a
+    position up to which a view may have them.
+
+    Raises SourceError if it was altered, Retryable and Fatal.
+    """
+    found = Overlay(lambda of: _key_of(table, of))
+    if view.rank == Position.parse(at.position).rank:
+        return found
+    if view.rank < Position.parse(at.position).rank:
+        raise Retryable(f"the view's position {view} is before {at.position}: another server answered")
+    from ..read.bounded import change_items  # brings the engine
+
+    with closing(MysqlOffsets(options)) as offsets:
+        offsets.check(at)
+        end = offsets.following(at, Offset(at.ts, str(view), at.source), Limit())
+    with closing(change_items(options, WHOLE, at, end)) as batches:
+        for items in batches:
+            for item in items:
+                if isinstance(item, Ddl):
+                    raise SourceError(
+                        f"{table.full_name} was altered while it was read: {item.query[:200]}; load() again"
+                    )
+                found.undo(item.rows)
+            if len(found) > MAX_KEYS:
+                raise SourceError(
+                    f"more than {MAX_KEYS:,} rows of {table.full_name} changed while it was read: load them "
+                    "by a backfill, or read at a quieter time"
+                )
+    return found
+
+
+def _key_of(planned: Table, table: Table) -> KeyOf[OrderedKey]:
+    """Return the function from a row of the log to the planned table's key; the log may lack the key."""
+    names = [column.name for column in table.columns]
+    places = [names.index(planned.columns[index].name) for index in planned.key]
+    order = ordered_keys(key_table(planned))
+    return lambda row: order(tuple([row[place] for place in places]))

@@ -1,8 +1,7 @@
 """Typed frames of several tables in one micro-batch, and their merge into copies."""
 
 from ..read.widening import widened
-from .catalog import merge_into
-from .each_batch import by_table
+from .catalog import by_table, merge_into
 from .last_changes import last_changes
 from .parquet import merge_parquet, merged_parquet
 from .table_changes import TableChanges

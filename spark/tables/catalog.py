@@ -8,7 +8,7 @@ and a driver that another one has overtaken fails.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 from uuid import uuid4
 
@@ -27,6 +27,7 @@ from .alteration import Alteration, alteration
 from .columns import check_columns
 from .last_changes import KEY, ROW, last_changes, quoted
 from .table_changes import Order, Rows, TableChanges, changes_of, check_key, key_of
+from .typed_tables import TypedTables
 
 PROPERTY: Final = "tidemill"
 
@@ -244,3 +245,21 @@ def alter_statements(target: str, effect: Alteration, schema: StructType) -> Ite
             yield f"ALTER TABLE {target} ADD COLUMNS ({name} {type_})"
         if not added.is_null:
             yield f"UPDATE {target} SET {name} = {added.value} WHERE {name} IS NULL"
+
+
+def by_table(
+    write: Callable[[TypedTables, int], object], *, invalid_dates: str = "fail"
+) -> Callable[[DataFrame, int], None]:
+    """Return a function for foreachBatch that calls `write` with a batch's typed tables and its number.
+
+    The batch is kept while `write` runs, so that the source is read once however many frames are used.
+    """
+
+    def each(batch: DataFrame, number: int) -> None:
+        batch.persist()
+        try:
+            write(TypedTables(batch, invalid_dates=invalid_dates), number)
+        finally:
+            batch.unpersist()
+
+    return each

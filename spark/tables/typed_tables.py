@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from ...codec.ddl_bytes import decode_ddl
 from ...errors import ConfigError, SourceError
 from ...events import Ddl, RenameTables, Table
 from ..change import Layouts
+from ..read.commit_time import commit_times
+from ..read.output import TypedBatches
+from ..read.pick import Pick
 from ..read.schema import lacks_schema_changes, operations_of, table_type, with_operations
 from ..read.schema_changes import difference
 from ..read.superset import superset
-from ..read.typed import check_visible
+from ..read.typed import TypedEncoder, check_visible
 from .last_changes import ORDER
 from .table_changes import NOTHING, Order, Rows, TableChanges
-from .typed_rows import USED, TypedRows
 
 _NAMES: Final = ("schema", "table")
 _END: Final = (1 << 63) - 1
@@ -203,3 +207,25 @@ def _literal(order: Order) -> Column:
 
 def _end(row: Row) -> Any:
     return tuple(row.end)
+
+
+USED: Final = ("commit_ts", "start_ts", "sequence", "op", "change", "layout")
+"""The columns of the envelope that the rows are made of."""
+
+
+class TypedRows:
+    """Decodes batches of one table's rows, which must not have schema changes. Sent to executors by value."""
+
+    def __init__(self, table: Table, invalid_dates: str) -> None:
+        self._table = table
+        self._invalid_dates = invalid_dates
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        schema = to_arrow_schema(table_type(self._table), timezone="UTC")
+        encoder = TypedEncoder(self._table, Pick(), invalid_dates=self._invalid_dates, widens=True)
+        typed = TypedBatches(encoder)
+        for batch in batches:
+            if batch.num_rows:
+                commits, *others = typed.convert(batch).columns
+                columns = [commits, commit_times(commits), *others]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -16,9 +16,8 @@ from ...config import INTERNAL, Given
 from ...engine.checkpoint import CheckpointFile
 from ...errors import ConfigError
 from ...sink.kind import ByFiles, ByRows, NotOnSpark, SinkContext, SinkKind
-from ...sink.registry import GivenSink, SinkForm, given_sink, open_given, shown
-from ..option_form import OptionForm, divided
-from ..option_values import Seconds
+from ...sink.registry import GivenSink, given_sink, open_given
+from ..option_values import Seconds, divided, option_form
 
 SINK_PREFIX: Final = "sink."
 """Prefix for options of a [[sink]] section in a feed.toml, for instance sink.schema."""
@@ -29,13 +28,9 @@ _OF_SPARK: Final = ("checkpointlocation", "queryname")
 """Options that Spark gives to every sink."""
 
 
-class _SinkForm(SinkForm):
-    """The sink's own options, as text."""
-
-    is_text = True
-
-    def wrong(self, where: str, key: str, value: object, why: str) -> str:  # noqa: ARG002
-        return f"option {SINK_PREFIX}{key} = {shown(value)}: {why}"
+_SINK_FORM: Final = config.Form(
+    is_text=True, noun="option", before=f"option {SINK_PREFIX}", separator="", shows_values=True
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +38,14 @@ class WriteOptions:
     """Validated options of a writer, which isn't connected yet."""
 
     url: Annotated[str, Given(name="sink")] = field(repr=False)
+    """URL of the target: a SQL database, or files in a directory or an S3-compatible store."""
     id: str = ""
-    """Id under which the target keeps its checkpoints; empty: the query's id, or a new one for a batch."""
-    partitions: Annotated[int, Meta(ge=1, le=10_000)] = 0
+    """Id under which the target stores its progress; empty: the query's id, or a new one for a batch. A batch
+    into files takes none: each adds its rows."""
+    partitions: Annotated[int, Meta(ge=0, le=10_000)] = 0
     """Number of partitions, which becomes part of the id; 0: unknown."""
     timeout: Annotated[Seconds, Given(name="sinkTimeout")] = 120.0
-    """Time without writing to the target after which a task fails."""
+    """Retry deadline of a task, in seconds, for reaching its target and for locks that others have there."""
     sink: Annotated[Mapping[str, Any], INTERNAL] = field(default_factory=dict, repr=False)
     """More options of the sink, as in its section of a feed.toml."""
     host: Annotated[str, INTERNAL] = field(default_factory=socket.gethostname)
@@ -57,7 +54,7 @@ class WriteOptions:
     @property
     def given(self) -> GivenSink:
         """Kind and options of the sink. Raises ConfigError."""
-        return given_sink(NAME, self.url, self.sink, _SinkForm())
+        return given_sink(NAME, self.url, self.sink, _SINK_FORM)
 
     @property
     def way(self) -> ByRows | ByFiles:
@@ -90,9 +87,9 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     return options
 
 
-_FORM: Final = OptionForm(
+_FORM: Final = option_form(
     f"and {SINK_PREFIX}… for those of the sink",
     "a URL such as mysql://user:password@host:3306/, sqlite:////var/copy.db, directory:///var/rows or "
     "parquet:///var/rows",
-    " for writing",
+    "option for writing",
 )

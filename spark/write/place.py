@@ -81,7 +81,7 @@ def task_place(options: WriteOptions, job: str) -> BatchPartition:
     return BatchPartition(f"{options.id or query}/{partition}{of}", query, epoch, partition, not job)
 
 
-class Progress:
+class BatchProgress:
     """The progress of a target with the checkpoint `stored` within a batch; raises if it is unknown.
 
     Commit timestamps ascend within a partition and from batch to batch, so the stored ts shows which rows

@@ -18,7 +18,7 @@ from .files import Files, Made
 from .options import WriteOptions
 from .order import Ordered
 from .patience import patiently
-from .place import BatchPartition, Progress
+from .place import BatchPartition, BatchProgress
 from .sql import open_shared
 
 LOCK_SECONDS: Final = 10.0
@@ -87,7 +87,7 @@ class _Task:
 
     def write(self, items: Iterable[list[Item]], loads: bool) -> None:
         stored = self._patiently(self.sink.open) or self._place.start
-        progress = Progress(stored, self._place)
+        progress = BatchProgress(stored, self._place)
         if progress.is_over:
             return
         at = _begins(self._place, stored if progress.is_repeat else replace(stored, loading=None), loads)

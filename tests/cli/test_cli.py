@@ -136,12 +136,21 @@ def test_flags_go_before_the_file(call, config):
     )
 
 
+@pytest.mark.parametrize(
+    ("section", "key", "nearest"),
+    [
+        ("spark", "partition", "partitions"),
+        ("spark.backfill", "chunk_row", "chunk_rows"),
+        ("capture", "listne", "listen"),
+    ],
+)
 @pytest.mark.parametrize("command", ["run", "check"])
-def test_a_mistake_about_spark_is_one_of_any_engine(call, config, command):
-    config.write_text(config.read_text() + "\n[spark]\npartition = 2\n")
+def test_a_mistake_in_a_section_of_another_command_is_named(call, config, command, section, key, nearest):
+    config.write_text(f"{config.read_text()}\n[{section}]\n{key} = 2\n")
     status, _, err = call(command, config)
     assert status == 2
-    assert err.startswith("tidemill: spark.partition: no such key; did you mean 'partitions'? (accepted: ")
+    sentence = f"tidemill: {section}.{key}: no such key; did you mean {nearest!r}? (accepted: "
+    assert err.startswith(sentence)
 
 
 @pytest.mark.parametrize(

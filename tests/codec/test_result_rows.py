@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.codec.mysql.field import Type
-from tidemill.codec.mysql.layout import Layout, Layouts
+from tidemill.codec.mysql.layout import Layouts, TableLayout
 from tidemill.codec.mysql.result_rows import check_types, select_expression
 from tidemill.errors import SourceError
 from tidemill.events import Column, Kind, Row, Table
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("decoder")
 LONGEST_PAYLOAD = 2**24 - 1
 
 
-def layout_of(*kinds: Kind) -> Layout:
+def layout_of(*kinds: Kind) -> TableLayout:
     layouts = Layouts()
     table = Table("shop", "t", tuple(Column(f"c{i}", kind) for i, kind in enumerate(kinds)))
     return layouts.layout(layouts.add_table(table))
@@ -50,7 +50,7 @@ def number(value: int) -> bytes:
     return value.to_bytes(4, "little", signed=True)
 
 
-def decode(layout: Layout, data: bytes) -> list[Row | None]:
+def decode(layout: TableLayout, data: bytes) -> list[Row | None]:
     changes = layout.result_run(data, 5, 4).changes()
     assert {(c.commit_ts, c.start_ts, c.op, c.before) for c in changes} <= {(5, 4, "insert", None)}
     return [change.after for change in changes]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.codec.mysql.layout import Layout, Layouts
+from tidemill.codec.mysql.layout import Layouts, TableLayout
 from tidemill.codec.mysql.values import UNREADABLE, set_printer
 from tidemill.errors import SourceError
 from tidemill.events import RowChange
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("decoder")
 SMALL = table_map(INT._replace(nullable=False), VARCHAR, TINY)
 
 
-def layout_of(payload: bytes) -> Layout:
+def layout_of(payload: bytes) -> TableLayout:
     layouts = Layouts()
     return layouts.layout(layouts.number_of(payload))
 

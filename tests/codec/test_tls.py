@@ -117,9 +117,9 @@ def test_a_file_that_is_none_is_named(tmp_path) -> None:
     [
         (
             "ssl_disabled=true",
-            "unknown option 'ssl_disabled' in the URL; accepted: ssl_ca, ssl_cert,",
+            "ssl_disabled in the URL: no such option; did you mean 'ssl_ca'? (accepted: ",
         ),
-        ("ssl_check_hostname=false", "unknown option 'ssl_check_hostname'"),
+        ("ssl_check_hostname=false", "ssl_check_hostname in the URL: no such option"),
         ("ssl_ca=a&ssl_ca=b", "ssl_ca is given twice in the URL"),
         ("ssl_verify_identity=no", "ssl_verify_identity = 'no' in the URL: accepted: true, false"),
         ("ssl_key=a", "ssl_cert: missing"),

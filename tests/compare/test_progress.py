@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tidemill.compare.report import Progress
+from tidemill.compare.report import DiffProgress
 
 
 class Time:
@@ -21,7 +21,7 @@ class Time:
 def shown():
     """Return the line that is printed for a state of the comparison, after some seconds."""
     time, stream = Time(), StringIO()
-    progress = Progress(stream, time)
+    progress = DiffProgress(stream, time)
 
     def line(seconds, table, rows, estimated):
         time.seconds += seconds

@@ -19,11 +19,13 @@ from tidemill.actors.clock import ManualClock
 from tidemill.codec.proto import cdcpb
 from tidemill.codec.tidb.key import encode_bytes, record_key, record_prefix
 from tidemill.emulator import Cluster, Rejected, Tls
+from tidemill.emulator.__main__ import main as emulate
 from tidemill.emulator.faults.schedule import Schedule
 from tidemill.emulator.loop import LoopThread
 from tidemill.emulator.percolator import COMMIT, PREWRITE, Row
 from tidemill.emulator.recorded import RecordedCluster, record
 from tidemill.emulator.shard import PUT
+from tidemill.errors import ConfigError
 from tidemill.testing.progress import STALL_SECONDS, completed, ended, happened, joined
 
 from .client import Client
@@ -89,14 +91,16 @@ def test_a_taken_port_is_told_and_nothing_is_left_behind():
         taken.listen()
         with pytest.raises(RuntimeError, match="bind"):
             Cluster(pd_port=taken.getsockname()[1])
-        with pytest.raises(TypeError, match="no_such_option"):
+        with pytest.raises(ConfigError, match="no_such_option: no such key"):
             Cluster(no_such_option=1)
 
 
-@pytest.mark.parametrize("options", [{"stores": 0}, {"pd_members": 0}, {"tick_seconds": 0.0}])
+@pytest.mark.parametrize(
+    "options", [{"stores": 0}, {"pd_members": 0}, {"tick_seconds": 0.0}, {"commit_mode": "none"}]
+)
 def test_an_option_out_of_range_is_named(options):
     (name,) = options
-    with pytest.raises(ValueError, match=name):
+    with pytest.raises(ConfigError, match=rf"cluster\.{name}: "):
         Cluster(**options)
 
 
@@ -225,6 +229,12 @@ def test_it_runs_as_a_process_until_stdin_closes_or_it_is_told_to_end(ending):
         else:
             process.terminate()
         assert ended(process) == 0
+
+
+def test_a_process_with_an_option_out_of_range_says_so(capsys):
+    with pytest.raises(SystemExit):
+        emulate(["--stores", "0"])
+    assert "cluster.stores: expected `int` >= 1" in capsys.readouterr().err
 
 
 # --- recordings

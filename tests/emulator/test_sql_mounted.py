@@ -9,7 +9,7 @@ from tidemill.codec.tidb.key import table_prefix
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.events import DELETE, PUT, KvChange
 from tidemill.mounter.tidb.history import SchemaHistory
-from tidemill.mounter.tidb.rows import RowReader
+from tidemill.mounter.tidb.runs import RowReader
 from tidemill.store.store import Store
 
 

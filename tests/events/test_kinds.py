@@ -11,7 +11,7 @@ import pytest
 from tidemill.codec.mysql import known
 from tidemill.codec.row_bytes import _TYPES
 from tidemill.events import KINDS, Column, Kind, Table, key_order
-from tidemill.sink.encoding import canal_types, debezium_changes
+from tidemill.sink.encoding import canal_columns, debezium_changes
 
 ROOT = Path(__file__).parents[2]
 ALL = frozenset(get_args(Kind))
@@ -42,7 +42,7 @@ def test_the_table_has_each_kind():
 
 @pytest.mark.parametrize(
     "by_kind",
-    [known._TYPES, _TYPES, canal_types._TYPES, debezium_changes._JDBC_TYPES],
+    [known._TYPES, _TYPES, canal_columns._TYPES, debezium_changes._JDBC_TYPES],
     ids=["binlog", "packed rows", "canal", "debezium"],
 )
 def test_a_table_by_kind_is_complete(by_kind):

@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from tidemill.sink.sql.parallel.folding import fold_of
+from tidemill.sink.sql.parallel.keys import fold_of
 
 PRINTABLE = [chr(code) for code in range(32, 127)]
 

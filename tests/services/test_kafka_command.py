@@ -54,6 +54,6 @@ def test_brokers_that_hang_are_a_warning_and_explained(place, private_kafka):
         explained = place.call("explain", str(place.config)).out
         assert "sink a" in explained
         assert "Kafka at" in explained
-        broker.unpause()
+        broker.resume()
         running.until(lambda status: status.state == "normal" and status.rows == 4)
     assert ids(broker, "rows") == [1, 2, 3, 4]

@@ -283,7 +283,7 @@ def test_a_server_that_falls_silent_is_connected_to_again(own: Client) -> None:
         pulling.wait_until_told(Connected)
         own.server.pause()
         pulling.wait_until_told(Retrying)
-        own.server.unpause()
+        own.server.resume()
         own("INSERT INTO t VALUES (1)")
         pulling.wait_for(lambda: transactions(pulling) == [[("insert", None, (1,))]])
     (retrying, *_) = [message for message in pulling.messages if isinstance(message, Retrying)]

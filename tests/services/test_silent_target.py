@@ -72,7 +72,7 @@ def test_the_sink_of_a_stopped_target_is_left_to_its_thread(
         eventually(lambda: feed.error or feed._live.pipeline is None)
         eventually(lambda: feed.error or "sink silent" in {wait.stage for wait in feed.explain()})
         assert feed.error is None
-        private_mariadb.unpause()
+        private_mariadb.resume()
         eventually(lambda: feed.error or is_complete(), sign=lambda: feed.status().rows)
         assert feed.error is None
     feed.stop()

@@ -20,7 +20,7 @@ from tidemill.events import (
     Transaction,
 )
 from tidemill.sharding import GhostStage, Routes
-from tidemill.sharding.ghost import Ghost, ghost_of
+from tidemill.sharding.route import Ghost, ghost_of
 
 from .rules import sharding_options
 

@@ -18,14 +18,6 @@ def test_it_has_a_figure_for_each_way_to_apply_rows():
 
 
 @pytest.mark.soak
-def test_storage_has_figures_of_columns_and_of_rows():
-    result = measured("storage", rows=3_000, rounds=1)
-    assert result["ratio"].keys() == {"columns", "rows"}
-    assert all(0 < ratio < 1_000 for ratio in result["ratio"].values())
-    assert "ratio columns" in report(result)
-
-
-@pytest.mark.soak
 def test_kafka_has_figures_of_both_deliveries(kafka_server):
     result = measured("kafka", rows=2_000, rounds=1)
     assert result["ratio"].keys() == {"exactly_once", "at_least_once", "exactly_once_to_at_least_once"}

@@ -18,7 +18,7 @@ from tidemill.dialects.keys import Key, KeyPart, TableKeys
 from tidemill.dialects.sqlite.sqlite import SqliteDatabase
 from tidemill.events import Chunk, Column, Row, RowChange, Table, runs_of
 from tidemill.sink import open_sink
-from tidemill.sink.sql.merging import Merger
+from tidemill.sink.sql.merging import ChangeMerger
 from tidemill.testing.cases import Case, load, title
 from tidemill.testing.changes import MemoryStore, create, delete, insert, transaction, update
 
@@ -52,7 +52,7 @@ def shown(change: RowChange) -> str:
 def test_merging(case: Case, rewrite: bool) -> None:
     changes = map(change_of, case.commands.splitlines())
     target = SimpleNamespace(keys_of=lambda _: KEYS, is_linked=lambda _: False)
-    groups = Merger(target).groups(runs_of(changes), 100)
+    groups = ChangeMerger(target).groups(runs_of(changes), 100)
     lines = [f"{group.op}: {', '.join(map(shown, group.changes))}" for group in groups]
     case.expect("\n".join(lines), rewrite)
 
@@ -135,5 +135,5 @@ def test_merged_changes_leave_the_same_rows_for_long(tmp_path, monkeypatch, seed
 
 @pytest.mark.parametrize("seed", range(3))
 def test_safe_mode_does_not_merge(tmp_path, monkeypatch, seed):
-    monkeypatch.setattr(Merger, "groups", None)
+    monkeypatch.setattr(ChangeMerger, "groups", None)
     play(tmp_path, monkeypatch, seed, safe_mode=True)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tidemill.benchmarks import sorter, sorter_table
+from tidemill.benchmarks import sorter
 from tidemill.benchmarks.__main__ import main
 from tidemill.benchmarks.report import BENCHES, UNITS, measured, report
 from tidemill.benchmarks.rocks import YARDSTICKS
@@ -80,18 +80,12 @@ def test_many_tables_come_are_filled_resolved_and_go():
     assert result["ratio"]["write_seconds"] > 0
 
 
-@pytest.mark.soak
-def test_the_table_of_all_sorters_is_written_and_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr(sorter_table, "ENGINES", {"memory": {"engine": "memory"}})
-    monkeypatch.setattr(sorter, "IDLE_SECONDS", 0.0)
-    sorter_table.main(tmp_path, events=5_000, rounds=1)
-    text = (tmp_path / "sorter.txt").read_text()
-    assert [line.split()[0] for line in text.splitlines()[1:]] == ["memory", *YARDSTICKS]
-    assert (tmp_path / "sorter.png").stat().st_size > 1000
-
-
 def test_benchmarks_run_one_after_the_other_and_each_result_has_its_unit(monkeypatch, capsys):
     result = {"bench": "sorter", "settings": {}, "figures": {"write": 2.0}, "yardstick": {}, "ratio": {}}
-    monkeypatch.setitem(BENCHES, "sorter", lambda: dict(result))
-    main(["sorter"])
-    assert "unit: million events per second" in capsys.readouterr().out
+    given = []
+    monkeypatch.setitem(BENCHES, "sorter", lambda **settings: given.append(settings) or dict(result))
+    main(["sorter", "sorter", "events=20", "mode=both", "yardsticks=one_put,"])
+    assert capsys.readouterr().out.count("unit: million events per second") == 2
+    assert given == [{}, {"events": 20, "mode": "both", "yardsticks": ["one_put"]}]
+    main(["--json", "sorter"])
+    assert json.loads(capsys.readouterr().out)["unit"].startswith("million events")

@@ -9,8 +9,8 @@ from tidemill.cli.flags import feed_tables
 from tidemill.engine.options import feed_options
 from tidemill.errors import CheckpointError, ConfigError, SourceError
 from tidemill.sharding import Routes
-from tidemill.sources.own_tables import own_tables
 from tidemill.sources.positions import Ranks, decode_clocks, decode_positions, encode_positions
+from tidemill.sources.table_names import own_tables
 from tidemill.spark.reading import reading_of_kind
 
 from ..sharding.rules import sharding_options

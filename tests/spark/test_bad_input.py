@@ -47,7 +47,7 @@ def mysql(sql: Client, **options: str) -> MysqlOffsets:
 @pytest.mark.parametrize(
     ("options", "schema", "sentence"),
     [
-        ({"tabels": "x.*"}, "", "option tabels: there is none of this name; did you mean tables"),
+        ({"tabels": "x.*"}, "", "option tabels: no such option; did you mean 'tables'"),
         ({"tables": "shop.item"}, "", "source.tables: no table matches 'shop.item'"),
         ({"tables": "shop.*", "ts": str(FAR)}, "", f"ts {FAR} is yet to come: tikv cluster"),
         (

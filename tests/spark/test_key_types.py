@@ -30,8 +30,7 @@ from tidemill.snapshot.mysql.tables import FoundTable, SourceTable
 from tidemill.spark.backfill.catch_up import collect
 from tidemill.spark.backfill.chunk_file import ChunkFiles
 from tidemill.spark.backfill.directory import MERGED, READ, Directory
-from tidemill.spark.backfill.mysql_chunk import read_mysql
-from tidemill.spark.backfill.mysql_plan import plan_mysql
+from tidemill.spark.backfill.mysql_chunk import plan_mysql, read_mysql
 from tidemill.spark.backfill.options import BackfillOptions
 from tidemill.spark.backfill.records import Manifest
 from tidemill.spark.backfill.replay import Replay

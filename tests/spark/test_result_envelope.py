@@ -20,9 +20,9 @@ from tidemill.errors import SinkError, SourceError
 from tidemill.events import Chunk, Column, RowChange, Rows, Run, Table, TableProgress, Transaction
 from tidemill.spark.capture.texts import Texts
 from tidemill.spark.envelope import Decoder, Encoder
+from tidemill.spark.read.output import TypedBatches
 from tidemill.spark.read.pick import Pick
 from tidemill.spark.read.typed import TypedEncoder
-from tidemill.spark.read.typed_batches import TypedBatches
 from tidemill.testing import column_kinds as kinds
 
 EXACT = ["change", "layout"]

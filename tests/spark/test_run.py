@@ -34,8 +34,7 @@ from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.run.captures import Acknowledging
 from tidemill.spark.run.errors import explain
 from tidemill.spark.run.feed_reads import feed_reads
-from tidemill.spark.run.log import QueryLog
-from tidemill.spark.run.queries import SinkQuery
+from tidemill.spark.run.queries import QueryLog, SinkQuery
 from tidemill.spark.run.run import run
 from tidemill.testing.child import Child
 from tidemill.testing.mariadb import MariaDb
@@ -421,7 +420,7 @@ def test_a_driver_that_is_killed_as_it_loads_and_as_it_streams_goes_on(
     found = feed(tmp_path, mariadb.url(), f"{sql.database}.item", sink, until="")
     log = tmp_path / "log"
     sql(f"INSERT INTO item SELECT seq + 10000, 'there' FROM seq_1_to_{THERE}")
-    with running(found, log, "sink.before_commit:3", config=SMALL, chunk_rows=1_000) as driver:
+    with running(found, log, "sink.before_commit:3", config=SMALL, backfill={"chunk_rows": 1_000}) as driver:
         driver.dies(SOON_SECONDS)
     assert 0 < sql(f"SELECT COUNT(*) FROM {copied}.item")[0][0] < THERE
     sql("INSERT INTO item (id, name) VALUES (-1, 'zero')")

@@ -12,6 +12,7 @@ from tidemill.cli.spark import settings_of_spark
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError
 from tidemill.puller.mysql.options import MysqlOptions
+from tidemill.spark.backfill.options import BackfillOptions
 from tidemill.spark.read.options import read_options
 from tidemill.spark.run.feed_reads import feed_reads
 from tidemill.spark.run.options import SparkOptions
@@ -21,7 +22,7 @@ from tidemill.spark.sections import spark_options
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        ({"maser": "yarn"}, "spark.maser: no such key; did you mean 'master'? (accepted: capture, "),
+        ({"maser": "yarn"}, "spark.maser: no such key; did you mean 'master'? (accepted: backfill, "),
         ({"master": "somewhere"}, "spark.master: 'somewhere' is none; accepted: local, local[2], "),
         ({"partitions": 0}, "spark.partitions: expected `int` >= 1"),
         ({"partitions": "8"}, "spark.partitions: expected `int`, got `str`"),
@@ -30,8 +31,10 @@ from tidemill.spark.sections import spark_options
         ({"capture": "host:1"}, "spark.capture: expected a list, got `str`"),
         (
             {"capture_tls": True},
-            "spark.capture_tls: it is for captures; give their addresses as spark.capture",
+            "spark.capture_tls: it is for captures; give their addresses as capture",
         ),
+        ({"backfill": {"chunk_rows": 0}}, "spark.backfill.chunk_rows: expected `int` >= 1"),
+        ({"backfill": {"positions": "log"}}, "spark.backfill.positions: 'log' is none of 'auto', "),
         ({"config": {"memory": "2g"}}, 'spark.config.memory: a setting of Spark begins with "spark."'),
         ({"config": {"spark.x": [1]}}, "spark.config.spark.x: expected a text, a number or a truth value"),
         ({"config": "spark.x=1"}, "spark.config: expected a table, for instance "),
@@ -49,6 +52,9 @@ def test_flags_go_over_the_file_and_what_is_not_given_does_not() -> None:
     assert spark_options(found, flags) == SparkOptions(
         master="yarn", partitions=2, directory=Path("x"), config={"spark.a": "1", "spark.b": "2"}
     )
+    chunks = {"spark": {"backfill": {"chunk_rows": 5, "attempts": 2}}}
+    how = spark_options(chunks, {"backfill": {"chunk_rows": 7}})
+    assert how.backfill == BackfillOptions(chunk_rows=7, attempts=2)
     assert spark_options({}) == SparkOptions()
 
 
@@ -77,7 +83,8 @@ def test_the_data_source_is_told_of_the_source_and_of_captures() -> None:
     )
     found = read_options(feed_reads(options) | how.captures)
     assert (found.name, found.patterns, found.source) == ("shop", ("a.*", "!a.b"), {"ssl_ca": "ca.pem"})
-    assert (found.capture, found.capture_tls, found.capture_token_file) == (("h1:1", "h2:2"), True, "token")
+    assert (found.capture, found.capture_tls) == (("h1:1", "h2:2"), True)
+    assert found.capture_token_file == Path("token")
     assert SparkOptions().captures == {}
 
 

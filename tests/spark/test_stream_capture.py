@@ -21,7 +21,7 @@ from tidemill.spark.capture.captures import Captures, captures_of
 from tidemill.spark.capture.server import CaptureStatus
 from tidemill.spark.data_source import TidemillSource
 from tidemill.spark.read.bounded import change_items
-from tidemill.spark.read.options import read_options
+from tidemill.spark.read.options import READ_FORM, read_options
 from tidemill.spark.read.partition import TaskPartition
 from tidemill.spark.read.parts import WHOLE
 from tidemill.spark.read.stream_reader import StreamReader
@@ -189,9 +189,10 @@ def test_what_a_query_is_told_of_its_captures(tmp_path: Path) -> None:
     token.write_text("secret\n")
     ca.write_bytes(b"-----BEGIN CERTIFICATE-----\n")
     given = {"source": "tikv://pd:2379", "tables": "shop.*"}
-    assert captures_of(read_options(given)) is None
+    assert captures_of(read_options(given), READ_FORM) is None
     more = {"capture": "a:1, [::1]:2", "captureTokenFile": str(token), "captureCaFile": str(ca)}
-    found = captures_of(read_options({**given, **more, "captureTls": "true", "captureWaitSeconds": "3"}))
+    more |= {"captureTls": "true", "captureWaitSeconds": "3"}
+    found = captures_of(read_options({**given, **more}), READ_FORM)
     assert isinstance(found, Captures)
     assert (found.addresses, found.wait_seconds) == (("a:1", "[::1]:2"), 3.0)
     assert (found.access.token, found.access.tls, found.access.ca) == ("secret", True, ca.read_bytes())
@@ -208,7 +209,7 @@ def test_what_a_query_is_told_of_its_captures(tmp_path: Path) -> None:
         ({"capture": ","}, "option capture = ',': addresses host:port"),
         (
             {"captureTokenFile": "x"},
-            "option captureTokenFile: it is for captures; give their addresses as option",
+            "option captureTokenFile: it is for captures; give their addresses as capture",
         ),
         ({"capture": "a:1", "captureTls": "maybe"}, "option captureTls = 'maybe': accepted: true, false"),
         ({"capture": "a:1", "captureTokenFile": "/none"}, "option captureTokenFile: /none: No such file"),

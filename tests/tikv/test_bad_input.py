@@ -181,6 +181,13 @@ def test_a_checkpoint_that_the_garbage_collection_has_passed(place, tidb):
     place.begins_again()
 
 
+def test_a_safe_point_that_is_lost_while_the_feed_runs(place, tidb):
+    with place.start() as running:
+        running.until(lambda status: status.sinks[0].position)
+        tidb.pd.safe_points.gc = tidb.tso() + (60_000 << 18)
+        assert "the changes in between may be gone" in running.ended().sentence
+
+
 def test_a_checkpoint_that_the_cluster_has_not_come_to(place, tidb):
     tidb.jump_clock(86_400)
     place.insert(4)

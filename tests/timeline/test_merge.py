@@ -175,5 +175,5 @@ def test_arguments_that_cannot_be_merged_are_named(tmp_path, feeds, message):
     with pytest.raises(ConfigError, match=message):
         tidemill.merge(print, feeds, data_dir=tmp_path)
     for wrong in ({"merge": "zip"}, {"on_idle": "go"}, {"idle_seconds": 0}):
-        with pytest.raises(ConfigError, match=next(iter(wrong))):
-            GroupOptions(**wrong)
+        with pytest.raises(ConfigError, match=rf"options\.{next(iter(wrong))}: "):
+            tidemill.merge(print, feeds, data_dir=tmp_path, options=GroupOptions(**wrong))

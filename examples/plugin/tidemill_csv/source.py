@@ -57,17 +57,17 @@ class CsvReader(PooledActor):
     def on_receive(self, _message: Any) -> None:
         changes, resolved = [], 0
         for _ in range(LINES):
-            at = self._file.tell()
+            offset = self._file.tell()
             line = self._file.readline()
             if not line.endswith(b"\n"):  # the line is still being written
-                self._file.seek(at)
+                self._file.seek(offset)
                 break
-            found = decode(line)
+            record = decode(line)
             key = self._number.to_bytes(8, "big") + self._file.tell().to_bytes(8, "big")
-            changes.append(KvChange(found.ts, found.ts, PUT, key, line))
+            changes.append(KvChange(record.ts, record.ts, PUT, key, line))
             self._number += 1
-            if found.what == "commit":
-                resolved, self._number = found.ts, 0
+            if record.what == "commit":
+                resolved, self._number = record.ts, 0
         if changes:
             self.send(self._writer, Changes(block_of(changes), resolved))
             self.post("read")
@@ -96,20 +96,20 @@ class CsvSource(Source):
         try:
             with self._path.open("rb") as file:
                 while (line := file.readline()).endswith(b"\n"):
-                    found = decode(line)
-                    if found.what == "table":
-                        table = msgspec.json.decode(found.content, type=Table)
+                    record = decode(line)
+                    if record.what == "table":
+                        table = msgspec.json.decode(record.content, type=Table)
                         names[table.schema, table.name] = None
-                    elif found.what == "commit":
+                    elif record.what == "commit":
                         end = file.tell()
         except OSError as error:
             raise Retryable(f"{self._path}: {error.strerror}") from error
         return SourceInfo(f"csv {self._path}", str(end), list(names))
 
     def survey(self) -> Iterator[Finding]:
-        found = self.look()
-        yield Finding("ok", f"{self._path} has {found.end} bytes of whole transactions")
-        for schema, table in found.tables:
+        info = self.look()
+        yield Finding("ok", f"{self._path} has {info.end} bytes of whole transactions")
+        for schema, table in info.tables:
             if self._filter.matches(schema, table):
                 yield Finding("ok", f"follows {schema}.{table}")
 
@@ -122,10 +122,10 @@ class CsvSource(Source):
         return f"sink {sink} is at byte {position}, and {self._path} has only {end}: it was replaced"
 
     def start(self, context: StartContext) -> None:
-        at = context.start
-        offset = 0 if at is None else self.rank(at.position)
+        checkpoint = context.start
+        offset = 0 if checkpoint is None else self.rank(checkpoint.position)
         self._define_up_to(offset)
-        writer = context.sorter.add_table(KEYSPACE, 0 if at is None else at.ts)
+        writer = context.sorter.add_table(KEYSPACE, 0 if checkpoint is None else checkpoint.ts)
         self._reader = context.blocking.spawn(
             CsvReader,
             self._path,
@@ -140,9 +140,9 @@ class CsvSource(Source):
     def _define_up_to(self, offset: int) -> None:
         with self._path.open("rb") as file:
             while file.tell() < offset:
-                found = decode(file.readline())
-                if found.what == "table":
-                    table = msgspec.json.decode(found.content, type=Table)
+                record = decode(file.readline())
+                if record.what == "table":
+                    table = msgspec.json.decode(record.content, type=Table)
                     self._tables[table.full_name] = table
 
     def mount(self, released: Sorted) -> list[Item]:

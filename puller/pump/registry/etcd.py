@@ -47,9 +47,9 @@ class EtcdRegistry:
 
     def list(self, prefix: str) -> dict[str, Record]:
         with self._errors("list"):
-            found = list(self._client.get_prefix(self._prefix + prefix, sort_order="ascend"))
+            entries = list(self._client.get_prefix(self._prefix + prefix, sort_order="ascend"))
         first = len(self._prefix)
-        return {meta.key.decode()[first:]: Record(value, meta.mod_revision) for value, meta in found}
+        return {meta.key.decode()[first:]: Record(value, meta.mod_revision) for value, meta in entries}
 
     def put(self, key: str, value: bytes, revision: int, ttl_seconds: int = 0) -> int | None:
         """Write the value, as Registry.put; with `ttl_seconds` it is removed after that time."""

@@ -54,26 +54,26 @@ class Registration:
         its heartbeats first; without one it was killed. Raises NodeInUse if another drainer has the id, and
         RegistryUnavailable.
         """
-        found = self._registry.get(self._key)
-        looks = LOOKS if found is not None and decode(self._key, found.value).state in RUNNING else 0
+        record = self._registry.get(self._key)
+        looks = LOOKS if record is not None and decode(self._key, record.value).state in RUNNING else 0
         for _ in range(looks):
             wait()
             now = self._registry.get(self._key)
-            if now is not None and found is not None and now.value != found.value:
+            if now is not None and record is not None and now.value != record.value:
                 raise self._in_use(now)
-        self._revision = 0 if found is None else found.revision
+        self._revision = 0 if record is None else record.revision
         if not self._write(max_commit_ts):
             raise self._in_use(self._registry.get(self._key))
 
     def refresh(self, max_commit_ts: int = 0) -> None:
         """Write the record with a new ts. Raises NodeInUse and RegistryUnavailable."""
         while not self._write(max_commit_ts):
-            found = self._registry.get(self._key)
-            if found is None:
+            record = self._registry.get(self._key)
+            if record is None:
                 log.warning("%s was removed from the registry; it is written again", self._key)
-            elif not self._is_own(decode(self._key, found.value)):
-                raise self._in_use(found)
-            self._revision = 0 if found is None else found.revision
+            elif not self._is_own(decode(self._key, record.value)):
+                raise self._in_use(record)
+            self._revision = 0 if record is None else record.revision
 
     def change(self, state: NodeState) -> NodeState | None:
         """Set the state that the next refresh writes; if the present one isn't online, return that."""
@@ -98,13 +98,13 @@ class Registration:
         self._revision, self._sent = revision, [status]
         return True
 
-    def _is_own(self, found: NodeStatus) -> bool:
+    def _is_own(self, node: NodeStatus) -> bool:
         """True if this drainer wrote the record; a state that somebody else has set doesn't count."""
-        return any(replace(found, state=sent.state) == sent for sent in self._sent)
+        return any(replace(node, state=sent.state) == sent for sent in self._sent)
 
-    def _in_use(self, found: Record | None) -> NodeInUse:
+    def _in_use(self, record: Record | None) -> NodeInUse:
         node_id = self._status.node_id
-        host = decode(self._key, found.value).host if found is not None else "an unknown address"
+        host = decode(self._key, record.value).host if record is not None else "an unknown address"
         return NodeInUse(
             f"source.node_id: a drainer with the id {node_id!r} runs at {host}: stop it, or give this one "
             "another id"

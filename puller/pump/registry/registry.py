@@ -43,6 +43,6 @@ def nodes(registry: Registry, kind: str) -> list[NodeStatus]:
     Raises SourceError for a record that can't be parsed.
     """
     prefix = key(kind)
-    found = registry.list(prefix)
+    entries = registry.list(prefix)
     # Old versions had keys below a node's own.
-    return [decode(where, one.value) for where, one in found.items() if "/" not in where[len(prefix) :]]
+    return [decode(where, one.value) for where, one in entries.items() if "/" not in where[len(prefix) :]]

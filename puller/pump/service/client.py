@@ -49,12 +49,12 @@ def send_action(registry: Registry, node_id: str, action: str, security: Securit
 
 def _find(registry: Registry, node_id: str) -> NodeStatus:
     where = key(DRAINERS, node_id)
-    found = registry.get(where)
-    if found is None:
+    record = registry.get(where)
+    if record is None:
         prefix = key(DRAINERS)
         known = ", ".join(each[len(prefix) :] for each in registry.list(prefix)) or "none"
         raise SourceError(f"no drainer {node_id!r} is registered; registered: {known}")
-    return decode(where, found.value)
+    return decode(where, record.value)
 
 
 def _context(security: Security) -> ssl.SSLContext | None:

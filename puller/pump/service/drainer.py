@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from threading import Event
+from typing import Any
+
+import grpc
 
 from ....actors import Clock
+from ....codec.proto import CISTERN
 from ....errors import TidemillError
 from ....events import compose_ts
+from ....failpoint import reach
 from ...grpc.loop import LoopThread
 from ..registry.heartbeat import Heartbeat
 from ..registry.location import open_registry
@@ -16,7 +23,6 @@ from ..registry.node import NodeState, NodeStatus
 from ..registry.pump_watch import PumpWatch
 from ..registry.registration import Registration
 from ..registry.registry import Registry
-from .cistern import cistern
 from .metrics import Metrics, MetricsPush
 from .options import DrainerOptions, node_id
 from .port import Port
@@ -146,3 +152,26 @@ class Drainer:
 
     def _log(self, error: BaseException) -> None:
         log.error("a task of the drainer's port failed", exc_info=error)
+
+
+def cistern(notify: Callable[[], Future[None]]) -> grpc.GenericRpcHandler[object, object]:
+    """Return the handlers of binlog.Cistern.
+
+    Notify is answered when the future of `notify` is done; its error is the call's, with the code UNKNOWN as
+    in TiDB-Binlog. Other calls are answered with UNIMPLEMENTED.
+    """
+    method = CISTERN["Notify"]
+
+    async def answer(_request: Any, context: Any) -> Any:
+        reach("drainer.notified")
+        try:
+            await asyncio.wrap_future(notify())
+        except Exception as error:
+            await context.abort(grpc.StatusCode.UNKNOWN, str(error))
+        reach("drainer.accepted")
+        return method.response()
+
+    handler = grpc.unary_unary_rpc_method_handler(
+        answer, method.request.FromString, method.response.SerializeToString
+    )
+    return grpc.method_handlers_generic_handler("binlog.Cistern", {"Notify": handler})

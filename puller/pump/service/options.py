@@ -53,8 +53,8 @@ class DrainerOptions(NodeOptions):
 
     def __post_init__(self) -> None:
         for name, value in (("listen", self.listen), ("advertise", self.advertise or self.listen)):
-            found = _ADDRESS.fullmatch(value)
-            if found is None or int(found[1]) > 65_535:
+            match = _ADDRESS.fullmatch(value)
+            if match is None or int(match[1]) > 65_535:
                 raise ConfigError(f'source.{name} = {value!r}: an address is "host:port", such as h1:8249')
         if "/" in self.node_id or any(c.isspace() for c in self.node_id):
             raise ConfigError(f"source.node_id = {self.node_id!r}: it is part of a key: no spaces, no slash")

@@ -129,9 +129,11 @@ class LetterBox:
         try:
             self._target.rows.apply(cut_groups(runs_of([letter.change]), 1))
         except Exception as error:
-            found = error if isinstance(error, StatementRejected) else self._target.explain(error, "writing")
-            if isinstance(found or error, (StatementRejected, SinkError)):
-                return str(found or error)
+            explanation = (
+                error if isinstance(error, StatementRejected) else self._target.explain(error, "writing")
+            )
+            if isinstance(explanation or error, (StatementRejected, SinkError)):
+                return str(explanation or error)
             raise
         return ""
 
@@ -149,11 +151,13 @@ class LetterBox:
                 return work()
             except Exception as error:
                 self.close()
-                found = error if isinstance(error, TidemillError) else self._target.explain(error, doing)
-                if isinstance(found, Retryable) and attempt < _ATTEMPTS:
+                explanation = (
+                    error if isinstance(error, TidemillError) else self._target.explain(error, doing)
+                )
+                if isinstance(explanation, Retryable) and attempt < _ATTEMPTS:
                     continue
-                if isinstance(found, TidemillError) and found is not error:
-                    raise found from error
+                if isinstance(explanation, TidemillError) and explanation is not error:
+                    raise explanation from error
                 raise
         raise AssertionError
 
@@ -165,17 +169,17 @@ def _chosen(letters: Sequence[Letter], table: str | None, number: int | None) ->
 def _linked(letters: Sequence[Letter], number: int) -> builtins.list[Letter]:
     """Return the letters of the same row as that one, in order, also by changes of its key; none if it is
     gone."""
-    found = [one for one in letters if one.id == number]
+    linked = [one for one in letters if one.id == number]
     while True:
-        keys = {(one.table.full_name, key) for one in found for key in one.keys}
+        keys = {(one.table.full_name, key) for one in linked for key in one.keys}
         more = [
             one
             for one in letters
             if one.id == number or any((one.table.full_name, key) in keys for key in one.keys)
         ]
-        if len(more) == len(found):
-            return found
-        found = more
+        if len(more) == len(linked):
+            return linked
+        linked = more
 
 
 def _shown(letter: Letter) -> DeadLetter:

@@ -48,11 +48,11 @@ class LetterWriter:
 
     def lock(self) -> Version:
         """Prevent changes of letters until the end of the SQL transaction, and know them as they are now."""
-        found = self.rows.lock()
+        state = self.rows.lock()
         known = self._written[-1][1] if self._written else self.keys.version
-        if found.version != known:
-            self.keys.load(self.rows.heads(locked=True), found.version)
-        return found
+        if state.version != known:
+            self.keys.load(self.rows.heads(locked=True), state.version)
+        return state
 
     def may_wait(self, table: str) -> bool:
         """Return True if there are letters of a table, by its full name."""

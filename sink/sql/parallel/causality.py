@@ -51,19 +51,19 @@ class Causality:
 
     def _before(self, unit: Unit) -> set[Unit]:
         """Return the units it must wait for, and note its keys."""
-        found: set[Unit] = set()
+        units: set[Unit] = set()
         writers, readers = self._writers, self._readers
         for key in unit.writes:
             if (writer := writers.get(key)) is not None:
-                found.add(writer)
+                units.add(writer)
             if key in readers:
-                found |= readers.pop(key)
+                units |= readers.pop(key)
             writers[key] = unit
         for key in unit.reads:
             if (writer := writers.get(key)) is not None:
-                found.add(writer)
+                units.add(writer)
             readers.setdefault(key, set()).add(unit)
-        return found
+        return units
 
     def take(self, max_ready: int, max_units: int, max_rows: int) -> list[Unit]:
         """Return units for one SQL transaction, in the order in which it must apply them.
@@ -132,12 +132,12 @@ class Causality:
     def prefix_with(self, taken: Iterable[Unit]) -> Unit | None:
         """Return what `prefix` would be with these units committed."""
         own = set(taken)
-        found = self.prefix
+        prefix = self.prefix
         for unit in self.units:
             if unit.state != "done" and unit not in own:
                 break
-            found = unit
-        return found
+            prefix = unit
+        return prefix
 
     def _make_ready(self, unit: Unit) -> None:
         if unit.state == "waiting" and not unit.waits and not (unit.is_held and self.units[0] is not unit):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from ....dialects.keys import Key, KeyPart, TableKeys
 from ....events import Row, Run, Table
-from .folding import fold_of
 
 Hashes: TypeAlias = Callable[[Iterable[Row]], list[int | None]]
 
@@ -43,8 +43,8 @@ class RowKeys:
 
     def unique(self, rows: Sequence[Row]) -> list[set[int]]:
         """Return the hashes of each row's unique values."""
-        found = [] if self._writes is None else self._writes(rows)
-        return [{one for one in found[i :: len(rows)] if one is not None} for i in range(len(rows))]
+        written_keys = [] if self._writes is None else self._writes(rows)
+        return [{one for one in written_keys[i :: len(rows)] if one is not None} for i in range(len(rows))]
 
 
 def _folds(part: KeyPart) -> bool:
@@ -85,3 +85,37 @@ def _compiled(table: Table, keys: Sequence[Key]) -> Hashes:
 
 def _hash_of_texts(values: Row, odd: int) -> int:
     return odd if None in values else hash(values)
+
+
+Fold: TypeAlias = Callable[[str], str | None]
+"""Return the folded text; None if it may equal any text."""
+
+_PLAIN: Final = re.compile(r"[ -~]*").fullmatch
+_CASE_ONLY: Final = re.compile(
+    r"(?:utf8mb4|utf8mb3|utf8|ucs2|utf16|utf32|latin1|ascii)_"
+    r"(?:(?:general|unicode|unicode_520|general1400)(?:_nopad)?|0900|uca1400(?:_nopad)?)"
+    r"(?:_ai|_as)?_c[is]"
+    r"|latin1_swedish(?:_nopad)?_ci",
+    re.I,
+)
+"""Collations in which printable ASCII characters are equal only to themselves in the other case; those of a
+language may equal i and y, or u and v."""
+
+
+def fold_of(collation: str) -> Fold:
+    """Return the fold of a collation; trailing spaces never count, as in most of them."""
+    if collation == "binary" or collation.lower().endswith("_bin"):
+        return _without_trailing_spaces
+    return _lower if _CASE_ONLY.fullmatch(collation) else _unknown
+
+
+def _without_trailing_spaces(text: str) -> str:
+    return text.rstrip(" ")
+
+
+def _lower(text: str) -> str | None:
+    return text.lower().rstrip(" ") if _PLAIN(text) else None
+
+
+def _unknown(text: str) -> str | None:  # noqa: ARG001
+    return None

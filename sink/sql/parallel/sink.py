@@ -124,10 +124,10 @@ class ParallelSqlSink(Sink):
         return replace(self._serial.statistics(), workers=workers)
 
     def _is_plain(self, batch: Batch) -> bool:
-        at, durable = batch.checkpoint, self._serial.durable
-        if at is None or durable is None or self._serial.is_inside:
+        checkpoint, durable = batch.checkpoint, self._serial.durable
+        if checkpoint is None or durable is None or self._serial.is_inside:
             return False
-        if not (is_plain(at) and is_plain(durable)):
+        if not (is_plain(checkpoint) and is_plain(durable)):
             return False
         return all(item.__class__ is Transaction and item.chunk is None for item in batch.items)
 
@@ -141,8 +141,8 @@ class ParallelSqlSink(Sink):
         for items in units_of(batch.items):
             last = items[-1]
             ts = last.commit_ts
-            at = batch.checkpoint
-            checkpoint = Checkpoint(ts, last.position, None, at.source, at.owner, stages=at.stages)
+            begun = batch.checkpoint
+            checkpoint = Checkpoint(ts, last.position, None, begun.source, begun.owner, stages=begun.stages)
             self._seq += 1
             if ts <= saved.ts:
                 continue
@@ -165,10 +165,10 @@ class ParallelSqlSink(Sink):
         pool.add(units)
 
     def _keys_of(self, table: Table) -> RowKeys:
-        found = self._keys.get(id(table))
-        if found is None:
-            found = self._keys[id(table)] = table, RowKeys(table, self._database.rows.keys_of(table))
-        return found[1]
+        entry = self._keys.get(id(table))
+        if entry is None:
+            entry = self._keys[id(table)] = table, RowKeys(table, self._database.rows.keys_of(table))
+        return entry[1]
 
     def _running_pool(self) -> Pool:
         """Return the pool, which goes on where the SqlSink is."""

@@ -41,7 +41,7 @@ def test_expressions_without_a_table_are_named():
     ("section", "message"),
     [
         ({"regex": "shop.("}, r"sink copy: regex: 'shop.\(' is not a regular expression"),
-        ({"black_regex": ["a"]}, "black_regex must be a str, not"),
+        ({"black_regex": ["a"]}, r"black_regex = \['a'\]: expected `str`"),
         ({"regex": "a", "tables": ["a.b"]}, "tables and regex: give one of them"),
     ],
 )

@@ -25,7 +25,7 @@ def use(path: str) -> None:
 
 def main(path: str, first: int, count: int) -> None:
     use(path)
-    from tests.codec import test_blocks
+    from tests.codec import test_packed_blocks
     from tests.codec.native import (
         test_change_data,
         test_images,
@@ -40,8 +40,8 @@ def main(path: str, first: int, count: int) -> None:
     assert library.native is not None
     assert library.native.__file__ == path
     for seed in range(first, first + count):
-        test_blocks.compare(seed)
-        test_blocks.damage(seed)
+        test_packed_blocks.compare(seed)
+        test_packed_blocks.damage(seed)
         test_change_data.compare(seed)
         test_images.compare(seed)
         test_images.compare_columns(seed)

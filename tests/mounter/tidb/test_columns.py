@@ -15,8 +15,7 @@ from tidemill.codec.tidb.table import to_table
 from tidemill.codec.tidb.table_info import ColumnInfo, IndexColumn, IndexInfo, TableInfo
 from tidemill.events import AddColumn, ChangeColumn, ChangeKey, DropColumn, altered, compose_ts
 from tidemill.mounter.tidb.clock import session_clock
-from tidemill.mounter.tidb.columns import check_not_rewritten, column_actions
-from tidemill.mounter.tidb.not_followed import NotFollowed
+from tidemill.mounter.tidb.columns import NotFollowed, check_not_rewritten, column_actions
 from tidemill.testing.tidb_model import column
 
 VARCHAR, TIMESTAMP, DATETIME, DATE, ENUM = 15, 7, 12, 10, 247

@@ -11,9 +11,8 @@ from tidemill.dialects.options import MySqlOptions
 from tidemill.errors import CheckpointError, ConfigError, SinkError
 from tidemill.events import Batch, Checkpoint
 from tidemill.sink import open_sink
-from tidemill.sink.drainer.store import open_checkpoint
-from tidemill.sink.drainer.table import NoCheckpointItem
 from tidemill.sink.registry import given_sink
+from tidemill.sink.sql.mysql_drainer import NoCheckpointItem
 from tidemill.spark.write.sql import open_shared
 from tidemill.testing.changes import ORDERS, MemoryStore, create, insert, transaction
 
@@ -71,13 +70,13 @@ def test_rows_and_checkpoint_become_durable_together(sink, rows, database):
     assert (stored(rows)[CLUSTER]["commitTS"], count(rows, database)) == (9, 1)
 
 
-def test_the_checkpoint_is_what_a_drainer_reads(sink, checkpoints, rows):
+def test_the_checkpoint_is_what_a_drainer_reads(sink, rows):
     begun(sink)
     assert stored(rows) == {CLUSTER: {"consistent": True, "commitTS": 5, "ts-map": {}, "schema-version": 0}}
-    drainer = open_checkpoint("mysql", checkpoints.url(), None, present_ts=int, cluster_id=CLUSTER)
-    assert drainer.load()
-    assert drainer.ts == 5
-    drainer.close()
+    assert rows(
+        "SELECT column_name, column_type, column_key FROM information_schema.columns "
+        "WHERE table_schema = 'tidb_binlog' ORDER BY ordinal_position"
+    ) == [("clusterID", "bigint(20) unsigned", "PRI"), ("checkPoint", "mediumtext", "")]
 
 
 def test_a_sink_goes_on_at_the_checkpoint_of_a_drainer_and_keeps_what_it_does_not_know(sink, rows):
@@ -118,10 +117,18 @@ def test_without_a_cluster_id_and_a_row_the_sink_is_not_opened(sink):
         sink(0).open()
 
 
-def test_other_clusters_rows_are_left_alone(sink, rows):
+def test_without_a_cluster_id_several_rows_are_an_error(sink, rows):
+    begun(sink).close()
+    rows("""INSERT INTO tidb_binlog.checkpoint VALUES (7, '{"commitTS":7}')""")
+    with pytest.raises(CheckpointError, match=rf"has the clusters \[7, {CLUSTER}\]: set the cluster id"):
+        sink(0).open()
+
+
+def test_other_clusters_rows_are_named_and_left_alone(sink, rows, caplog):
     begun(sink).close()
     other = sink(7)
     assert other.open() is None
+    assert f"has checkpoints of other clusters only: [{CLUSTER}]" in caplog.text
     other.write(at(9))
     other.flush()
     assert [each["commitTS"] for _, each in sorted(stored(rows).items())] == [9, 5]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tidemill.actors import ManualClock
 from tidemill.events import compose_ts
-from tidemill.sink.drainer.safe_start import SafeStart
 from tidemill.sink.safe_mode import SafeMode
+from tidemill.sink.sql.drainer import SafeStart
 
 
 def ts(seconds: float) -> int:

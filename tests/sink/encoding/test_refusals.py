@@ -99,7 +99,7 @@ def test_csv_without_quotes_refuses_text_that_reads_as_null() -> None:
 def test_an_unknown_encoding_and_option_are_refused_with_what_is_accepted() -> None:
     with pytest.raises(ConfigError, match="accepted: canal-json"):
         make_encoder("canal", {}, lambda: 0)
-    with pytest.raises(ConfigError, match="enable_tidb_extension"):
+    with pytest.raises(ConfigError, match="did you mean 'enable-tidb-extension'"):
         make_encoder("canal-json", {"enable-tidb-extensions": True}, lambda: 0)
     with pytest.raises(ConfigError, match="time-zone"):
         make_encoder("csv", {"time-zone": "Mars/Olympus"}, lambda: 0)

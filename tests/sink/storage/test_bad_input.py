@@ -46,7 +46,7 @@ def begun(place):
     [
         ("s3://", {}, "names no bucket; for instance s3://bucket/prefix"),
         ("s3://key:secret@bucket/p", {}, "give access_key and secret_key as options"),
-        ("s3://bucket?secret_key=x", {}, "unknown option 'secret_key' in the URL"),
+        ("s3://bucket?secret_key=x", {}, "secret_key in the URL: no such option"),
         ("s3://bucket?format=avro", {}, "format = 'avro' in the URL: 'avro' is none of 'parquet', 'ndjson'"),
         ("s3://bucket", {"access_key": "x"}, "access_key and secret_key go together"),
         ("s3://bucket", {"endpoint": "minio:9000"}, "endpoint = 'minio:9000': a URL"),

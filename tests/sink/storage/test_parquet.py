@@ -603,10 +603,14 @@ def test_it_is_opened_by_url_or_option(directory, url, options):
         (
             "parquet:///x",
             {"files": 3},
-            "sink copy: unknown option 'files'; accepted: format, file_bytes, flush",
+            "sink copy: files: no such option; did you mean 'file_bytes'? (accepted: commit_rows, ",
         ),
         ("parquet:///x", {"file_bytes": 0}, "sink copy: file_bytes = 0: expected `int` >= 1"),
-        ("parquet:///x", {"flush_seconds": "soon"}, "sink copy: flush_seconds must be a float, not 'soon'"),
+        (
+            "parquet:///x",
+            {"flush_seconds": "soon"},
+            "sink copy: flush_seconds = 'soon': expected `float`, got `str`",
+        ),
         ("parquet:///x", {"flush_seconds": -1}, "sink copy: flush_seconds = -1: expected `float` >= 0"),
     ],
 )

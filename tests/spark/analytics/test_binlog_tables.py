@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tidemill.codec.blocks import block_of
 from tidemill.codec.mysql.entry import COMMIT, RESULT_ROWS, ROWS, entry_key
 from tidemill.codec.mysql.layout_file import LayoutRecord
 from tidemill.events import PUT, KvChange, compose_ts
 from tidemill.sorter.db.layout import LAYOUTS
-from tidemill.sorter.run import Run, floor
+from tidemill.sorter.run import Run
 from tidemill.sorter.table import Table
 from tidemill.spark.analytics.binlog_tables import UNKNOWN, BinlogTables, TableRows
 from tidemill.spark.analytics.facts import window_facts
@@ -58,10 +59,9 @@ def test_commits_have_no_rows_and_what_does_not_fit_has_an_unknown_number() -> N
 def test_facts_of_a_binlog_have_its_tables(tmp_path: Path) -> None:
     store = Store(tmp_path / "store-1")
     even = compose_ts(NOON) & ~1
-    changes = [change(even, ROWS, event(INSERT, 3)), change(even + 1, ROWS, event(INSERT, 40))]
-    run = Run([Table(1, 1, 0)], None, changes, 1, floor(even), even + 1, True)
+    block = block_of([change(even, ROWS, event(INSERT, 3)), change(even + 1, ROWS, event(INSERT, 40))])
     batch = Batch()
-    LAYOUTS["block"].put(batch, run, changes, None)
+    LAYOUTS["block"].put(batch, Run([Table(1, 1, 0)], block), block)
     store.write(batch)
     store.flush()
     tables = BinlogTables(RECORDS)

@@ -148,7 +148,7 @@ def test_a_page_leads_to_a_plan_that_frees_what_it_says(tmp_path: Path, transact
             south.pause()
             eventually(lambda: disk_bytes(tmp_path) > transactions * 600_000, 300)
             eventually(lambda: is_still(tmp_path), 300)
-            south.unpause()
+            south.resume()
             eventually(lambda: disk_bytes(tmp_path) > transactions * 2_000_000, 300)
             eventually(lambda: is_still(tmp_path), 300)
             let_on()

@@ -15,7 +15,6 @@ from tidemill.spark.analytics.buckets import buckets
 from tidemill.spark.analytics.compared import Compaction, comparison
 from tidemill.spark.analytics.growth import scale_step
 from tidemill.spark.analytics.page import page
-from tidemill.spark.analytics.rank import plan_of
 from tidemill.spark.analytics.report import (
     ArchiveReport,
     ArchiveTable,
@@ -28,6 +27,7 @@ from tidemill.spark.analytics.report import (
     TableFigures,
     WindowFigures,
 )
+from tidemill.spark.analytics.store_job import plan_of
 from tidemill.spark.analytics.store_page import row_of
 from tidemill.store.plan import Outcome
 

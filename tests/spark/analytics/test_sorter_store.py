@@ -9,6 +9,7 @@ from collections import Counter
 
 from tidemill.actors import PooledActor
 from tidemill.actors.seeded import SeededSystem
+from tidemill.codec.blocks import NOTHING, block_of
 from tidemill.codec.tidb.key import record_key
 from tidemill.events import PUT, Changes, KvChange, Sorted, compose_ts
 from tidemill.sorter import SorterOptions, open_sorter
@@ -43,12 +44,12 @@ class Work:
         for number, ref in self.refs.items():
             ts = compose_ts(NOON + minute * MINUTE)
             rows = [KvChange(ts + i, 1, PUT, record_key(number, i), b"x" * 50) for i in range(200)]
-            ref.tell(Changes(rows))
+            ref.tell(Changes(block_of(rows)))
             self.system.run()
 
     def resolve(self, minute: int) -> None:
         for ref in self.refs.values():
-            ref.tell(Changes([], compose_ts(NOON + minute * MINUTE) - 1))
+            ref.tell(Changes(NOTHING, compose_ts(NOON + minute * MINUTE) - 1))
         self.system.run()
 
     def flush(self) -> None:

@@ -6,11 +6,12 @@ from random import Random
 
 import pytest
 
+from tidemill.codec.blocks import block_of
 from tidemill.codec.tidb.key import record_key
 from tidemill.errors import ConfigError, StoreError
 from tidemill.events import DELETE, PUT, KvChange, compose_ts
 from tidemill.sorter.db.layout import LAYOUTS, read_value
-from tidemill.sorter.run import Run, floor
+from tidemill.sorter.run import Run
 from tidemill.sorter.table import Table
 from tidemill.spark.analytics import store_job
 from tidemill.spark.analytics.facts import BusyKeys
@@ -51,17 +52,12 @@ class Disk:
             ts = compose_ts(NOON + minute * MINUTE + rng.randrange(MINUTE))
             op = DELETE if rng.random() < 0.2 else PUT
             owned.append((KvChange(ts, ts - 1, op, key, rng.randbytes(50)), owner))
-        owned.sort()
-        changes, owners = [change for change, _ in owned], [owner for _, owner in owned]
+        owned = [*{(c.commit_ts, c.op, c.key): (c, owner) for c, owner in owned}.values()]
         self.changes += [(tables[owner], change) for change, owner in owned]
         self.keys.update((tables[owner], change.key) for change, owner in owned)
-        newest = changes[-1].commit_ts
-        several = owners if len(tables) > 1 else None
-        run = Run(
-            [table(one) for one in tables], several, changes, 1, floor(changes[0].commit_ts), newest, True
-        )
+        block = block_of(change for change, _ in owned)
         batch = Batch()
-        self.layout.put(batch, run, changes, several)
+        self.layout.put(batch, Run([table(one) for one in tables], block), block)
         self.stores[store].write(batch)
 
     def flush(self) -> None:
@@ -172,7 +168,7 @@ def test_counting_keys_in_little_memory_keeps_the_busy_ones():
 def needed(disk: Disk, store: Store, window):
     """Yield the changes above the acknowledged ts, as the index of a sorter would."""
     for key, value in store.iterate(window, b"", b"\xff" * 40):
-        newest = max(change.commit_ts for change in read_value(key, value))
+        newest = max(change.commit_ts for change in read_value(value))
         if newest > ACKNOWLEDGED:
             yield Kept(key, key, len(key) + len(value), newest, lambda _: None)
 
@@ -238,7 +234,8 @@ def test_a_directory_without_a_store_is_said(spark, tmp_path):
 def test_a_damaged_block_is_an_error(spark, tmp_path):
     disk = Disk(tmp_path)
     batch = Batch()
-    batch.put(b"\0\0\0\1" + bytes(32), b"\1\2\3\4nonsense", 1)
+    block = block_of([KvChange(5, 4, PUT, b"k", b"value")]).to_bytes()
+    batch.put(b"\0\0\0\1" + bytes(32), block[:-1] + b"?", 1)
     disk.stores[0].write(batch)
     disk.flush()
     with pytest.raises(StoreError, match="the checksum does not match"):

@@ -12,9 +12,9 @@ from tidemill.errors import CheckpointError, ConfigError
 from tidemill.events import Column, Table
 from tidemill.spark.backfill.chunk_file import ChunkWriter
 from tidemill.spark.backfill.directory import READ, Directory
+from tidemill.spark.backfill.fill import _Sees
 from tidemill.spark.backfill.plan import STRIDE, BackfillPlan, ChunkPlan, TablePlan
 from tidemill.spark.backfill.records import Changes, Manifest
-from tidemill.spark.backfill.shared import _Sees
 
 TABLE = TablePlan(0, Table("shop", "t", (Column("id", "int"),), (0,)), (ChunkPlan(1), ChunkPlan(2)), True)
 PLAN = BackfillPlan("mariadb", 1 << 31, "s", ("shop.*",), "b.1:4", "b.1:4", 1 << 40, (TABLE,), 3)
@@ -148,6 +148,6 @@ def test_an_executor_that_does_not_see_the_directory_says_so(tmp_path: Path) -> 
 def test_a_plan_of_another_version_is_refused(place: Directory) -> None:
     place.save_plan(PLAN)
     assert place.plan() == PLAN
-    place.save_plan(replace(PLAN, version=2))
-    with pytest.raises(CheckpointError, match="holds a backfill of version 2; this tidemill reads version 1"):
+    place.save_plan(replace(PLAN, version=1))
+    with pytest.raises(CheckpointError, match="holds a backfill of version 1; this tidemill reads version 2"):
         place.plan()

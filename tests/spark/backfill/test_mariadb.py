@@ -290,8 +290,8 @@ def test_what_goes_wrong_is_one_clear_sentence(
         backfill(spark, {"source": url, "tables": "nowhere.*"}, tmp_path / "none")
     with pytest.raises(ConfigError, match="fromTs"):
         backfill(spark, {"source": url, "tables": "a.*", "fromTs": "5"}, tmp_path / "none")
-    with pytest.raises(ConfigError, match="chunk_rows = 0: at least 1"):
-        BackfillOptions(chunk_rows=0)
+    with pytest.raises(ConfigError, match=r"settings\.chunk_rows: expected `int` >= 1"):
+        backfill(spark, {"source": url, "tables": "a.*"}, tmp_path / "none", BackfillOptions(chunk_rows=0))
     with pytest.raises(ConfigError, match="no finished backfill"):
         opened(tmp_path / "none")
     done = backfill(spark, {"source": url, "tables": f"{sql.database}.*"}, tmp_path / "bf")

@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 
 from tests.codec.native.tidb import cases
+from tidemill.codec.blocks import block_of
 from tidemill.codec.native import library
 from tidemill.codec.tidb.changes import ChangesDecoder
 from tidemill.codec.tidb.table_info import encode_table_info
 from tidemill.errors import SourceError, StoreError
 from tidemill.events import PUT, KvChange, RowChange, Transaction
-from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter
+from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter, inserts_of, packed_piece
 from tidemill.spark.backfill.directory import READ, Directory
 from tidemill.spark.backfill.plan import BackfillPlan, ChunkPlan, TablePlan
 from tidemill.spark.backfill.records import Manifest
 from tidemill.spark.backfill.replay import Replay
-from tidemill.spark.backfill.tikv_piece import inserts_of, packed_piece
 from tidemill.spark.envelope import Encoder
 
 
@@ -92,9 +92,9 @@ def test_rows_of_a_file_are_those_that_were_read(
 
 def test_a_piece_that_is_no_batch_is_said() -> None:
     with pytest.raises(StoreError, match="a piece of rows has 1 changes, not one of packed rows"):
-        inserts_of([KvChange(7, 7, PUT, b"k", b"v")])
+        inserts_of(block_of([KvChange(7, 7, PUT, b"k", b"v")]))
     piece = packed_piece([b"k"], [b"v"], 7)
-    assert inserts_of([piece]).to_pylist() == [b"\1\0\0\0\1\0\0\0kv"]
+    assert inserts_of(block_of([piece])).to_pylist() == [b"\1\0\0\0\1\0\0\0kv"]
     for value in (b"", piece.value[:40], pa.schema([]).serialize().to_pybytes()):
         with pytest.raises(StoreError, match="a piece of rows can't be read"):
-            inserts_of([KvChange(7, 7, PUT, b"", value)])
+            inserts_of(block_of([KvChange(7, 7, PUT, b"", value)]))

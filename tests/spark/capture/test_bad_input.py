@@ -13,7 +13,7 @@ import pytest
 from tidemill.errors import ConfigError
 from tidemill.spark.capture.access import Access
 from tidemill.spark.capture.captures import captures_of
-from tidemill.spark.read.options import read_options
+from tidemill.spark.read.options import READ_FORM, read_options
 from tidemill.spark.sections import capture_feed
 from tidemill.testing.progress import completed
 
@@ -115,8 +115,8 @@ def test_a_token_leaves_the_machine_over_tls_only(tmp_path, address):
     token.write_text("s3cret")
     given = {"source": "mysql://db/", "tables": "shop.*", "captureTokenFile": str(token)}
     with pytest.raises(ConfigError, match="the token isn't sent to"):
-        captures_of(read_options(given | {"capture": f"127.0.0.1:1,{address}"}))
-    assert captures_of(read_options(given | {"capture": "127.0.0.1:1,[::1]:2"})) is not None
+        captures_of(read_options(given | {"capture": f"127.0.0.1:1,{address}"}), READ_FORM)
+    assert captures_of(read_options(given | {"capture": "127.0.0.1:1,[::1]:2"}), READ_FORM) is not None
 
 
 def test_an_address_without_a_port():

@@ -155,7 +155,7 @@ def test_the_feed_waits_while_the_quota_is_full_and_goes_on_with_room(tmp_path):
 
 def _reached(keeping: Keeping, number: int) -> bool:
     reached = keeping.held.statistics().reached
-    return reached is not None and reached.rank >= rank_of(position(number))
+    return reached is not None and rank_of(reached.position) >= rank_of(position(number))
 
 
 def test_a_transaction_larger_than_the_quota_is_not_kept_and_blocks_nobody(tmp_path):

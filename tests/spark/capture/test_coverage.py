@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.chain.selection.tables import TablePatterns
-from tidemill.spark.capture.coverage import uncovered
+from tidemill.spark.capture.answer import uncovered
 
 
 @pytest.mark.parametrize(

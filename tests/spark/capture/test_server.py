@@ -155,6 +155,7 @@ def test_acknowledged_by_the_owner_it_is_let_go(keeping, items):
             read(address, ticket=ticket(10, COUNT))
         found = client.status(address)
         assert (found.source, found.tables, found.lease.lease) == (SOURCE, ("shop.*",), "query 1")
+        assert (found.held.base, found.held.reached) == (offset(20), offset(COUNT))
         assert 0 < found.held.rows < len(expected(items, 0, COUNT))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tidemill.puller.grpc.frames import PREFACE
 from tidemill.puller.grpc.security import Security
-from tidemill.puller.pump.service.cistern import cistern
+from tidemill.puller.pump.service.drainer import cistern
 from tidemill.puller.pump.service.http import text_answer
 from tidemill.puller.pump.service.port import Port
 
