@@ -36,7 +36,7 @@ class Disk:
         self.directory = directory
         self.layout = LAYOUTS[layout]
         self.stores = [
-            Store(directory / f"store-{number}", window_bytes=20_000, buffer_bytes=200_000)
+            Store(directory / f"store-{number}", window_bytes=26_000, buffer_bytes=200_000)
             for number in (1, 2)
         ]
         self.changes: list[tuple[int, KvChange]] = []
