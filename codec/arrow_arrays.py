@@ -39,15 +39,17 @@ def binary_array(values: Sequence[bytes]) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), len(values), buffers)
 
 
-def repeated(values: Sequence[Any], sizes: Sequence[int], kind: pa.DataType) -> pa.Array:
+def repeated(
+    values: Sequence[Any], sizes: Sequence[int] | npt.NDArray[np.int64], kind: pa.DataType
+) -> pa.Array:
     """Return each value repeated as often as its size. The type is int64, bool, string or binary."""
     if kind == pa.int64():
-        return int64_array(np.repeat(np.asarray(values, np.int64), sizes))
+        return int64_array(np.repeat(np.fromiter(values, np.int64, len(values)), sizes))
     if kind == pa.bool_():
         return bool_array(np.repeat(np.asarray(values, np.bool_), sizes))
     places = {value: place for place, value in enumerate(dict.fromkeys(values))}
     if len(places) == 1:
-        return _constant(values[0], int(sum(sizes)), kind)
+        return _constant(values[0], int(np.sum(sizes)), kind)
     stored = [value.encode() if isinstance(value, str) else value or b"" for value in places]
     ends = np.fromiter(accumulate(map(len, stored), initial=0), np.int32)
     valid = _bits(np.array([value is not None for value in places], np.bool_))
@@ -67,10 +69,12 @@ def _constant(value: str | bytes | None, count: int, kind: pa.DataType) -> pa.Ar
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(ends), pa.py_buffer(stored * count)])
 
 
-def counted(firsts: Sequence[int], sizes: Sequence[int]) -> pa.Array:
+def counted(firsts: Sequence[int], sizes: Sequence[int] | npt.NDArray[np.int64]) -> pa.Array:
     """Return ascending numbers from each first one, as many as its size."""
     ends = np.cumsum(sizes)
-    return int64_array(np.arange(ends[-1]) + np.repeat(np.asarray(firsts) - (ends - sizes), sizes))
+    return int64_array(
+        np.arange(ends[-1]) + np.repeat(np.fromiter(firsts, np.int64, len(firsts)) - (ends - sizes), sizes)
+    )
 
 
 def int64_values(array: pa.Array) -> npt.NDArray[np.int64]:

@@ -36,6 +36,10 @@ class BlockBuilder(Protocol):
         """Add a change; its bytes are copied. Raises ValueError for an op that is neither DELETE nor PUT,
         OverflowError for a number of more than 64 bits, TypeError for anything but bytes."""
 
+    def add_rows(self, ts: int, keys: list[bytes], values: list[bytes], /) -> None:
+        """Add a PUT at `ts`, which began there too, for each key with its value. Raises as `add` does, and
+        ValueError unless there is a value for each key."""
+
     def extend(self, changes: Iterable[KvChange], /) -> None:
         """Add changes, as `add` does."""
 

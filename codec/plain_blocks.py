@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
-from ..events import Block, KvChange
+from ..events import PUT, Block, KvChange
 
 _HEAD: Final = Struct("<4sIQQ")
 _ENTRY: Final = Struct("<QQQIIIIII")
@@ -75,12 +75,20 @@ class PlainBlock:
         return {place[4] for place in self._places}
 
     def without(self, keyspaces: Set[int], /) -> PlainBlock:
-        kept = [n for n, place in enumerate(self._places) if place[4] not in keyspaces]
-        return PlainBlock([self._places[n] for n in kept], [self._contents[n] for n in kept])
+        return self._only([n for n, place in enumerate(self._places) if place[4] not in keyspaces])
 
-    def begins(self) -> list[int]:
-        pairs = enumerate(pairwise(self._places), 1)
-        return [0, *[n for n, (a, b) in pairs if a[:2] != b[:2]]] if self._places else []
+    def by_prefix(self, size: int, /) -> dict[bytes, PlainBlock]:
+        if size < 0:
+            raise ValueError("a prefix has 0 bytes or more")
+        numbers: dict[bytes, list[int]] = {}
+        for n, place in enumerate(self._places):
+            numbers.setdefault(place[3][:size], []).append(n)
+        if len(numbers) == 1:
+            return dict.fromkeys(numbers, self)
+        return {prefix: self._only(numbers[prefix]) for prefix in sorted(numbers)}
+
+    def _only(self, numbers: list[int]) -> PlainBlock:
+        return PlainBlock([self._places[n] for n in numbers], [self._contents[n] for n in numbers])
 
     def to_bytes(self) -> bytes:
         entries: list[bytes] = []
@@ -181,6 +189,10 @@ class PlainBuilder:
         self._places.append((commit_ts, start_ts, op, key, 0))
         self._contents.append((value, old_value, origin))
         self.bytes += _ENTRY.size + len(key) + len(value) + len(old_value)
+
+    def add_rows(self, ts: int, keys: list[bytes], values: list[bytes], /) -> None:
+        for key, value in zip(keys, values, strict=True):
+            self.add(ts, ts, PUT, key, value)
 
     def extend(self, changes: Iterable[KvChange], /) -> None:
         for c in changes:

@@ -11,7 +11,7 @@ from ..codec.tidb.key import record_key
 from ..codec.tidb.table import to_table
 from ..codec.tidb.table_info import partition_ids
 from ..dialects.read import Key, Summing
-from ..events import PUT, Checkpoint, KvChange, Row, Table, Ts, parse_ts
+from ..events import Checkpoint, Row, Table, Ts, parse_ts
 from ..mounter import RowReader, TableAt
 from ..puller.tikv.client import TikvClient
 from ..puller.tikv.options import TikvOptions
@@ -112,11 +112,10 @@ class TikvSource:
         """Return the table's columns of these rows."""
         if self._readers.get(table.full_name, (None, None))[0] != table:
             self._readers[table.full_name] = table, RowReader(self._infos[table.full_name])
-        ts, reader = self._at, self._readers[table.full_name][1]
-        changes = [KvChange(ts, ts, PUT, *pair) for pair in zip(*pairs, strict=True)]
-        rows = [row for row in reader.read(changes) if row]
-        if not rows or rows[0].table.columns == table.columns:
-            return [row.after or () for row in rows]
-        places = {column.name: i for i, column in enumerate(rows[0].table.columns)}
+        decoder = self._readers[table.full_name][1].rows
+        rows = decoder.decode(list(zip(*pairs, strict=True)))
+        if decoder.table.columns == table.columns:
+            return rows
+        places = {column.name: i for i, column in enumerate(decoder.table.columns)}
         index = [places[column.name] for column in table.columns]
-        return [tuple([(row.after or ())[i] for i in index]) for row in rows]
+        return [tuple([row[i] for i in index]) for row in rows]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,8 +27,19 @@ _TEMPORAL: Final = {
 _MAX_TABLES: Final = 1_000
 """Maximum number of schemas kept; then all are dropped."""
 
-_Placed: TypeAlias = tuple[Ts, Ts, int, int, Run]
-"""Commit ts, start ts, the number of a run's first change in its transaction, its size, and the run."""
+
+class _PlacedRuns:
+    """Runs of one table, with their places, as columns: tuples would double the garbage collector's work."""
+
+    __slots__ = ("commit_ts", "numbers", "runs", "sizes", "start_ts")
+
+    def __init__(self) -> None:
+        self.commit_ts: list[Ts] = []
+        self.start_ts: list[Ts] = []
+        self.numbers: list[int] = []
+        """Number of each run's first change in its transaction."""
+        self.sizes: list[int] = []
+        self.runs: list[Run] = []
 
 
 class ArrowEncoder:
@@ -37,7 +49,7 @@ class ArrowEncoder:
         """With "null", dates that no calendar has are null; otherwise they are an error."""
         self._nullify: Final = invalid_dates == "null"
         self._tables: dict[int, _TableColumns] = {}
-        self._stamp = (0, 0)
+        self._commit_ts = self._start_ts = 0
         self._next = 0
         """Number of the next change in the transaction."""
         self._open: _TableColumns | None = None
@@ -58,26 +70,31 @@ class ArrowEncoder:
 
     def _first(self, item: Item) -> int:
         """Return the number of the item's first change in its transaction."""
-        stamp = item.commit_ts, item.start_ts
-        if stamp != self._stamp:
-            self._stamp, self._next = stamp, 0
+        if item.commit_ts != self._commit_ts or item.start_ts != self._start_ts:
+            self._commit_ts, self._start_ts, self._next = item.commit_ts, item.start_ts, 0
         return self._next
 
     def _batches(self, group: Sequence[Transaction]) -> Iterator[ArrowBatch]:
         if not group:
             return
-        runs: dict[int, list[_Placed]] = {}
+        tables: dict[int, _PlacedRuns] = {}
+        placed, table = _PlacedRuns(), None
         for item in group:
             number = self._first(item)
             for run in item.runs:
-                size, table = len(run), id(run.table)
-                if table not in runs:
-                    runs[table] = []
-                runs[table].append((item.commit_ts, item.start_ts, number, size, run))
+                if run.table is not table:
+                    table = run.table
+                    placed = tables.setdefault(id(table), _PlacedRuns())
+                size = len(run)
+                placed.commit_ts.append(item.commit_ts)
+                placed.start_ts.append(item.start_ts)
+                placed.numbers.append(number)
+                placed.sizes.append(size)
+                placed.runs.append(run)
                 number += size
             self._next = number
         end = group[-1]
-        encoded = [self._of_table(placed) for placed in runs.values()]
+        encoded = [self._of_table(placed) for placed in tables.values()]
         if not encoded and self._open is not None and end.last:
             encoded = [(self._open, pa.RecordBatch.from_pylist([], self._open.schema))]
         for number, (columns, data) in enumerate(encoded, 1):
@@ -85,8 +102,8 @@ class ArrowEncoder:
             is_last = end.last and number == len(encoded)
             yield ArrowBatch(columns.table, data, end.commit_ts, end.start_ts, end.source, is_last)
 
-    def _of_table(self, placed: Sequence[_Placed]) -> tuple[_TableColumns, pa.RecordBatch]:
-        table = placed[0][4].table
+    def _of_table(self, placed: _PlacedRuns) -> tuple[_TableColumns, pa.RecordBatch]:
+        table = placed.runs[0].table
         columns = self._tables.get(id(table))
         if columns is None:
             if len(self._tables) >= _MAX_TABLES:
@@ -115,17 +132,17 @@ class _TableColumns:
             ]
         )
 
-    def batch(self, placed: Sequence[_Placed]) -> pa.RecordBatch:
-        commit_ts, start_ts, numbers, sizes, runs = zip(*placed, strict=True)
-        commits = repeated(commit_ts, sizes, pa.int64())
+    def batch(self, placed: _PlacedRuns) -> pa.RecordBatch:
+        sizes, runs = np.fromiter(placed.sizes, np.int64, len(placed.sizes)), placed.runs
+        commits = repeated(placed.commit_ts, sizes, pa.int64())
         times = pc.multiply(pc.shift_right(commits, LOGICAL_BITS), 1000).cast(_MICROSECONDS)
         arrays = [
             commits,
             times,
-            repeated(start_ts, sizes, pa.int64()),
-            counted(numbers, sizes),
+            repeated(placed.start_ts, sizes, pa.int64()),
+            counted(placed.numbers, sizes),
             repeated([run.op for run in runs], sizes, pa.string()),
-            *self._images(runs, sum(sizes)),
+            *self._images(runs, len(commits)),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 

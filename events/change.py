@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -72,8 +72,9 @@ class Block(Protocol):
     def without(self, keyspaces: Set[int], /) -> Block:
         """Return the changes of other keyspaces."""
 
-    def begins(self) -> list[int]:
-        """Return the index at which each transaction begins: all changes of one commit ts and start ts."""
+    def by_prefix(self, size: int, /) -> Mapping[builtins.bytes, Block]:
+        """Return the changes by the first `size` bytes of their keys, of a shorter key by all of it, in that
+        order. Raises ValueError for a negative size."""
 
     def to_bytes(self) -> builtins.bytes:
         """Return it as it is kept on disk, with a CRC. Raises ValueError beyond 4 GiB."""

@@ -30,7 +30,7 @@ class Transaction(Struct, frozen=True, gc=False):
     """Set if the rows are part of a snapshot instead of a transaction of the source."""
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> Sequence[Run]:
         """The rows as runs, which need not be decoded."""
         return self.rows.runs if isinstance(self.rows, Rows) else runs_of(self.rows)
 

@@ -89,9 +89,10 @@ class Rows(Sequence[RowChange]):
 
     __slots__ = ("_count", "_flat", "runs")
 
-    def __init__(self, runs: list[Run]) -> None:
+    def __init__(self, runs: Sequence[Run], count: int = -1) -> None:
+        """`count` is the number of their changes; -1 if it isn't known."""
         self.runs: Final = runs
-        self._count = -1
+        self._count = count
         self._flat: list[RowChange] | None = None
 
     def __len__(self) -> int:

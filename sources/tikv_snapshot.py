@@ -11,10 +11,9 @@ from msgspec import Struct
 
 from ..actors import PooledActor, Target
 from ..chain.selection.tables import TablePatterns
-from ..codec.tidb.run import KvBlock, KvRun
+from ..codec.tidb.run import inserts
 from ..codec.tidb.table import to_table
 from ..events import (
-    PUT,
     REST,
     WHOLE,
     Checkpoint,
@@ -22,7 +21,6 @@ from ..events import (
     CreateTable,
     Ddl,
     Item,
-    KvChange,
     RowChange,
     Rows,
     SnapshotProgress,
@@ -133,8 +131,7 @@ class TikvSnapshot:
         self._rows += count
         if not count:
             return []
-        block = KvBlock(reader, [KvChange(ts, ts, PUT, *pair) for pair in zip(*pairs, strict=True)])
-        return Rows([KvRun(ts, ts, reader.table, "insert", None, block, 0, count)])
+        return Rows([inserts(reader, ts, *pairs)], count)
 
     def _pieces(self, ranges: Sequence[RawRange]) -> Iterator[Pairs]:
         low, high = self._tables.keys

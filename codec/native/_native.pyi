@@ -1,10 +1,12 @@
 from abc import ABCMeta
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, Final
 
-from ...events import Block, KvChange, Op, Row, RowChange, Table
+from ...events import Block, KvChange, Op, Row, RowChange, Rows, Table, Ts
 from ..mysql.row_code import RowsReader
+from ..tidb.native_rows import NativeTable
+from ..tidb.run import KvRun
 from .arrow import Buffers
 from .column import Description
 from .json_texts import JsonColumn
@@ -47,17 +49,18 @@ def tidb_rows(
     layout: TidbLayout, pairs: Sequence[tuple[bytes, bytes]], python: Callable[[bytes, bytes], Row], /
 ) -> list[Row]: ...
 def tidb_changes(
-    layout: TidbLayout,
-    changes: Sequence[KvChange],
-    table: Table,
-    change: type[RowChange],
-    python: Callable[[bytes, bytes], Row],
-    /,
+    block: Block, tables: Mapping[bytes, NativeTable | None], change: type[RowChange], /
 ) -> list[RowChange | None]: ...
+def tidb_transactions(
+    block: Block, tables: Mapping[bytes, NativeTable | None], change: type[RowChange], /
+) -> tuple[list[Ts], list[Ts], list[Any]]: ...
+def tidb_runs(
+    block: Block, tables: Mapping[bytes, NativeTable | None], run: type[KvRun], rows: type[Rows], /
+) -> tuple[list[Ts], list[Ts], list[Any]]: ...
 def tidb_columns(
-    layout: TidbLayout, keys: tuple[bytes, ...], values: tuple[bytes | None, ...], /
-) -> list[Buffers]: ...
-def pack_changes(changes: Sequence[KvChange], /) -> tuple[bytes, bytes]: ...
+    layout: TidbLayout, blocks: tuple[Block, ...], after: bool, /
+) -> tuple[bytes, list[Buffers]]: ...
+def pack_changes(blocks: tuple[Block, ...], /) -> tuple[bytes, bytes]: ...
 def tidb_packed_columns(
     layout: TidbLayout, packed: Any, ends: Any, first: int, has: bytes, after: bool, /
 ) -> list[Buffers]: ...
@@ -77,6 +80,7 @@ class BlockBuilder:
         origin: int = 0,
         /,
     ) -> None: ...
+    def add_rows(self, ts: int, keys: list[bytes], values: list[bytes], /) -> None: ...
     def extend(self, changes: Iterable[KvChange], /) -> None: ...
     def take(self) -> Block: ...
     def __len__(self) -> int: ...

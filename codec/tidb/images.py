@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from ...events import PUT, KvChange, Run
+from ...events import Run
 from ..image import NO_IMAGE, Image
+from ..plain_blocks import PlainBlock
 from .field import UNREADABLE
 from .native_rows import TidbRows
 from .packed import PackedRun
-from .run import KvRun, PairsRun
+from .run import KvRun, blocks_of
 
 
 def tidb_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
@@ -23,8 +24,6 @@ def tidb_images(runs: Sequence[Run]) -> tuple[Image, Image] | None:
             return _kv_images(runs, first)
         case PackedRun() as first:
             return _packed_images(runs, first)
-        case PairsRun() as first:
-            return _pairs_images(runs, first)
     return None
 
 
@@ -32,18 +31,14 @@ def _kv_images(runs: Sequence[Run], first: KvRun) -> tuple[Image, Image] | None:
     decoder, layout = first.block.decoder, first.block.decoder.rows.layout
     if layout is None:
         return None
-    changes: list[KvChange] = []
-    for run in runs:
-        if not isinstance(run, KvRun) or run.block.decoder is not decoder:
-            return None
-        changes += run.raw()
-    keys = [change.key for change in changes]
-    before = [change.old_value or None for change in changes]
-    after = [change.value if change.op == PUT else None for change in changes]
+    blocks = blocks_of(runs, decoder)
+    if blocks is None or any(isinstance(block, PlainBlock) for block in blocks):
+        return None
     try:
-        return _image(layout, keys, before), _image(layout, keys, after)
+        before, after = [_image(*layout.columns(blocks, after=after)) for after in (False, True)]
     except (pa.ArrowException, *UNREADABLE):
         return None
+    return before, after
 
 
 def _packed_images(runs: Sequence[Run], first: PackedRun) -> tuple[Image, Image] | None:
@@ -69,32 +64,12 @@ def _packed_images(runs: Sequence[Run], first: PackedRun) -> tuple[Image, Image]
         return None
 
 
-def _pairs_images(runs: Sequence[Run], first: PairsRun) -> tuple[Image, Image] | None:
-    layout = first.rows.layout
-    if layout is None:
-        return None
-    keys: list[bytes] = []
-    values: list[bytes | None] = []
-    for run in runs:
-        if not isinstance(run, PairsRun) or run.rows is not first.rows:
-            return None
-        keys += run.keys
-        values += run.values
-    try:
-        return NO_IMAGE, Image(layout.columns(keys, values), None)
-    except (pa.ArrowException, *UNREADABLE):
-        return None
-
-
 def _packed_image(layout: TidbRows, packed: pa.Array, has: bytes, *, after: bool) -> Image:
+    return _image(has, layout.packed_columns(packed, has, after=after)) if any(has) else NO_IMAGE
+
+
+def _image(has: bytes, columns: list[pa.Array]) -> Image:
+    """Return the image of changes, of which each that has no such row has a 0."""
     if not any(has):
         return NO_IMAGE
-    columns = layout.packed_columns(packed, has, after=after)
     return Image(columns, None if all(has) else pa.array(np.frombuffer(has, np.uint8) == 0))
-
-
-def _image(layout: TidbRows, keys: Sequence[bytes], values: Sequence[bytes | None]) -> Image:
-    absent = [value is None for value in values]
-    if all(absent):
-        return NO_IMAGE
-    return Image(layout.columns(keys, values), pa.array(absent) if any(absent) else None)

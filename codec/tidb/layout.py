@@ -23,6 +23,7 @@ SECOND_CHECKSUM: Final = 8
 """Bit of a checksum's header: a second checksum follows."""
 
 HEAD: Final = Packing("<BBHH")
+_FIRST: Final = bytes((VERSION,))
 _SMALL_ID: Final = 255
 _SMALL_DATA_BYTES: Final = 65535
 
@@ -62,7 +63,7 @@ def layout_of(value: bytes) -> ValueLayout:
 
 def may_have_other_columns(value: bytes, other: bytes) -> bool:
     """Return False if two rows have as many columns with a value, and as many that are NULL."""
-    return value[2 : HEAD.size] != other[2 : HEAD.size] or not value[0] == other[0] == VERSION
+    return value[2 : HEAD.size] != other[2 : HEAD.size] or not value[:1] == other[:1] == _FIRST
 
 
 def cells_of(layout: ValueLayout, value: bytes) -> dict[int, bytes]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 from ...events import (
     FLOATS,
     INTEGERS,
-    KvChange,
+    Block,
     Row,
-    RowChange,
     Table,
     not_a_member,
 )
@@ -23,6 +22,7 @@ from .columns import Columns
 from .field import UNREADABLE, Field
 
 if TYPE_CHECKING:
+    from ..native._native import TidbLayout
     from ..native.arrow import Assembly
 
 _WIDTHS: Final = {"tinyint": 1, "smallint": 2, "mediumint": 4, "int": 4, "bigint": 8, "bit": 8, "year": 2}
@@ -31,6 +31,8 @@ _MOMENTS: Final = {"date": ("AS_DATE", 4), "datetime": ("AS_DATETIME", 8), "time
 
 Read = Callable[[bytes, bytes], Row]
 """Maps a key and a value to the row: the decoder in Python."""
+NativeTable: TypeAlias = "tuple[TidbLayout | None, Table, Read, Any]"
+"""How rows of a table are read: without a layout by Python; last, what runs of the table have as block."""
 
 
 class TidbRows:
@@ -52,23 +54,20 @@ class TidbRows:
         ]
         parts = [(places[id_], id_ in columns.prefixes) for id_ in columns.common_handle]
         layout = native.Layout(described)
-        self._layout = native.TidbLayout(layout, tuple(origins), tuple(parts), verify_checksums)
+        self.native: Final = native.TidbLayout(layout, tuple(origins), tuple(parts), verify_checksums)
 
     def rows(self, pairs: Sequence[tuple[bytes, bytes]], python: Read) -> list[Row]:
         """Return the rows of these keys and values; `python` reads those that aren't regular."""
-        return native.tidb_rows(self._layout, pairs, python)
+        return native.tidb_rows(self.native, pairs, python)
 
-    def changes(self, changes: Sequence[KvChange], table: Table, python: Read) -> list[RowChange | None]:
-        """Return each change of a row; None for a row inserted and deleted in the same transaction."""
-        return native.tidb_changes(self._layout, changes, table, RowChange, python)
-
-    def columns(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> list[object]:
-        """Return the Arrow array of each column; a row without a value is NULL in all of them.
+    def columns(self, blocks: Sequence[Block], *, after: bool) -> tuple[bytes, list[Any]]:
+        """Return 0 for each change that has no such row, else 1, and the Arrow array of each column; none if
+        no change has one.
 
         Raises ValueError, or an error of Arrow, for rows that are to be read one by one.
         """
-        parts = native.tidb_columns(self._layout, tuple(keys), tuple(values))
-        return self._assembly.arrays(parts, len(keys))
+        has, parts = native.tidb_columns(self.native, tuple(blocks), after)
+        return has, self._assembly.arrays(parts, len(has)) if parts else []
 
     def packed_columns(self, packed: Any, has: bytes, *, after: bool) -> list[Any]:
         """Return the Arrow array of each column of packed changes, an array of binary without nulls: of the
@@ -78,7 +77,7 @@ class TidbRows:
         Raises as `columns` does.
         """
         _, ends, data = packed.buffers()
-        parts = native.tidb_packed_columns(self._layout, data or b"", ends or b"", packed.offset, has, after)
+        parts = native.tidb_packed_columns(self.native, data or b"", ends or b"", packed.offset, has, after)
         return self._assembly.arrays(parts, len(packed))
 
     @cached_property

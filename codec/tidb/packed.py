@@ -19,8 +19,9 @@ from ...errors import SourceError
 from ...events import DELETE, PUT, KvChange, RowChange, Run
 from ..arrow_arrays import binary_array
 from ..native import library
+from ..plain_blocks import PlainBlock
 from .changes import ChangesDecoder
-from .run import KvRun
+from .run import KvRun, blocks_of
 
 _sizes: Final = Packing("<II")
 
@@ -43,8 +44,8 @@ class PackedRun(Run, eq=False, gc=False):
                 for piece in self.packed.to_pylist()
             ]
             with self.decoder.lock:
-                changes_read = self.decoder.read(changes)
-            decoded = [change for change in changes_read if change is not None and change.op == self.op]
+                found = self.decoder.read_each(changes)
+            decoded = [change for change in found if change is not None and change.op == self.op]
             if len(decoded) != len(changes):
                 raise SourceError(f"packed changes of {self.table.full_name} aren't each an {self.op}")
             self.decoded = decoded
@@ -89,16 +90,14 @@ def packed_inserts(keys: Sequence[bytes], values: Sequence[bytes]) -> pa.Array:
 
 
 def _packed_runs(runs: Sequence[Run], decoder: ChangesDecoder) -> tuple[ChangesDecoder, pa.Array] | None:
-    changes: list[KvChange] = []
-    for run in runs:
-        if not isinstance(run, KvRun) or run.block.decoder is not decoder:
-            return None
-        changes += run.raw()
-    if library.in_use:
-        starts, data = library.native.pack_changes(changes)
-        buffers = [None, pa.py_buffer(starts), pa.py_buffer(data)]
-        return decoder, pa.Array.from_buffers(pa.large_binary(), len(changes), buffers).cast(pa.binary())
-    return decoder, pa.array(map(_packed, changes), pa.binary())
+    blocks = blocks_of(runs, decoder)
+    if blocks is None:
+        return None
+    if any(isinstance(block, PlainBlock) for block in blocks):
+        return decoder, pa.array([_packed(change) for block in blocks for change in block], pa.binary())
+    starts, data = library.native.pack_changes(tuple(blocks))
+    buffers = [None, pa.py_buffer(starts), pa.py_buffer(data)]
+    return decoder, pa.Array.from_buffers(pa.large_binary(), len(starts) // 8 - 1, buffers).cast(pa.binary())
 
 
 def _packed(change: KvChange) -> bytes:

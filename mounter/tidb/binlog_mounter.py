@@ -69,7 +69,7 @@ class BinlogMounter:
         Raises SourceError for a row or a job that can't be decoded, for a job that is missing, and for one
         that comes after rows with its columns.
         """
-        parts = Parts()
+        parts = Parts([], [], [])
         for change in released.changes:
             commit_ts, start_ts = transaction = change.commit_ts, change.start_ts
             if transaction == self._last:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from itertools import repeat
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -15,25 +16,26 @@ Content: TypeAlias = Sequence[RowChange] | Ddl | Chunk
 class Parts:
     """Parts of transactions in commit order, as columns: tuples would double the garbage collector's work."""
 
-    __slots__ = ("commit_ts", "contents", "start_ts")
+    __slots__ = ("are_whole", "commit_ts", "contents", "start_ts")
 
     def __init__(
-        self,
-        commit_ts: list[Ts] | None = None,
-        start_ts: list[Ts] | None = None,
-        contents: list[Content] | None = None,
+        self, commit_ts: list[Ts], start_ts: list[Ts], contents: list[Any], *, are_whole: bool = False
     ) -> None:
-        self.commit_ts = commit_ts or []
-        self.start_ts = start_ts or []
-        self.contents = contents or []
+        self.commit_ts = commit_ts
+        self.start_ts = start_ts
+        self.contents: list[Content] = contents
         """Rows of a transaction, a schema change, or the chunk of the rows after it."""
+        self.are_whole = are_whole
+        """True if each is all rows of one transaction that there are."""
 
     def add(self, commit_ts: Ts, start_ts: Ts, content: Content) -> None:
+        self.are_whole = False
         self.commit_ts.append(commit_ts)
         self.start_ts.append(start_ts)
         self.contents.append(content)
 
     def extend(self, other: Parts) -> None:
+        self.are_whole = False
         self.commit_ts += other.commit_ts
         self.start_ts += other.start_ts
         self.contents += other.contents
@@ -60,6 +62,10 @@ class Items:
         if commits:
             self._end_other((commits[0], starts[0]), items)
             end = self._open = (commits[-1], starts[-1]) if continues else None
+            if parts.are_whole and self._chunk is None and end is None:  # as nearly always
+                columns: Any = commits, starts, repeat(self._source), parts.contents, map(str, commits)
+                items += map(Transaction, *columns)
+                return items
             next_commit, next_start = end or (0, 0)
             following = zip([*commits[1:], next_commit], [*starts[1:], next_start], strict=True)
             add, source = items.append, self._source

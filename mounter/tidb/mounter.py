@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from ...chain.selection.tables import TablePatterns
+from ...codec.tidb.changes import TABLE_BYTES
 from ...codec.tidb.job_entry import JOB_KEYS, read_job
 from ...codec.tidb.key import decode_int, table_prefix
 from ...codec.tidb.load_entry import LOAD_KEY, GoneTable, LoadedRows, read_load
 from ...codec.tidb.table import to_table
 from ...codec.tidb.table_info import partition_ids
 from ...errors import SourceError
-from ...events import Chunk, CreateTable, Ddl, DropTable, Item, KvChange, RowChange, Sorted
+from ...events import Block, Chunk, CreateTable, Ddl, DropTable, Item, KvChange, Sorted
 from .ddl import read_ddl
 from .history import SchemaHistory
 from .items import Items, Parts
-from .runs import TABLE_BYTES, RowReader, by_transaction, raw_parts
+from .runs import RowReader, raw_parts, row_parts
 
 READERS: Final = 20_000
 """Maximum number of readers kept, the newest ones; each is generated code of some 10 kB."""
 
 _MARKS: Final = (*JOB_KEYS, LOAD_KEY)
 """Prefixes of the keys of changes that aren't rows."""
+_BEGINS: Final = tuple([prefix[:TABLE_BYTES] for prefix in _MARKS])
 
 
 class TidbMounter:
@@ -59,45 +62,39 @@ class TidbMounter:
 
         Raises SourceError for a row or a job that can't be decoded.
         """
-        parts = self._parts([*released.changes]) if released.changes else Parts()
-        return self._items.of(parts, released.continues)
+        return self._items.of(self._parts(released.changes), released.continues)
 
-    def _parts(self, changes: list[KvChange]) -> Parts:
+    def _parts(self, changes: Block) -> Parts:
         """Return the parts of transactions."""
-        keys = [change.key for change in changes]
-        low, high = min(keys), max(keys)
-        parts = Parts()
+        tables = changes.by_prefix(TABLE_BYTES)
+        marks = [
+            change
+            for prefix, those in tables.items()
+            if prefix.startswith(_BEGINS)
+            for change in those
+            if change.key.startswith(_MARKS)
+        ]
+        if not marks:
+            return self._rows(changes, tables)
+        parts = Parts([], [], [])
         start = 0
-        if any(low[: len(prefix)] <= prefix <= high for prefix in _MARKS):
-            for at, key in enumerate(keys):
-                if key.startswith(_MARKS):
-                    change = changes[at]
-                    parts.extend(self._rows(changes[start:at]))
-                    for content in self._marked(change):
-                        parts.add(change.commit_ts, change.start_ts, content)
-                    start = at + 1
-        elif self._decodes and low[:TABLE_BYTES] == high[:TABLE_BYTES]:  # one table, as nearly always
-            reader = self._reader(low[:TABLE_BYTES], changes[0])
-            return Parts() if reader is None else by_transaction(reader.read(changes))
-        parts.extend(self._rows(changes[start:] if start else changes))
+        for mark in sorted(marks):
+            # The same mark may come from two keyspaces: neighbours, of which `find` returns the first.
+            at = max(start, changes.find(mark.commit_ts, mark.start_ts, mark.op, mark.key))
+            parts.extend(self._between(changes.slice(start, at)))
+            for content in self._marked(mark):
+                parts.add(mark.commit_ts, mark.start_ts, content)
+            start = at + 1
+        parts.extend(self._between(changes.slice(start, len(changes))))
         return parts
 
-    def _rows(self, changes: list[KvChange]) -> Parts:
+    def _between(self, changes: Block) -> Parts:
         """Return the parts of changes between two marks."""
-        return by_transaction(self._decoded(changes)) if self._decodes else raw_parts(changes, self._reader)
+        return self._rows(changes, changes.by_prefix(TABLE_BYTES))
 
-    def _decoded(self, changes: list[KvChange]) -> list[RowChange | None]:
-        """Decode rows, a table at a time; None for changes without effect on followed rows."""
-        decoded: list[RowChange | None] = [None] * len(changes)
-        by_table: dict[bytes, list[int]] = {}
-        for at, change in enumerate(changes):
-            by_table.setdefault(change.key[:TABLE_BYTES], []).append(at)
-        for prefix, places in by_table.items():
-            reader = self._reader(prefix, changes[places[0]])
-            if reader is not None:
-                for at, row in zip(places, reader.read([changes[at] for at in places]), strict=True):
-                    decoded[at] = row
-        return decoded
+    def _rows(self, changes: Block, tables: Mapping[bytes, Block]) -> Parts:
+        readers = {prefix: self._reader(prefix, those[0]) for prefix, those in tables.items()}
+        return (row_parts if self._decodes else raw_parts)(changes, tables, readers)
 
     def _marked(self, change: KvChange) -> list[Ddl | Chunk]:
         return self._load_step(change) if change.key == LOAD_KEY else [*self._ddls(change)]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import compress, count, islice
-from operator import ne, or_
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
-from ...codec.tidb.changes import ChangesDecoder
+from ...codec.native import library
+from ...codec.plain_blocks import PlainBlock
+from ...codec.tidb.changes import TABLE_BYTES, ChangesDecoder, locating, op_of
 from ...codec.tidb.run import KvBlock, KvRun
-from ...events import PUT, KvChange, Op, RowChange, Rows, Run
+from ...events import Block, RowChange, Rows, Run
 from .history import TableAt
 from .items import Parts
 
@@ -22,71 +22,83 @@ class RowReader(ChangesDecoder):
         super().__init__(table.schema, table.info)
 
 
-TABLE_BYTES: Final = 9
-"""Length of the part of a key that names the table."""
+Tables: TypeAlias = Mapping[bytes, Block]
+"""The changes of each table, by its part of the key."""
+Readers: TypeAlias = Mapping[bytes, RowReader | None]
+"""None for a table that isn't followed."""
 
 
-def by_transaction(changes: Sequence[RowChange | None]) -> Parts:
-    """Return the parts of transactions of decoded rows; those that are None are left out.
-
-    Neighbours are compared column by column: half of the time of a loop for transactions of one row.
-    """
-    rows = [change for change in changes if change is not None]
-    if not rows:
-        return Parts()
-    first, last = rows[0], rows[-1]
-    if first.commit_ts == last.commit_ts and first.start_ts == last.start_ts:  # they are in this order
-        return Parts([first.commit_ts], [first.start_ts], [rows])
-    commits, starts = [row.commit_ts for row in rows], [row.start_ts for row in rows]
-    is_next = map(or_, map(ne, commits, islice(commits, 1, None)), map(ne, starts, islice(starts, 1, None)))
-    begins = [0, *compress(count(1), is_next)]
-    if len(begins) == len(rows):
-        return Parts(commits, starts, [*zip(rows, strict=True)])
-    ends = [*begins[1:], len(rows)]
-    return Parts(
-        [commits[at] for at in begins],
-        [starts[at] for at in begins],
-        [rows[at:end] for at, end in zip(begins, ends, strict=True)],
-    )
+def row_parts(changes: Block, tables: Tables, readers: Readers) -> Parts:
+    """Return the parts of transactions of the changes between two schema changes, with decoded rows."""
+    if isinstance(changes, PlainBlock):
+        return _plain_row_parts(changes, tables, readers)
+    native = {prefix: reader.native_table(None) if reader else None for prefix, reader in readers.items()}
+    with locating(readers, tables):
+        return Parts(*library.native.tidb_transactions(changes, native, RowChange), are_whole=True)
 
 
-def raw_parts(changes: Iterable[KvChange], reader_of: Callable[[bytes, KvChange], RowReader | None]) -> Parts:
-    """Return the parts of transactions of the changes between two schema changes.
+def raw_parts(changes: Block, tables: Tables, readers: Readers) -> Parts:
+    """Return the same parts with rows that are decoded when they are read, those of a table in one block."""
+    blocks = {
+        prefix: None if reader is None else KvBlock(reader, tables[prefix])
+        for prefix, reader in readers.items()
+    }
+    if isinstance(changes, PlainBlock):
+        return _plain_raw_parts(changes, blocks)
+    native = {
+        prefix: None if block is None else block.decoder.native_table(block)
+        for prefix, block in blocks.items()
+    }
+    with locating(readers, tables):
+        return Parts(*library.native.tidb_runs(changes, native, KvRun, Rows), are_whole=True)
 
-    `reader_of` returns the reader of a table, by its part of the key; None for a table that isn't followed.
-    The changes of a table are one block. All in one function: calls took half of its time for transactions of
-    one row.
-    """
-    blocks: dict[bytes, KvBlock | None] = {}
-    parts = Parts()
+
+# --- without the native module ---------------------------------------------------------------------
+
+
+def _plain_row_parts(changes: PlainBlock, tables: Tables, readers: Readers) -> Parts:
+    rows = {
+        prefix: iter([] if reader is None else reader.read(tables[prefix]))
+        for prefix, reader in readers.items()
+    }
+    if len(rows) == 1:
+        return by_transaction(*rows.values())
+    return by_transaction(next(rows[change.key[:TABLE_BYTES]], None) for change in changes)
+
+
+def by_transaction(changes: Iterable[RowChange | None]) -> Parts:
+    """Return the parts of transactions of decoded rows; those that are None are left out."""
+    parts = Parts([], [], [])
+    rows: list[RowChange] = []
+    last_ts = last_start_ts = -1
+    for change in changes:
+        if change is not None:
+            if change.commit_ts != last_ts or change.start_ts != last_start_ts:
+                last_ts, last_start_ts, rows = change.commit_ts, change.start_ts, []
+                parts.add(last_ts, last_start_ts, rows)
+            rows.append(change)
+    return parts
+
+
+def _plain_raw_parts(changes: PlainBlock, blocks: Mapping[bytes, KvBlock | None]) -> Parts:
+    numbers = dict.fromkeys(blocks, -1)
+    parts = Parts([], [], [])
     runs: list[Run] = []
     run: KvRun | None = None
-    last_ts = last_start_ts = 0
+    last_ts = last_start_ts = -1
     for change in changes:
         table = change.key[:TABLE_BYTES]
-        if table not in blocks:
-            reader = reader_of(table, change)
-            blocks[table] = None if reader is None else KvBlock(reader, [])
-        block, has_before = blocks[table], change.old_value
-        if block is None:
+        block, op, number = blocks[table], op_of(change), numbers[table] + 1
+        numbers[table] = number
+        if block is None or op is None or (op == "update" and block.decoder.is_fill(change)):
             continue
-        op: Op = "delete"
-        if change.op == PUT:
-            op = "update" if has_before else "insert"
-            if has_before and block.decoder.is_fill(change):
-                continue
-        elif not has_before:  # inserted and deleted in the same transaction
-            continue
-        block.changes.append(change)
-        stop, commit_ts, start_ts = len(block.changes), change.commit_ts, change.start_ts
-        is_same = commit_ts == last_ts and start_ts == last_start_ts and run is not None
-        if is_same and run.block is block and run.op == op:  # type: ignore[union-attr]
-            run.stop = stop  # type: ignore[union-attr]
-            continue
-        run = KvRun(commit_ts, start_ts, block.decoder.table, op, None, block, stop - 1, stop)
-        if is_same:
-            runs.append(run)
-        else:
-            last_ts, last_start_ts, runs = commit_ts, start_ts, [run]
+        commit_ts, start_ts = change.commit_ts, change.start_ts
+        if commit_ts != last_ts or start_ts != last_start_ts:
+            last_ts, last_start_ts, run, runs = commit_ts, start_ts, None, []
             parts.add(commit_ts, start_ts, Rows(runs))
+        if run is not None and run.block is block and run.op == op and run.stop == number:
+            run.stop += 1
+            continue
+        run = KvRun(commit_ts, start_ts, block.decoder.table, op, None, block, number, number + 1)
+        runs.append(run)
     return parts

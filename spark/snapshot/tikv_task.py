@@ -8,8 +8,8 @@ from typing import Final, cast
 
 import pyarrow as pa
 
-from ...codec.tidb.row_decoder import RowDecoder
-from ...codec.tidb.run import PairsRun
+from ...codec.tidb.changes import ChangesDecoder
+from ...codec.tidb.run import inserts
 from ...errors import SourceError
 from ...events import Table
 from ...puller.tikv.client import connected, held
@@ -50,7 +50,7 @@ class _Encoder:
 
     def __init__(self, options: ReadOptions, part: TikvPartition, table: Table) -> None:
         names = [column.name for column in table.columns]
-        self._rows = RowDecoder(part.schema, part.info, only=names)
+        self._decoder = ChangesDecoder(part.schema, part.info, only=names)
         self._ts = part.at.ts
         self._encoder = TypedEncoder(
             table,
@@ -61,7 +61,6 @@ class _Encoder:
         self._inserts = Inserts(self._encoder.schema, part.number, part.at.ts)
 
     def batch(self, pairs: Pairs) -> pa.RecordBatch:
-        ts, decoder = self._ts, self._rows
-        run = PairsRun(ts, ts, decoder.table, "insert", None, decoder, *pairs)
+        run = inserts(self._decoder, self._ts, *pairs)
         _, after = self._encoder.images([run])
         return self._inserts.batch(after if after.type.num_fields else pa.nulls(len(run), after.type))

@@ -61,7 +61,7 @@ def test_nothing_is_a_block_too():
     for nothing in (blocks.new_builder().take(), blocks.merge([]), blocks.NOTHING):
         assert not nothing
         assert ([*nothing], nothing.first_ts, nothing.last_ts, nothing.bytes) == ([], 0, 0, 0)
-        assert (nothing.begins(), nothing.keyspaces(), nothing.find(5)) == ([], set(), 0)
+        assert (nothing.by_prefix(9), nothing.keyspaces(), nothing.find(5)) == ({}, set(), 0)
     assert [*blocks.block_from_bytes(blocks.merge([]).to_bytes())] == []
 
 
@@ -123,18 +123,15 @@ def test_a_slice_has_its_part_alone():
             part.slice(start, stop)
 
 
-def test_transactions_begin_where_a_ts_differs():
-    block = blocks.block_of(
-        [
-            change(5, "a"),
-            change(5, "b"),
-            change(5, "a", start_ts=2),
-            change(6),
-            change(7, "x"),
-            change(7, "y"),
-        ]
-    )
-    assert block.begins() == [0, 1, 3, 4]
+def test_rows_are_added_as_they_were_at_a_ts():
+    builder = blocks.new_builder()
+    builder.add_rows(7, [b"b", b"a"], [b"1", b""])
+    assert (len(builder), builder.bytes) == (2, 2 * ENTRY_BYTES + 3)
+    assert [*builder.take()] == [KvChange(7, 7, PUT, b"a", b""), KvChange(7, 7, PUT, b"b", b"1")]
+    with pytest.raises(ValueError, match=r"value for each key|argument 2 is shorter"):
+        builder.add_rows(7, [b"b", b"a"], [b"1"])
+    with pytest.raises(TypeError, match="value: bytes"):
+        builder.add_rows(7, [b"b"], ["1"])
 
 
 # --- merging -----------------------------------------------------------------------------------------
@@ -336,8 +333,11 @@ def _expect(block: Block, model: dict[tuple[Any, ...], KvChange], random: Random
     if wanted:
         bound = place(random.choice(wanted))
         assert block.find(*bound) == sum(place(each) < bound for each in wanted)
-        starts = [n for n, each in enumerate(wanted) if not n or place(each)[:2] != place(wanted[n - 1])[:2]]
-        assert block.begins() == starts
+        size = random.randrange(4)
+        parts = block.by_prefix(size)
+        assert [*parts] == sorted({each.key[:size] for each in block})
+        for prefix, part in parts.items():
+            assert [*part] == [each for each in block if each.key[:size] == prefix]
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -101,7 +101,7 @@ def test_its_rows_are_read_with_what_they_were_before(store, options):
             txn.update("shop.a", 1, {"v": "uno"})
             txn.delete("shop.a", 2)
         (table,) = history.tables(tidb.tso())
-        changes = RowReader(table).read(tidb.changes)
+        changes = RowReader(table).read_each(tidb.changes)
     assert [(change.op, change.before and list(map(str, change.before))) for change in changes] == [
         ("insert", None),
         ("insert", None),
@@ -137,5 +137,5 @@ def test_rows_that_tidb_fills_with_the_values_of_a_new_column_are_no_changes(sto
         (after,) = history.tables(tidb.tso())
         with tidb.transaction() as txn:
             txn.delete("shop.a", 2)
-        (deleted,) = RowReader(after).read(tidb.changes[-1:])
+        (deleted,) = RowReader(after).read_each(tidb.changes[-1:])
     assert deleted.before == (2, "20")

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.codec.native.tidb import cases
-from tidemill.codec.native import library
+from tidemill.codec.blocks import block_of
 from tidemill.codec.tidb.changes import ChangesDecoder
 from tidemill.codec.tidb.packed import packed_changes, packed_inserts
 from tidemill.codec.tidb.run import KvBlock, KvRun
@@ -47,16 +47,14 @@ def _transactions() -> list[Transaction]:
         if case.keyless:
             continue
         decoder = ChangesDecoder("shop", case.info)
-        block = KvBlock(decoder, [])
-        runs: list[Run] = []
-        for number, (op, change) in enumerate(_changes(case.pairs * 2, Random(seed))):
-            block.changes.append(change)
-            runs.append(KvRun(7, 6, decoder.table, op, None, block, number, number + 1))
+        runs: list[Run] = [
+            KvRun(7, 6, decoder.table, op, None, KvBlock(decoder, block_of([change])), 0, 1)
+            for op, change in _changes(case.pairs * 2, Random(seed))
+        ]
         try:
-            block.rows()
+            decoder.read_each([change for run in runs for change in run.block.changes])
         except SourceError:
             continue
-        block._decoded = None
         chunk = Chunk("shop.t", TableProgress((seed,))) if seed % 2 else None
         found.append(Transaction(7, 6, "tikv cluster 1", Rows(runs), "7", chunk=chunk))
     assert len(found) > 10
@@ -114,22 +112,15 @@ def test_schema_changes_are_checked_and_left_out() -> None:
         typed.convert(Encoder().encode([item, ddl]))
 
 
-def test_packed_changes_are_the_same_by_both_decoders(monkeypatch) -> None:
-    runs = _transactions()[0].runs
-    found = packed_changes(runs)
-    monkeypatch.setattr(library, "in_use", not library.in_use and library.native is not None)
-    other = packed_changes(runs)
-    assert found is not None
-    assert other is not None
-    assert found[0] is other[0]
-    assert found[1].equals(other[1])
-
-
 def test_inserts_are_packed_as_changes_are() -> None:
     decoder = ChangesDecoder("shop", next(iter(cases(1))).info)
     pairs = [(b"key", b"value"), (b"k", b""), (b"", b"v" * 300)]
-    block = KvBlock(decoder, [KvChange(7, 6, PUT, *pair) for pair in pairs])
-    found = packed_changes([KvRun(7, 6, decoder.table, "insert", None, block, 0, len(pairs))])
+    found = packed_changes(
+        [
+            KvRun(7, 6, decoder.table, "insert", None, KvBlock(decoder, block_of([change])), 0, 1)
+            for change in [KvChange(7, 6, PUT, *pair) for pair in pairs]
+        ]
+    )
     assert found is not None
     assert packed_inserts(*zip(*pairs, strict=True)).equals(found[1])
     assert len(packed_inserts([], [])) == 0

@@ -1,6 +1,7 @@
 /* The Python types of blocks and of their builders. */
 #include "block.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static PyObject *change_type; /* KvChange */
@@ -167,6 +168,22 @@ static int has(PyObject *set, uint32_t keyspace)
     return found;
 }
 
+/* Return a storage of the same chunks, with room for all entries of the block; NULL with an exception. */
+static Storage *new_storage_beside(const Block *self)
+{
+    Storage *storage = new_storage(self->count);
+    for (uint32_t i = 0; storage != NULL && i < self->storage->chunk_count; i++) {
+        if (add_chunk(storage, self->storage->chunks[i]) < 0) {
+            drop_storage(storage);
+            storage = NULL;
+        } else
+            share_chunk(self->storage->chunks[i]);
+    }
+    if (storage == NULL)
+        PyErr_NoMemory();
+    return storage;
+}
+
 static PyObject *without(PyObject *object, PyObject *removed)
 {
     Block *self = (Block *)object;
@@ -174,9 +191,9 @@ static PyObject *without(PyObject *object, PyObject *removed)
         PyErr_SetString(PyExc_TypeError, "keyspaces are a set");
         return NULL;
     }
-    Storage *storage = new_storage(self->count);
+    Storage *storage = new_storage_beside(self);
     if (storage == NULL)
-        return PyErr_NoMemory();
+        return NULL;
     int gone = 0;
     for (size_t i = 0; i < self->count; i++) {
         uint32_t owner = self->first[i].owner;
@@ -188,13 +205,6 @@ static PyObject *without(PyObject *object, PyObject *removed)
         }
         if (!gone)
             storage->entries[storage->count++] = self->first[i];
-    }
-    for (uint32_t i = 0; i < self->storage->chunk_count; i++) {
-        if (add_chunk(storage, self->storage->chunks[i]) < 0) {
-            drop_storage(storage);
-            return PyErr_NoMemory();
-        }
-        share_chunk(self->storage->chunks[i]);
     }
     BlockPart kept = {storage, storage->entries, storage->count, -1};
     Storage *made;
@@ -219,20 +229,86 @@ static PyObject *compact(PyObject *object, PyObject *Py_UNUSED(nothing))
     return made == NULL ? PyErr_NoMemory() : new_block(made);
 }
 
-static PyObject *begins(PyObject *object, PyObject *Py_UNUSED(nothing))
+/* The begin of a key, and the number of its change in the block. */
+typedef struct {
+    const uint8_t *key;
+    size_t size, index;
+} Prefix;
+
+static int compare_prefixes(const void *left, const void *right)
+{
+    const Prefix *a = left, *b = right;
+    int order = memcmp(a->key, b->key, a->size < b->size ? a->size : b->size);
+    return order ? order : (a->size > b->size) - (a->size < b->size);
+}
+
+static int compare_prefixes_totally(const void *left, const void *right)
+{
+    const Prefix *a = left, *b = right;
+    int order = compare_prefixes(a, b);
+    return order ? order : (a->index > b->index) - (a->index < b->index);
+}
+
+static Prefix prefix_of(const Block *self, size_t index, size_t size)
+{
+    const Entry *entry = &self->first[index];
+    return (Prefix){key_of(self->storage, entry), entry->key_bytes < size ? entry->key_bytes : size, index};
+}
+
+/* Set the block of a prefix; takes over the reference to the block. */
+static int set_part(PyObject *parts, const Prefix *prefix, PyObject *block)
+{
+    PyObject *name = bytes_of(prefix->key, (uint32_t)prefix->size);
+    int failed = name == NULL || block == NULL || PyDict_SetItem(parts, name, block) < 0;
+    Py_XDECREF(name);
+    Py_XDECREF(block);
+    return failed ? -1 : 0;
+}
+
+static int set_parts(PyObject *parts, const Block *self, Prefix *prefixes)
+{
+    Storage *storage = new_storage_beside(self);
+    if (storage == NULL)
+        return -1;
+    qsort(prefixes, self->count, sizeof *prefixes, compare_prefixes_totally);
+    for (size_t i = 0; i < self->count; i++)
+        storage->entries[storage->count++] = self->first[prefixes[i].index];
+    int failed = 0;
+    for (size_t first = 0, i = 1; i <= self->count && !failed; i++)
+        if (i == self->count || compare_prefixes(&prefixes[first], &prefixes[i])) {
+            failed = set_part(parts, &prefixes[first], part_of(storage, storage->entries + first, i - first));
+            first = i;
+        }
+    drop_storage(storage);
+    return failed;
+}
+
+static PyObject *by_prefix(PyObject *object, PyObject *given)
 {
     Block *self = (Block *)object;
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < self->count; i++) {
-        const Entry *entry = &self->first[i];
-        if (i && entry->commit_ts == entry[-1].commit_ts && entry->start_ts == entry[-1].start_ts)
-            continue;
-        PyObject *number = PyLong_FromSize_t(i);
-        if (number == NULL || PyList_Append(list, number) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(number);
+    Py_ssize_t size = PyNumber_AsSsize_t(given, PyExc_OverflowError);
+    if (size < 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "a prefix has 0 bytes or more");
+        return NULL;
     }
-    return list;
+    PyObject *parts = PyDict_New();
+    if (parts == NULL || self->count == 0)
+        return parts;
+    Prefix *prefixes = PyMem_Malloc(self->count * sizeof *prefixes);
+    if (prefixes == NULL) {
+        Py_DECREF(parts);
+        return PyErr_NoMemory();
+    }
+    int differ = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        prefixes[i] = prefix_of(self, i, (size_t)size);
+        differ |= compare_prefixes(&prefixes[0], &prefixes[i]);
+    }
+    if (differ ? set_parts(parts, self, prefixes) : set_part(parts, &prefixes[0], Py_NewRef(object)))
+        Py_CLEAR(parts);
+    PyMem_Free(prefixes);
+    return parts;
 }
 
 static PyObject *to_bytes(PyObject *object, PyObject *Py_UNUSED(nothing))
@@ -273,7 +349,7 @@ static PyMethodDef block_methods[] = {
     {"compact", compact, METH_NOARGS, "Return it copied if it holds much more than its changes."},
     {"keyspaces", keyspaces, METH_NOARGS, "Return the keyspaces that have changes."},
     {"without", without, METH_O, "Return the changes of other keyspaces."},
-    {"begins", begins, METH_NOARGS, "Return where each transaction begins."},
+    {"by_prefix", by_prefix, METH_O, "Return the changes by the begin of their keys."},
     {"to_bytes", to_bytes, METH_NOARGS, "Return the block as it is kept on disk."},
     {NULL},
 };
@@ -339,6 +415,23 @@ static int content_from(PyObject *object, const char *name, Content *content)
     return 0;
 }
 
+/* Add a change; -1 with an exception. */
+static int put(BlockBuilder *self, Entry entry, Content key, Content value, Content old)
+{
+    Storage *storage = storage_of_builder(self);
+    if (storage == NULL)
+        return -1;
+    entry.key_bytes = key.size;
+    entry.value_bytes = value.size;
+    entry.old_bytes = old.size;
+    if (put_entry(storage, entry, key.at, value.at, old.at) < 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    self->content += content_bytes(&entry);
+    return 0;
+}
+
 static PyObject *add(PyObject *object, PyObject *const *arguments, Py_ssize_t given)
 {
     BlockBuilder *self = (BlockBuilder *)object;
@@ -361,15 +454,30 @@ static PyObject *add(PyObject *object, PyObject *const *arguments, Py_ssize_t gi
         return NULL;
     }
     entry.owner = (uint32_t)op;
-    entry.key_bytes = key.size;
-    entry.value_bytes = value.size;
-    entry.old_bytes = old.size;
-    Storage *storage = storage_of_builder(self);
-    if (storage == NULL)
+    return put(self, entry, key, value, old) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *add_rows(PyObject *object, PyObject *const *arguments, Py_ssize_t given)
+{
+    Entry entry = {.owner = 1};
+    if (given != 3 || !PyList_Check(arguments[1]) || !PyList_Check(arguments[2])) {
+        PyErr_SetString(PyExc_TypeError, "add_rows takes a ts, a list of keys and a list of values");
         return NULL;
-    if (put_entry(storage, entry, key.at, value.at, old.at) < 0)
-        return PyErr_NoMemory();
-    self->content += content_bytes(&entry);
+    }
+    if (PyList_GET_SIZE(arguments[1]) != PyList_GET_SIZE(arguments[2])) {
+        PyErr_SetString(PyExc_ValueError, "there is a value for each key");
+        return NULL;
+    }
+    if (ts_from(arguments[0], &entry.commit_ts) < 0)
+        return NULL;
+    entry.start_ts = entry.commit_ts;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(arguments[1]); i++) {
+        Content key, value, old = {(const uint8_t *)"", 0};
+        if (content_from(PyList_GET_ITEM(arguments[1], i), "key", &key) < 0 ||
+            content_from(PyList_GET_ITEM(arguments[2], i), "value", &value) < 0 ||
+            put((BlockBuilder *)object, entry, key, value, old) < 0)
+            return NULL;
+    }
     Py_RETURN_NONE;
 }
 
@@ -441,6 +549,7 @@ static PyObject *get_builder_bytes(PyObject *self, void *Py_UNUSED(nothing))
 
 static PyMethodDef builder_methods[] = {
     {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, "Add a change."},
+    {"add_rows", (PyCFunction)(void (*)(void))add_rows, METH_FASTCALL, "Add rows as of a ts."},
     {"extend", extend, METH_O, "Add changes (KvChange)."},
     {"take", take, METH_NOARGS, "Return what was added as a block; the builder is empty then."},
     {NULL},

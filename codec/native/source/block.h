@@ -69,7 +69,7 @@ static inline const uint8_t *key_of(const Storage *storage, const Entry *entry)
     return storage->chunks[entry->chunk]->data + entry->at;
 }
 
-/* --- storage: with the GIL held, but for `put_content` and `add_entry`, which must be the only users --- */
+/* --- storage: with the GIL held, but for `put_entry` and `add_entry`, which must be the only users --- */
 
 /* Return one with room for that many entries; NULL without memory, as the rest here. */
 Storage *new_storage(size_t room);

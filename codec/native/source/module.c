@@ -55,13 +55,15 @@ static PyMethodDef functions[] = {
     {"whole_rows", whole_rows, METH_VARARGS, "Find the whole rows of a result that is being received."},
     {"row_starts", row_starts, METH_O, "Find where each row of a result begins."},
     {"tidb_rows", tidb_rows, METH_VARARGS, "Read rows of TiDB as tuples."},
-    {"tidb_changes", tidb_changes, METH_VARARGS, "Read changes of TiDB's rows."},
+    {"tidb_changes", tidb_changes, METH_VARARGS, "Read a block of changes of TiDB's rows."},
+    {"tidb_transactions", tidb_transactions, METH_VARARGS, "Read a block as transactions of changes."},
+    {"tidb_runs", tidb_runs, METH_VARARGS, "Find the transactions and runs of a block."},
     {"json_texts", json_texts, METH_VARARGS, "Write rows as JSON objects, from Arrow columns' buffers."},
     {"time_texts", time_texts, METH_VARARGS, "Write times as text, from an Arrow column's buffers."},
-    {"pack_changes", pack_changes, METH_O, "Join the bytes of each KvChange, and all of them."},
+    {"pack_changes", pack_changes, METH_O, "Join the bytes of each change of blocks, and all of them."},
     {"tidb_packed_columns", tidb_packed_columns, METH_VARARGS,
      "Read rows of packed changes as Arrow columns' buffers."},
-    {"tidb_columns", tidb_columns, METH_VARARGS, "Read rows of TiDB as Arrow columns' buffers."},
+    {"tidb_columns", tidb_columns, METH_VARARGS, "Read rows of blocks as Arrow columns' buffers."},
     {NULL},
 };
 

@@ -2,6 +2,7 @@
 #ifndef TIDEMILL_TIDB_H
 #define TIDEMILL_TIDB_H
 
+#include "block.h"
 #include "value.h"
 
 /* Where a column's value is if a row lacks it. */
@@ -83,10 +84,14 @@ typedef struct {
 /* Find the columns of a row; -1 for a row that isn't regular, which Python is to read, or without memory. */
 int find_cells(Rows *rows, Bytes key, Bytes value);
 
+/* Return 0 if two rows have as many columns with a value, and as many that are NULL. */
+int may_have_other_columns(Bytes value, Bytes other);
+
 /* Find the columns of a clustered key; -1 as above. */
 int find_parts(Rows *rows, Bytes key);
 
-enum { HANDLE_AT = 11, HANDLE_KEY_BYTES = 19 }; /* the place of a handle in its key, and that key's length */
+/* Bytes of a key that name the table, the place of a handle in its key, and that key's length. */
+enum { TABLE_KEY_BYTES = 9, HANDLE_AT = 11, HANDLE_KEY_BYTES = 19 };
 
 /* True if the key ends with an integer handle. */
 static inline int has_handle(Bytes key)
@@ -112,29 +117,50 @@ Outcome read_cell(const Column *column, const Cell *cell, Value *value);
 
 extern PyTypeObject TidbLayoutType;
 
-/* (layout, keys, values) to a list of arrays' buffers; a value of None is a row of NULLs. */
-PyObject *tidb_columns(PyObject *module, PyObject *arguments);
+/* Put bytes into `into`; -1 with an exception for another object. */
+int get_bytes(PyObject *bytes, Bytes *into);
 
-/* A change in one piece: the sizes of its key and its value in four bytes each, these two, and the value
-   before. */
+/* Read a row; `python` reads one that isn't regular, or says what is wrong with it, and all without a layout. */
+PyObject *read_row(Rows *rows, Bytes key, Bytes value, PyObject *python);
+
 typedef struct {
     Bytes key, value, old_value;
 } Change;
 
-/* -1 if the change isn't whole. */
+static inline Change change_at(const Storage *storage, const Entry *entry)
+{
+    const uint8_t *key = key_of(storage, entry), *value = key + entry->key_bytes;
+    const uint8_t *old_value = value + entry->value_bytes;
+    return (Change){{key, value}, {value, old_value}, {old_value, old_value + entry->old_bytes}};
+}
+
+/* Read a change in one piece: the sizes of its key and its value in four bytes each, these two, and the value
+   before. -1 if it isn't whole. */
 int unpack_change(Bytes packed, Change *change);
 
-/* (KvChanges) to (where each one begins as int64, and the end; the packed changes). */
-PyObject *pack_changes(PyObject *module, PyObject *changes);
+/* Return the number of changes in a tuple of blocks; -1 with an exception. */
+Py_ssize_t count_changes(PyObject *blocks);
+
+/* A tuple of blocks to (where each change begins as int64, and the end; the packed changes). */
+PyObject *pack_changes(PyObject *module, PyObject *blocks);
 
 /* (layout, packed changes, where each one ends as int32, the number of the first end, for each change whether
    it has such a row, True for the rows after and False for those before) to a list of arrays' buffers. */
 PyObject *tidb_packed_columns(PyObject *module, PyObject *arguments);
 
+/* (layout, blocks, True for the rows after and False for those before) to (for each change whether it has such a
+   row; a list of arrays' buffers, empty if none has). */
+PyObject *tidb_columns(PyObject *module, PyObject *arguments);
+
 /* (layout, pairs of key and value, function of a pair) to a list of tuples. */
 PyObject *tidb_rows(PyObject *module, PyObject *arguments);
 
-/* (layout, KvChanges, table, class RowChange, function of a key and a value) to a list of changes. */
+/* Of (block, tables, type, of the last also the type Rows), where `tables` maps the prefix of each table's keys to (layout or None, table,
+   function of a key and a value, KvBlock), or to None: its changes are left out. Of these functions the first
+   returns a list of RowChange, with None for a change without effect or of a table that is left out; the others
+   return the commit ts, the start ts and the content of each transaction: changes, or Rows of runs (KvRun). */
 PyObject *tidb_changes(PyObject *module, PyObject *arguments);
+PyObject *tidb_transactions(PyObject *module, PyObject *arguments);
+PyObject *tidb_runs(PyObject *module, PyObject *arguments);
 
 #endif

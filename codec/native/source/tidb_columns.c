@@ -46,39 +46,6 @@ static Py_ssize_t read_pairs(const TidbLayout *layout, const Pair *pairs, Py_ssi
     return failed ? row - 1 : row;
 }
 
-static int get_bytes(PyObject *bytes, Bytes *into)
-{
-    if (!PyBytes_CheckExact(bytes)) {
-        PyErr_SetString(PyExc_TypeError, "keys and values are bytes");
-        return -1;
-    }
-    into->at = (const uint8_t *)PyBytes_AS_STRING(bytes);
-    into->end = into->at + PyBytes_GET_SIZE(bytes);
-    return 0;
-}
-
-/* Return the pairs, whose bytes the two tuples keep; NULL with an exception. */
-static Pair *pairs_of(PyObject *keys, PyObject *values)
-{
-    Py_ssize_t count = PyTuple_GET_SIZE(keys);
-    if (PyTuple_GET_SIZE(values) != count) {
-        PyErr_SetString(PyExc_ValueError, "there is a value for each key");
-        return NULL;
-    }
-    Pair *pairs = calloc((size_t)count + 1, sizeof *pairs);
-    if (pairs == NULL)
-        PyErr_NoMemory();
-    for (Py_ssize_t i = 0; pairs != NULL && i < count; i++) {
-        PyObject *value = PyTuple_GET_ITEM(values, i);
-        if (get_bytes(PyTuple_GET_ITEM(keys, i), &pairs[i].key) < 0 ||
-            (value != Py_None && get_bytes(value, &pairs[i].value) < 0)) {
-            free(pairs);
-            return NULL;
-        }
-    }
-    return pairs;
-}
-
 /* Return the columns of the pairs, which are freed. */
 static PyObject *columns_of(const TidbLayout *layout, Pair *pairs, Py_ssize_t count)
 {
@@ -96,17 +63,6 @@ static PyObject *columns_of(const TidbLayout *layout, Pair *pairs, Py_ssize_t co
         return arrays_of(layout->layout, builders);
     free_builders(layout->layout, builders);
     return PyErr_Format(PyExc_ValueError, "column %zd of row %zd can't be read", column, read);
-}
-
-PyObject *tidb_columns(PyObject *module, PyObject *arguments)
-{
-    TidbLayout *layout;
-    PyObject *keys, *values;
-    if (!PyArg_ParseTuple(arguments, "O!O!O!", &TidbLayoutType, &layout, &PyTuple_Type, &keys, &PyTuple_Type,
-                          &values))
-        return NULL;
-    Pair *pairs = pairs_of(keys, values);
-    return pairs == NULL ? NULL : columns_of(layout, pairs, PyTuple_GET_SIZE(keys));
 }
 
 /* --- packed changes ------------------------------------------------------------------------------------ */
@@ -159,4 +115,48 @@ PyObject *tidb_packed_columns(PyObject *module, PyObject *arguments)
     PyBuffer_Release(&data);
     PyBuffer_Release(&ends);
     return columns;
+}
+
+/* --- blocks -------------------------------------------------------------------------------------------- */
+
+PyObject *tidb_columns(PyObject *module, PyObject *arguments)
+{
+    TidbLayout *layout;
+    PyObject *blocks;
+    int is_after;
+    if (!PyArg_ParseTuple(arguments, "O!O!p", &TidbLayoutType, &layout, &PyTuple_Type, &blocks, &is_after))
+        return NULL;
+    Py_ssize_t count = count_changes(blocks), next = 0;
+    int has_any = 0;
+    PyObject *has = count < 0 ? NULL : PyBytes_FromStringAndSize(NULL, count);
+    Pair *pairs = has == NULL ? NULL : calloc((size_t)count + 1, sizeof *pairs);
+    if (pairs == NULL) {
+        Py_XDECREF(has);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(blocks); i++) {
+        const Block *block = (const Block *)PyTuple_GET_ITEM(blocks, i);
+        for (size_t n = 0; n < block->count; n++, next++) {
+            const Entry *entry = &block->first[n];
+            Change change = change_at(block->storage, entry);
+            int has_row = is_after ? entry->owner & 1 : entry->old_bytes > 0;
+            PyBytes_AS_STRING(has)[next] = (char)has_row;
+            pairs[next].key = change.key;
+            has_any |= has_row;
+            if (has_row)
+                pairs[next].value = is_after ? change.value : change.old_value;
+        }
+    }
+    PyObject *columns = NULL, *made = NULL;
+    if (has_any)
+        columns = columns_of(layout, pairs, count);
+    else {
+        free(pairs);
+        columns = PyList_New(0);
+    }
+    if (columns != NULL)
+        made = PyTuple_Pack(2, has, columns);
+    Py_DECREF(has);
+    Py_XDECREF(columns);
+    return made;
 }

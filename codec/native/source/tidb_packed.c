@@ -19,88 +19,51 @@ int unpack_change(Bytes packed, Change *change)
     return 0;
 }
 
-/* The bytes that a change has, with new references. */
-typedef struct {
-    PyObject *parts[3];
-} Parts;
-
-static void free_parts(Parts *all, Py_ssize_t count)
+Py_ssize_t count_changes(PyObject *blocks)
 {
-    for (Py_ssize_t i = 0; all != NULL && i < count; i++)
-        for (int part = 0; part < 3; part++)
-            Py_XDECREF(all[i].parts[part]);
-    PyMem_Free(all);
-}
-
-static int get_parts(Parts *into, PyObject *change, int64_t *size)
-{
-    static const char *const TEXTS[3] = {"key", "value", "old_value"};
-    static PyObject *names[3];
-    *size = SIZES_BYTES;
-    for (int part = 0; part < 3; part++) {
-        if (names[part] == NULL && (names[part] = PyUnicode_InternFromString(TEXTS[part])) == NULL)
-            return -1;
-        PyObject *bytes = into->parts[part] = PyObject_GetAttr(change, names[part]);
-        if (bytes == NULL)
-            return -1;
-        if (!PyBytes_CheckExact(bytes) || PyBytes_GET_SIZE(bytes) > UINT32_MAX) {
-            PyErr_Format(PyExc_TypeError, "%s isn't bytes of less than 4 GiB", TEXTS[part]);
+    Py_ssize_t count = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(blocks); i++) {
+        PyObject *block = PyTuple_GET_ITEM(blocks, i);
+        if (!Py_IS_TYPE(block, &BlockType)) {
+            PyErr_SetString(PyExc_TypeError, "changes are in blocks");
             return -1;
         }
-        *size += PyBytes_GET_SIZE(bytes);
+        count += (Py_ssize_t)((Block *)block)->count;
     }
-    return 0;
+    return count;
 }
 
-static uint8_t *put(uint8_t *into, PyObject *bytes)
+PyObject *pack_changes(PyObject *module, PyObject *blocks)
 {
-    size_t size = (size_t)PyBytes_GET_SIZE(bytes);
-    memcpy(into, PyBytes_AS_STRING(bytes), size);
-    return into + size;
-}
-
-static uint8_t *put_size(uint8_t *into, PyObject *bytes)
-{
-    Py_ssize_t size = PyBytes_GET_SIZE(bytes);
-    for (int i = 0; i < 4; i++)
-        *into++ = (uint8_t)(size >> 8 * i);
-    return into;
-}
-
-PyObject *pack_changes(PyObject *module, PyObject *given)
-{
-    PyObject *changes = PySequence_Tuple(given), *starts = NULL, *data = NULL;
-    if (changes == NULL)
+    if (!PyTuple_Check(blocks)) {
+        PyErr_SetString(PyExc_TypeError, "blocks are a tuple");
         return NULL;
-    Py_ssize_t count = PyTuple_GET_SIZE(changes);
-    Parts *all = PyMem_Calloc((size_t)count + 1, sizeof *all);
-    if (all == NULL) {
-        Py_DECREF(changes);
-        return PyErr_NoMemory();
     }
-    starts = PyBytes_FromStringAndSize(NULL, (count + 1) * (Py_ssize_t)sizeof(int64_t));
-    int64_t total = 0, size, *start = starts == NULL ? NULL : (int64_t *)PyBytes_AS_STRING(starts);
-    for (Py_ssize_t i = 0; starts != NULL && i < count; i++) {
-        start[i] = total;
-        if (get_parts(&all[i], PyTuple_GET_ITEM(changes, i), &size) < 0)
-            Py_CLEAR(starts);
-        total += size;
-    }
-    if (starts != NULL)
-        data = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
-    if (data != NULL) {
-        start[count] = total;
-        uint8_t *into = (uint8_t *)PyBytes_AS_STRING(data);
-        for (Py_ssize_t i = 0; i < count; i++) {
-            into = put_size(put_size(into, all[i].parts[0]), all[i].parts[1]);
-            into = put(put(put(into, all[i].parts[0]), all[i].parts[1]), all[i].parts[2]);
-        }
-    }
-    free_parts(all, count);
-    Py_DECREF(changes);
-    if (data == NULL) {
+    Py_ssize_t count = count_changes(blocks), size = count * SIZES_BYTES;
+    if (count < 0)
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(blocks); i++)
+        size += (Py_ssize_t)((Block *)PyTuple_GET_ITEM(blocks, i))->content;
+    PyObject *starts = PyBytes_FromStringAndSize(NULL, (count + 1) * (Py_ssize_t)sizeof(int64_t));
+    PyObject *data = PyBytes_FromStringAndSize(NULL, size);
+    if (starts == NULL || data == NULL) {
         Py_XDECREF(starts);
+        Py_XDECREF(data);
         return NULL;
     }
+    int64_t *start = (int64_t *)PyBytes_AS_STRING(starts);
+    uint8_t *first = (uint8_t *)PyBytes_AS_STRING(data), *into = first;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(blocks); i++) {
+        const Block *block = (const Block *)PyTuple_GET_ITEM(blocks, i);
+        for (size_t n = 0; n < block->count; n++) {
+            const Entry *entry = &block->first[n];
+            *start++ = into - first;
+            memcpy(into, &entry->key_bytes, 4); /* blocks are only there where numbers are little-endian */
+            memcpy(into + 4, &entry->value_bytes, 4);
+            memcpy(into + SIZES_BYTES, key_of(block->storage, entry), content_bytes(entry));
+            into += SIZES_BYTES + content_bytes(entry);
+        }
+    }
+    *start = into - first;
     return Py_BuildValue("(NN)", starts, data);
 }

@@ -212,3 +212,10 @@ int find_cells(Rows *rows, Bytes key, Bytes value)
         return -1;
     }
 }
+
+int may_have_other_columns(Bytes value, Bytes other)
+{
+    enum { HEAD_BYTES = 6 };
+    return value.end - value.at < HEAD_BYTES || other.end - other.at < HEAD_BYTES || *value.at != FORMAT_2 ||
+           *other.at != FORMAT_2 || memcmp(value.at + 2, other.at + 2, HEAD_BYTES - 2);
+}

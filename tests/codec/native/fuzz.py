@@ -35,6 +35,7 @@ def main(path: str, first: int, count: int) -> None:
         test_tidb,
         test_time_texts,
     )
+    from tests.mounter.tidb import test_runs
     from tidemill.codec.native import library
 
     assert library.native is not None
@@ -53,6 +54,7 @@ def main(path: str, first: int, count: int) -> None:
         test_results.compare_columns(seed)
         test_tidb.compare(seed)
         test_tidb.compare_columns(seed)
+        test_runs.compare(seed, damaged=seed % 2 == 0)
         test_time_texts.compare(seed)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import gc
 import sys
 import tracemalloc
+from collections.abc import Callable
 from threading import Thread
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from tidemill.codec.blocks import block_of
 from tidemill.codec.native import library
 from tidemill.codec.tidb.changes import ChangesDecoder
 from tidemill.codec.tidb.columns import columns_of
@@ -20,7 +23,7 @@ from tidemill.codec.tidb.row_decoder import RowDecoder
 from tidemill.codec.tidb.run import KvBlock, KvRun
 from tidemill.codec.tidb.table_info import TableInfo
 from tidemill.errors import SourceError
-from tidemill.events import DELETE, PUT, KvChange
+from tidemill.events import DELETE, PUT, Block, KvChange
 
 from ..tidb.row_vectors import load
 from .tidb import Case, cases
@@ -65,6 +68,11 @@ def test_random_rows_are_the_same_by_both_readers_for_many_seeds() -> None:
     assert sum(map(compare, range(1_000, 4_000))) > 3_000
 
 
+def _blocks(pairs: list[tuple[bytes, bytes]]) -> list[Block]:
+    """Return a block for each row, as rows come in any order."""
+    return [block_of([KvChange(9, 8, PUT, *pair)]) for pair in pairs]
+
+
 def compare_columns(seed: int) -> int:
     """Compare the arrays with the rows; return the number of cases that are read as arrays."""
     return sum(_are_equal(decoder(case, native=True), case.pairs, seed) for case in cases(seed))
@@ -74,11 +82,12 @@ def _are_equal(read: RowDecoder, pairs: list[tuple[bytes, bytes]], where: object
     """Return False for rows that aren't read as arrays."""
     if read.layout is None or not read.table.columns:
         return False
-    keys, values = zip(*pairs, strict=True)
+    blocks = [*_blocks(pairs), block_of([KvChange(9, 8, DELETE, b"", b"")])]
     try:
-        arrays = read.layout.columns((*keys, b""), (*values, None))
+        has, arrays = read.layout.columns(blocks, after=True)
     except (pa.ArrowException, *UNREADABLE):
         return False
+    assert has == b"\1" * len(pairs) + b"\0"
     for array in arrays:
         array.validate(full=True)
     for one, whole in zip(_of_packed(read, pairs), arrays, strict=True):
@@ -94,9 +103,12 @@ def _of_packed(read: RowDecoder, pairs: list[tuple[bytes, bytes]]) -> list[pa.Ar
     """Return the arrays of the rows before deletes, and of a change without such a row, after another one."""
     others = [KvChange(9, 8, PUT, b"other", b"row"), KvChange(9, 8, PUT, b"", b"")]
     changes = [others[0], *[KvChange(9, 8, DELETE, key, b"", value) for key, value in pairs], others[1]]
-    block = KvBlock(ChangesDecoder("s", TableInfo(id=7, name="t")), changes)
-    run = KvRun(9, 8, block.decoder.table, "delete", None, block, 0, len(changes))
-    _, packed = packed_changes([run]) or (None, None)
+    decoder = ChangesDecoder("s", TableInfo(id=7, name="t"))
+    runs = [
+        KvRun(9, 8, decoder.table, "delete", None, KvBlock(decoder, block_of([change])), 0, 1)
+        for change in changes
+    ]
+    _, packed = packed_changes(runs) or (None, None)
     assert packed is not None
     assert read.layout is not None
     return read.layout.packed_columns(packed.slice(1), b"\1" * len(pairs) + b"\0", after=False)
@@ -131,9 +143,9 @@ def test_changes_are_the_same_by_both_readers() -> None:
     for case in [case for seed in range(8) for case in cases(seed)]:
         (key, value), (_, other) = case.pairs[0], case.pairs[-1]
         changes = [
-            KvChange(9, 8, PUT, key, value),
-            KvChange(9, 8, PUT, key, value, other),
-            KvChange(9, 8, DELETE, key, b"", value),
+            KvChange(9, 5, PUT, key, value),
+            KvChange(9, 6, PUT, key, value, other),
+            KvChange(9, 7, DELETE, key, b"", value),
             KvChange(9, 8, DELETE, key, b""),
         ]
         found = []
@@ -141,13 +153,17 @@ def test_changes_are_the_same_by_both_readers() -> None:
             read = ChangesDecoder("s", case.info)
             read.rows = decoder(case, native=native)  # type: ignore[misc]
             read.table = read.rows.table  # type: ignore[misc]
-            try:
-                found.append(repr(read.read(changes)))
-            except SourceError as error:
-                found.append(str(error))
-        assert found[0] == found[1]
+            found += [_told(read.read, block_of(changes)), _told(read.read_each, changes)]
+        assert len(set(found)) == 1
         count += found[0].endswith("None]")
     assert count
+
+
+def _told(read: Callable[[Any], object], changes: object) -> str:
+    try:
+        return repr(read(changes))
+    except SourceError as error:
+        return str(error)
 
 
 def _whole(seeds: range) -> list[tuple[TidbRows, Case]]:
@@ -159,7 +175,7 @@ def _read_all(found: list[tuple[TidbRows, Case]]) -> None:
     for layout, case in found:
         layout.rows(case.pairs, lambda _key, _value: ())
         try:
-            layout.columns(*zip(*case.pairs, strict=True))
+            layout.columns(_blocks(case.pairs), after=True)
         except (pa.ArrowException, *UNREADABLE):
             continue
 
@@ -214,8 +230,6 @@ def test_arguments_of_other_types_are_refused() -> None:
     with pytest.raises(TypeError, match="key and its value"):
         layout.rows([(b"",)], lambda *_: ())  # type: ignore[list-item]
     with pytest.raises(TypeError, match="bytes"):
-        layout.columns(["text"], [b""])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="for each key"):
-        layout.columns([b""], [])
-    with pytest.raises(AttributeError, match="no attribute"):
-        layout.changes([case], case.info, lambda *_: ())  # type: ignore[list-item, arg-type]
+        layout.rows([("text", b"")], lambda *_: ())  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="in blocks"):
+        layout.columns([case], after=True)  # type: ignore[list-item]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.chain.selection.tables import TablePatterns
+from tidemill.codec.blocks import block_of
 from tidemill.codec.tidb.job import Job
 from tidemill.codec.tidb.key import record_key
 from tidemill.codec.tidb.layout import build_row
@@ -24,6 +25,8 @@ from tidemill.testing.tidb_model import Tidb, change_of
 
 from ...codec.tidb.ddl_vectors import VECTORS
 from ...codec.tidb.ddl_vectors import lines as vector_lines
+
+pytestmark = pytest.mark.usefixtures("decoder")
 
 
 class Bench:
@@ -75,6 +78,10 @@ def gone(table: int, key: int, ts: int, old: bytes = b"", start_ts: int = 0) -> 
     return KvChange(ts, start_ts or ts - 1, DELETE, record_key(table, key), b"", old)
 
 
+def released(changes: list[KvChange], resolved: int, continues: bool = False) -> Sorted:
+    return Sorted(block_of(changes), resolved, continues)
+
+
 def told(items: list[Item]) -> list[str]:
     """An item in a line: where it is, its rows, and @position if it ends."""
     lines = []
@@ -104,7 +111,7 @@ def test_puts_and_deletes_are_inserts_updates_and_deletes(bench):
         put(a, 2, row(None), 102),
         gone(a, 1, 103, old=row(11)),
     ]
-    assert told(bench.mounter().mount(Sorted(changes, 103))) == [
+    assert told(bench.mounter().mount(released(changes, 103))) == [
         "100-101 insert shop.a >(1, 10) @101",
         "101-102 update shop.a (1, 10)>(1, 11), insert shop.a >(2, None) @102",
         "102-103 delete shop.a (1, 11)> @103",
@@ -115,8 +122,8 @@ def test_a_row_made_and_removed_in_one_transaction_is_nothing(bench):
     bench.do(bench.tidb.create_table("shop", "a"))
     a = bench.id_of("shop.a")
     mounter = bench.mounter()
-    assert mounter.mount(Sorted([gone(a, 1, 101)], 101)) == []
-    assert told(mounter.mount(Sorted([gone(a, 1, 102), put(a, 2, row(), 102)], 102))) == [
+    assert mounter.mount(released([gone(a, 1, 101)], 101)) == []
+    assert told(mounter.mount(released([gone(a, 1, 102), put(a, 2, row(), 102)], 102))) == [
         "101-102 insert shop.a >(2,) @102"
     ]
 
@@ -125,7 +132,7 @@ def test_rows_of_partitions_are_rows_of_their_table(bench):
     bench.do(bench.tidb.create_table("shop", "p", partitions=2))
     first, second = bench.tidb.tables["shop", "p"].partition.definitions
     changes = [put(first.id, 1, row(), 101), put(second.id, 2, row(), 101)]
-    assert told(bench.mounter().mount(Sorted(changes, 101))) == [
+    assert told(bench.mounter().mount(released(changes, 101))) == [
         "100-101 insert shop.p >(1,), insert shop.p >(2,) @101"
     ]
 
@@ -135,7 +142,7 @@ def test_filtered_tables_are_not_even_read(bench):
     bench.do(bench.tidb.create_table("depot", "b"))
     a, b = bench.id_of("shop.a"), bench.id_of("depot.b")
     changes = [put(b, 1, b"not a row", 101), put(a, 1, row(), 101), put(b, 1, b"not a row", 102)]
-    assert told(bench.mounter().mount(Sorted(changes, 102))) == ["100-101 insert shop.a >(1,) @101"]
+    assert told(bench.mounter().mount(released(changes, 102))) == ["100-101 insert shop.a >(1,) @101"]
 
 
 def test_rows_of_many_tables_stay_in_their_order(bench):
@@ -145,10 +152,10 @@ def test_rows_of_many_tables_stay_in_their_order(bench):
     changes = [put(ids[n % 3], n, row(), 100 + n // 5, start_ts=50) for n in range(50)]
     for readers in (1, 2, 100):
         mounter = bench.mounter(readers=readers)
-        items = mounter.mount(Sorted(changes, 200))
+        items = mounter.mount(released(changes, 200))
         assert len(mounter._readers) <= readers
         rows = [r.after[0] for item in items for r in item.rows]
-        assert rows == list(range(50))
+        assert rows == sorted(range(50), key=lambda n: (n // 5, n % 3))
         assert [len(item.rows) for item in items] == [5] * 10
 
 
@@ -163,7 +170,7 @@ def test_the_commits_of_a_real_tidb(tmp_path, rewrite):
     for line in lines:
         if line["kind"] == "commit":
             changes = sorted(change_in(line, entry) for entry in line["entries"])
-            rows = [r for item in mounter.mount(Sorted(changes, line["commit_ts"])) for r in item.rows]
+            rows = [r for item in mounter.mount(released(changes, line["commit_ts"])) for r in item.rows]
             images = [f"{r.op} {r.table.name} {r.before or ''}>{r.after or ''}" for r in rows]
             found.append(("\n".join(line["sql"]), "\n".join(images)))
     store.close()
@@ -183,7 +190,7 @@ def test_transactions_of_one_commit_ts_are_told_apart(bench):
     bench.do(bench.tidb.create_table("shop", "a"))
     a = bench.id_of("shop.a")
     changes = [put(a, 1, row(), 101, start_ts=90), put(a, 2, row(), 101, start_ts=95), put(a, 3, row(), 102)]
-    assert told(bench.mounter().mount(Sorted(changes, 102))) == [
+    assert told(bench.mounter().mount(released(changes, 102))) == [
         "90-101 insert shop.a >(1,) @101",
         "95-101 insert shop.a >(2,) @101",
         "101-102 insert shop.a >(3,) @102",
@@ -194,24 +201,24 @@ def test_a_transaction_larger_than_a_batch_comes_in_parts(bench):
     bench.do(bench.tidb.create_table("shop", "a"))
     a = bench.id_of("shop.a")
     mounter = bench.mounter()
-    assert told(mounter.mount(Sorted([put(a, 1, row(), 101)], 100, continues=True))) == [
+    assert told(mounter.mount(released([put(a, 1, row(), 101)], 100, continues=True))) == [
         "100-101 insert shop.a >(1,) ..."
     ]
-    assert told(mounter.mount(Sorted([put(a, 2, row(), 101)], 101))) == ["100-101 insert shop.a >(2,) @101"]
+    assert told(mounter.mount(released([put(a, 2, row(), 101)], 101))) == ["100-101 insert shop.a >(2,) @101"]
 
 
 def test_what_went_on_and_then_did_not_is_ended(bench):
     bench.do(bench.tidb.create_table("shop", "a"))
     bench.do(bench.tidb.create_table("depot", "b"))
     a, b = bench.id_of("shop.a"), bench.id_of("depot.b")
-    started = Sorted([put(a, 1, row(), 101)], 100, continues=True)
+    started = released([put(a, 1, row(), 101)], 100, continues=True)
     for following, wanted in (
-        (Sorted([], 101), ["100-101  @101"]),
-        (Sorted([put(b, 2, row(), 101)], 101), ["100-101  @101"]),
-        (Sorted([put(a, 2, row(), 102)], 102), ["100-101  @101", "101-102 insert shop.a >(2,) @102"]),
-        (Sorted([put(b, 2, row(), 101)], 100, continues=True), []),
+        (released([], 101), ["100-101  @101"]),
+        (released([put(b, 2, row(), 101)], 101), ["100-101  @101"]),
+        (released([put(a, 2, row(), 102)], 102), ["100-101  @101", "101-102 insert shop.a >(2,) @102"]),
+        (released([put(b, 2, row(), 101)], 100, continues=True), []),
         (
-            Sorted([put(a, 2, row(), 101, start_ts=105)], 101),
+            released([put(a, 2, row(), 101, start_ts=105)], 101),
             ["100-101  @101", "105-101 insert shop.a >(2,) @101"],
         ),
     ):
@@ -235,18 +242,18 @@ def test_wherever_it_is_cut_the_same_comes_out(steps, cuts, empty):
         make = partial(put, value=row()) if number % 3 else gone
         old = row() if number % 2 else b""
         changes.append(make({"a": 7, "b": 8}[table], number, ts=ts, old=old, start_ts=50 + start))
-    changes.sort(key=lambda change: (change.commit_ts, change.start_ts))
+    changes.sort()
     bench = Mounting()
-    whole = bench.mount([Sorted(changes, ts)])
-    released = []
+    whole = bench.mount([released(changes, ts)])
+    messages = []
     bounds = [0, *sorted(cut for cut in cuts if cut < len(changes)), len(changes)]
     for start, end in pairwise(bounds):
         continues = end < len(changes) and changes[end].commit_ts == changes[end - 1].commit_ts
-        released.append(Sorted(changes[start:end], changes[end - 1].commit_ts - continues, continues))
+        messages.append(released(changes[start:end], changes[end - 1].commit_ts - continues, continues))
         if empty and not continues:
-            released.append(Sorted([], ts))
-    parts = bench.mount(released)
-    assert joined(parts) == joined(whole) == joined(bench.mount(released, decodes=False))
+            messages.append(released([], ts))
+    parts = bench.mount(messages)
+    assert joined(parts) == joined(whole) == joined(bench.mount(messages, decodes=False))
     for _, items in groupby(parts, key=lambda item: (item.commit_ts, item.start_ts)):
         *before, last = items
         assert last.last
@@ -263,9 +270,9 @@ class Mounting:
         databases = [(DbInfo(id=1, name="shop"), [a]), (DbInfo(id=2, name="depot"), [b])]
         self.history = SchemaHistory(Store(VECTORS / "never written"), 0, databases)
 
-    def mount(self, released: list[Sorted], *, decodes: bool = True) -> list[Item]:
+    def mount(self, messages: list[Sorted], *, decodes: bool = True) -> list[Item]:
         mounter = TidbMounter(self.history, "tidb", TablePatterns.parse(["shop.*"]), decodes=decodes)
-        return [item for message in released for item in mounter.mount(message)]
+        return [item for message in messages for item in mounter.mount(message)]
 
 
 def joined(items: list[Item]) -> dict:
@@ -300,9 +307,9 @@ def test_rows_have_the_schema_of_their_ts(bench):
         "89-90 shop.a: alter table a drop column n @90",
         "90-91 update shop.a (1, 6)>(1, 7) @91",
     ]
-    assert told(bench.mounter().mount(Sorted(changes, 100))) == wanted
+    assert told(bench.mounter().mount(released(changes, 100))) == wanted
     mounter = bench.mounter()
-    assert [line for c in changes for line in told(mounter.mount(Sorted([c], c.commit_ts)))] == wanted
+    assert [line for c in changes for line in told(mounter.mount(released([c], c.commit_ts)))] == wanted
 
 
 def test_an_exchanged_partition_gives_its_rows_to_the_other_table(bench):
@@ -312,15 +319,15 @@ def test_an_exchanged_partition_gives_its_rows_to_the_other_table(bench):
     table = bench.id_of("shop.t")
     mounter = bench.mounter()
     changes = [put(partition, 1, row(), 101), put(table, 2, row(), 101)]
-    assert told(mounter.mount(Sorted(changes, 101))) == [
+    assert told(mounter.mount(released(changes, 101))) == [
         "100-101 insert shop.p >(1,), insert shop.t >(2,) @101"
     ]
     change = bench.do(bench.tidb.exchange_partition(("shop", "p"), ("shop", "t")), 110)
-    loads = mounter.mount(Sorted([change], 110))
+    loads = mounter.mount(released([change], 110))
     assert [ddl.full_name for ddl in loads] == ["shop.p", "shop.t"]
     assert all("EXCHANGE PARTITION" in ddl.reload for ddl in loads)
     changes = [put(partition, 1, row(), 121), put(table, 2, row(), 121)]
-    assert told(mounter.mount(Sorted(changes, 121))) == [
+    assert told(mounter.mount(released(changes, 121))) == [
         "120-121 insert shop.t >(1,), insert shop.p >(2,) @121"
     ]
 
@@ -332,12 +339,12 @@ def test_a_job_that_does_nothing_to_followed_tables_is_no_item(bench):
         bench.do(bench.tidb.create_table("depot", "b")),
     ]
     gone_by = KvChange(bench.ts + 1, bench.ts, DELETE, changes[0].key, b"")
-    assert bench.mounter().mount(Sorted([*changes, gone_by], bench.ts + 1)) == []
+    assert bench.mounter().mount(released([*changes, gone_by], bench.ts + 1)) == []
 
 
 def test_a_job_about_several_tables_is_one_step(bench):
     change = bench.do(bench.tidb.create_tables("shop", ["a", "b"]))
-    assert told(bench.mounter().mount(Sorted([change], bench.ts))) == [
+    assert told(bench.mounter().mount(released([change], bench.ts))) == [
         "29-30 shop.a: create tables ...",
         "29-30 shop.b: create tables @30",
     ]
@@ -348,13 +355,13 @@ def test_a_job_about_several_tables_is_one_step(bench):
 
 def test_a_row_of_an_unknown_table_is_an_error_with_id_ts_and_key(bench):
     with pytest.raises(SourceError, match=r"a row of table id 999 at ts 101, .* its key is 74800000000000"):
-        bench.mounter().mount(Sorted([put(999, 1, row(), 101)], 101))
+        bench.mounter().mount(released([put(999, 1, row(), 101)], 101))
 
 
 def test_a_row_before_its_table_was_made_is_an_error(bench):
     bench.do(bench.tidb.create_table("shop", "a"), 200)
     with pytest.raises(SourceError, match=r"a row of table id \d+ at ts 199"):
-        bench.mounter().mount(Sorted([put(bench.id_of("shop.a"), 1, row(), 199)], 199))
+        bench.mounter().mount(released([put(bench.id_of("shop.a"), 1, row(), 199)], 199))
 
 
 @pytest.mark.parametrize("broken", [b"\x80\x00\x05\x00", b"\xfe"])
@@ -364,13 +371,13 @@ def test_a_row_that_can_not_be_read_is_an_error_with_table_ts_and_key(bench, bro
     changes = [put(a, n, broken if n == 3 else row(), 100 + n) for n in range(1, 6)]
     key = changes[2].key.hex()
     with pytest.raises(SourceError, match=rf"at ts 103 the row of shop\.a with the key {key} can't be read"):
-        told(bench.mounter().mount(Sorted(changes, 110)))
+        told(bench.mounter().mount(released(changes, 110)))
     changes = [gone(a, 3, 103, old=broken)]
     with pytest.raises(SourceError, match=rf"at ts 103 the row of shop\.a with the key {key} can't be read"):
-        told(bench.mounter().mount(Sorted(changes, 110)))
+        told(bench.mounter().mount(released(changes, 110)))
 
 
 def test_a_job_that_the_history_does_not_know_is_a_bug(bench):
     change = change_of(bench.tidb.create_table("shop", "a"), 100)
     with pytest.raises(InvariantViolated, match=r"DDL job \d+ at ts 100 wasn't applied"):
-        bench.mounter().mount(Sorted([change], 100))
+        bench.mounter().mount(released([change], 100))

@@ -78,6 +78,6 @@ def test_an_open_transaction_ends_without_rows_if_none_follow():
     items = Items("source")
     (part,) = items.of(Parts([5], [1], [inserted(0)]), continues=True)
     assert not part.last
-    (end,) = items.of(Parts(), continues=False)
+    (end,) = items.of(Parts([], [], []), continues=False)
     assert (end.commit_ts, end.start_ts, list(end.rows), end.position, end.last) == (5, 1, [], "5", True)
-    assert items.of(Parts(), continues=False) == []
+    assert items.of(Parts([], [], []), continues=False) == []

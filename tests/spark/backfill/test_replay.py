@@ -53,7 +53,7 @@ def some_rows() -> list[Rows]:
         keys, values = zip(*case.pairs * 2, strict=True)
         rows = Rows(ChangesDecoder("shop", case.info), list(keys), list(values))
         try:
-            rows.decoder.read([KvChange(1, 1, PUT, *pair) for pair in zip(keys, values, strict=True)])
+            rows.decoder.read_each([KvChange(1, 1, PUT, *pair) for pair in zip(keys, values, strict=True)])
         except SourceError:
             continue
         found.append(rows)
@@ -77,7 +77,7 @@ def test_rows_of_a_file_are_those_that_were_read(
             at, count = item.commit_ts, len(item.rows)
             pairs = zip(rows.keys[len(found) :], rows.values[len(found) :], strict=True)
             changes = [KvChange(at, at, PUT, *pair) for pair in pairs][:count]
-            expected = rows.decoder.read(changes)
+            expected = rows.decoder.read_each(changes)
             assert repr(list(item.rows)) == repr(expected)  # a NaN equals none
             found += item.rows
         assert len(found) == len(rows.keys)
