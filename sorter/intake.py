@@ -85,9 +85,9 @@ class Intake(SorterActor[Wake]):
         """Resolve tables, after the changes that their Writers still hold."""
         writers = self._writers
         for writer in list(self._gate.writers):
-            ts = advanced.pop(writer.table.id, None)
-            if ts is not None and writer is writers.get(writer.table.id):
-                writer.post(Changes(NOTHING, ts))
+            id_ = writer.table.id
+            if id_ in advanced and writers.get(id_) is writer:
+                writer.post(Changes(NOTHING, advanced.pop(id_)))
         self._hand_over([], {writers[id_].table.uid: ts for id_, ts in advanced.items() if id_ in writers})
 
     def _take_in(self, asks: list[Ask]) -> None:

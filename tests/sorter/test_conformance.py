@@ -270,3 +270,14 @@ def test_a_table_removed_in_the_middle_of_a_large_transaction_ends_it(make_rig, 
     rig.check_form()
     assert not rig.received[-1].continues
     assert rig.delivered(3 - other) == rig.expected(3 - other)
+
+
+def test_a_table_that_is_added_again_is_resolved_beside_what_its_first_life_left(rig):
+    rig.add(1, 2)
+    rig.tell(1, [put(7, "old")])
+    rig.remove(1)
+    rig.add(1, resolved=5)
+    rig.advance(_1=20, _2=20)
+    rig.run(2)
+    rig.check()
+    assert rig.sorter.statistics().sent >= 20
