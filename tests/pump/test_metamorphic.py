@@ -37,6 +37,8 @@ def through_tikv(tidb: Tidb, directory: Path, start_ts: int, end: int) -> Net:
 def disorder(tidb: Tidb, feed: PumpFeed, history: History) -> None:
     """Let two binlogs of a pump change places while another one has said nothing for long enough."""
     one, other, *_ = tidb.pumps.by_id
+    # Only a pump that the feed knows holds the merged ts back.
+    eventually(lambda: {one, other} <= {pump.node_id for pump in feed.source._merge.pumps})
     before = feed.progress(one).unsorted
     tidb.pump_silent(other)
     tidb.pump_disorders(one)

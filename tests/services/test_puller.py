@@ -356,8 +356,8 @@ def kinds(pulling: Pulling) -> list[int]:
 
 def is_reading_rows(pulling: Pulling) -> bool:
     """Return True if the last change is rows of a snapshot."""
-    last = pulling.batches[-1].changes[-1:] if pulling.batches else []
-    return [change.key[8] for change in last] == [RESULT_ROWS]
+    last = pulling.batches[-1].changes if pulling.batches else None
+    return bool(last) and last[-1].key[8] == RESULT_ROWS
 
 
 def chunks(pulling: Pulling) -> list[Chunk]:
