@@ -519,18 +519,18 @@ static PyObject *take(PyObject *object, PyObject *Py_UNUSED(nothing))
     size_t bytes = storage->count * sizeof(Entry) + self->content;
     self->storage = NULL;
     self->content = 0;
-    int is_made;
+    int is_ordered, holds_much = 0;
     Storage *made = NULL;
     Py_BEGIN_ALLOW_THREADS
-    is_made = is_in_order(storage) && held_bytes(storage) <= 2 * bytes + SPARE; /* chunks may be shared */
-    if (is_made)
-        trim_storage(storage);
-    else {
+    is_ordered = is_in_order(storage) || order_storage(storage) == 0;
+    holds_much = is_ordered && held_bytes(storage) > 2 * bytes + SPARE; /* chunks may be shared */
+    if (holds_much) {
         BlockPart all = {storage, storage->entries, storage->count, -1};
         made = merge_sources(&all, 1);
-    }
+    } else if (is_ordered)
+        trim_storage(storage);
     Py_END_ALLOW_THREADS
-    if (is_made)
+    if (is_ordered && !holds_much)
         return new_block(storage);
     drop_storage(storage);
     return made == NULL ? PyErr_NoMemory() : new_block(made);

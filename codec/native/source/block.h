@@ -107,6 +107,9 @@ size_t held_bytes(const Storage *storage);
 /* True if the entries ascend and no two are the same. */
 int is_in_order(const Storage *storage);
 
+/* Put the entries, which must be allocated and nobody else's, into order, each once. 0, or -1 without memory. */
+int order_storage(Storage *storage);
+
 /* Return the index of the first of `count` entries at or above the bound. */
 size_t find_bound(const Storage *storage, const Entry *first, size_t count, const Bound *bound);
 

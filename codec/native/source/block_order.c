@@ -296,6 +296,29 @@ static Storage *storage_of_items(const Item *items, size_t count, const BlockPar
     return storage;
 }
 
+int order_storage(Storage *storage)
+{
+    size_t count = storage->count;
+    BlockPart all = {storage, storage->entries, count, -1};
+    Item few[2 * FEW], *items = count <= FEW ? few : take_memory(2 * count * sizeof *items);
+    Entry *entries = items == NULL ? NULL : PyMem_RawMalloc((count + 1) * sizeof *entries);
+    if (entries != NULL) {
+        for (size_t i = 0; i < count; i++)
+            items[i] = (Item){storage->entries[i].commit_ts, &storage->entries[i], &all};
+        Item *sorted = sort(items, items + count, count);
+        size_t kept = without_repeated(sorted, count);
+        for (size_t i = 0; i < kept; i++)
+            entries[i] = *sorted[i].entry;
+        PyMem_RawFree(storage->entries);
+        storage->entries = entries;
+        storage->count = kept;
+        storage->room = count + 1;
+    }
+    if (items != few)
+        give_memory(items);
+    return entries == NULL ? -1 : 0;
+}
+
 Storage *merge_sources(const BlockPart *sources, size_t count)
 {
     size_t total = 0, next = 0;
