@@ -149,8 +149,8 @@ class Mounter:
             elif kind == RESULT_ROWS:
                 self._loads = True
                 run = self._layouts.layout(change.region_id).result_run(change.value, commit_ts, start_ts)
-                if self._overlay is not None:
-                    run = self._overlay.unchanged(run)
+                if self._overlay is not None and not (run := self._overlay.unchanged(run)):
+                    continue  # a run has rows
                 runs.append(run)
             elif kind == DDL:
                 blocks.clear()

@@ -444,3 +444,11 @@ def test_a_commit_comes_back(chunk: Chunk | None) -> None:
 )
 def test_a_statement_comes_back(statement: NewTable | Query) -> None:
     assert decode_statement(encode_statement(statement)) == statement
+
+
+def test_a_chunk_of_which_all_rows_were_changed_has_no_empty_run() -> None:
+    (item,) = Bench().mount("#0", "-1", "-2", "=1", "=2", ".shop.t")
+    assert isinstance(item, Transaction)
+    assert item.runs == []
+    (item,) = Bench().mount("#0", "-1", "=1", "=2", ".shop.t")
+    assert [len(run) for run in item.runs] == [1]
