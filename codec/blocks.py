@@ -5,7 +5,7 @@ See docs/blocks.md. Blocks of the two kinds don't mix: which one is made is chos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from ..events import Block, KvChange
@@ -76,6 +76,18 @@ def merge(blocks: Sequence[Block], keyspaces: Sequence[int] | None = None) -> Bl
     if keyspaces is None:
         return library.native.merge_blocks(blocks)
     return library.native.merge_blocks(blocks, keyspaces)
+
+
+def cut(block: Block, count: int, max_bytes: int) -> Iterator[Block]:
+    """Yield a block in parts of at most `count` changes and about `max_bytes`; they share its memory."""
+    size = len(block)
+    step = max(1, min(count, max_bytes * size // max(1, block.bytes)))
+    for start in range(0, size, step):
+        part = block.slice(start, min(size, start + step))
+        if part.bytes > 2 * max_bytes and len(part) > 1:  # the sizes vary much
+            yield from cut(part, (len(part) + 1) // 2, max_bytes)
+        else:
+            yield part
 
 
 def block_from_bytes(data: bytes) -> Block:

@@ -11,7 +11,7 @@ from ..codec.blocks import NOTHING, merge
 from ..events import Block, Changes, Ts
 from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, Uid, Wake
-from .run import Run, cut
+from .run import Run, runs_of
 from .table import Table
 from .tier import Tier
 from .writer import Writer
@@ -95,7 +95,7 @@ class Intake(SorterActor[Wake]):
         runs: list[Run] = []
         for tables, blocks in groups.values():
             merged = merge(blocks, [table.uid for table in tables])
-            runs += cut(tuple(dict.fromkeys(tables)), merged, RUN_CHANGES, RUN_BYTES)
+            runs += runs_of(tuple(dict.fromkeys(tables)), merged, RUN_CHANGES, RUN_BYTES)
         self._hand_over(runs, resolved)
 
     def _hand_over(self, runs: list[Run], resolved: dict[Uid, Ts]) -> None:

@@ -44,14 +44,12 @@ class RunsRead(Struct, frozen=True):
 class MergeCursor:
     """A run that is being merged: its changes from `at` on. Its block is None while it is read from disk."""
 
-    __slots__ = ("at", "block", "bytes", "run")
+    __slots__ = ("at", "block", "run")
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.block: Block | None = None
         self.at = 0
-        self.bytes = run.bytes
-        """Bytes that count as open."""
 
     def load(self, block: Block) -> None:
         self.block = self.run.without_removed(block)
@@ -163,14 +161,14 @@ class Merger(SorterActor[Wake | RunsRead]):
         for uid in new.removed:
             of.pop(uid, None)
             since_of.pop(uid, None)
-        moved = len(advanced) + len(new.added)
-        if moved * MANY > len(of):
+        are_many = (len(advanced) + len(new.added)) * MANY > len(of)
+        if are_many:
             self._tables = None
         elif self._tables is not None:
             for uid, ts in new.added.items():
                 heappush(self._tables, (ts, uid))
         if of:
-            least = min(of.values()) if moved * MANY > len(of) else self._least()
+            least = min(of.values()) if are_many else self._least()
             self._progress.resolved = max(self._progress.resolved, least)
 
     def _least(self) -> Ts:
@@ -208,7 +206,7 @@ class Merger(SorterActor[Wake | RunsRead]):
             if cursor.block:
                 left.append(cursor)
         self._open = left
-        self._opened_bytes = sum(cursor.bytes for cursor in left)
+        self._opened_bytes = sum(cursor.run.bytes for cursor in left)
 
     # --- merging ---------------------------------------------------------------------------------
 
@@ -258,7 +256,7 @@ class Merger(SorterActor[Wake | RunsRead]):
             if not cursor.block:
                 return
         self._open.append(cursor)
-        self._opened_bytes += cursor.bytes
+        self._opened_bytes += cursor.run.bytes
 
     def _refuse(self, run: Run, block: Block | None) -> NoReturn:
         """Raise InvariantViolated: a source sent a change at or below its resolved ts."""
@@ -309,7 +307,7 @@ class Merger(SorterActor[Wake | RunsRead]):
             if end < len(block):
                 left.append(cursor)
             else:
-                self._opened_bytes -= cursor.bytes
+                self._opened_bytes -= cursor.run.bytes
         self._open = left
         return parts
 

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from ..codec.blocks import cut
 from ..events import Block, Ts
 from .table import Table
 
@@ -91,20 +92,9 @@ def tables_of(runs: Iterable[Run]) -> Sequence[Table]:
     return tuple(dict.fromkeys([table for run in runs for table in run.tables]))
 
 
-def cut(tables: Sequence[Table], block: Block, count: int, max_bytes: int) -> list[Run]:
+def runs_of(tables: Sequence[Table], block: Block, count: int, max_bytes: int) -> list[Run]:
     """Cut a block into runs of at most `count` changes and about `max_bytes`."""
-    size = len(block)
-    if not size:
-        return []
-    step = max(1, min(count, max_bytes * size // block.bytes))
-    runs: list[Run] = []
-    for start in range(0, size, step):
-        part = block.slice(start, min(size, start + step))
-        if part.bytes > 2 * max_bytes and len(part) > 1:  # the sizes vary much
-            runs += cut(tables, part, (len(part) + 1) // 2, max_bytes)
-        else:
-            runs.append(Run(tables, part))
-    return runs
+    return [Run(tables, part) for part in cut(block, count, max_bytes)]
 
 
 def in_parts(runs: Iterable[Run], size: int) -> list[list[Run]]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ..codec.blocks import merge
 from ..events import Block, Ts
 from .index import Index
-from .run import BlockLocation, Run, cut, tables_of
+from .run import BlockLocation, Run, runs_of, tables_of
 
 OVERLAPPING: Final = 8
 """Number of runs of about 1 MiB that may overlap without being merged first."""
@@ -189,7 +189,7 @@ class Tier:
     def _merge(self, runs: list[Run]) -> list[Run]:
         """Merge the runs of a group into blocks."""
         merged = merge([run.block for run in runs if run.block is not None])
-        blocks = cut(tables_of(runs), merged, self._block_changes, self._block_bytes)
+        blocks = runs_of(tables_of(runs), merged, self._block_changes, self._block_bytes)
         replacements = blocks[:]
         for run in runs:
             run.block = None

@@ -1,10 +1,12 @@
 from abc import ABCMeta
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, Final
 
 from ...events import Block, KvChange, Op, Row, RowChange, Rows, Table, Ts
+from ..blocks import BlockBuilder as Builder
 from ..mysql.row_code import RowsReader
+from ..prewrites import PrewriteTable as Prewrites
 from ..tidb.native_rows import NativeTable
 from ..tidb.run import KvRun
 from .arrow import Buffers
@@ -67,59 +69,10 @@ def tidb_packed_columns(
 def use_change(change: type[KvChange], /) -> None: ...
 def merge_blocks(blocks: Sequence[Block], keyspaces: Sequence[int] = ..., /) -> Block: ...
 def block_from_bytes(data: bytes, /) -> Block: ...
-
-class BlockBuilder:
-    def add(
-        self,
-        commit_ts: int,
-        start_ts: int,
-        op: int,
-        key: bytes,
-        value: bytes,
-        old_value: bytes = b"",
-        origin: int = 0,
-        /,
-    ) -> None: ...
-    def add_rows(self, ts: int, keys: list[bytes], values: list[bytes], /) -> None: ...
-    def extend(self, changes: Iterable[KvChange], /) -> None: ...
-    def take(self) -> Block: ...
-    def __len__(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
+def BlockBuilder() -> Builder: ...  # noqa: N802
+def PrewriteTable() -> Prewrites: ...  # noqa: N802
 
 class RegionRows(Sequence[tuple[int, int, int, int, bytes, bytes, bytes, int]], metaclass=ABCMeta): ...
-
-class PrewriteTable:
-    def match(
-        self,
-        rows: Sequence[tuple[int, int, int, int, bytes, bytes, bytes, int]],
-        first: int,
-        builder: Any,
-        region_id: int,
-        start_ts: int,
-        resolved_ts: int,
-        is_initialised: bool,
-        bounds: tuple[bytes, bytes] | None,
-        /,
-    ) -> int: ...
-    def put(
-        self,
-        start_ts: int,
-        key: bytes,
-        value: bytes,
-        old_value: bytes,
-        generation: int,
-        is_fake: bool,
-        /,
-    ) -> None: ...
-    def get(self, start_ts: int, key: bytes, /) -> tuple[bytes, bytes, int] | None: ...
-    def take(self, start_ts: int, key: bytes, /) -> tuple[bytes, bytes, int] | None: ...
-    def sorted(self) -> Block: ...
-    def load(self, block: Block, /) -> None: ...
-    def remove(self, block: Block, /) -> None: ...
-    def __len__(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
 
 class Layout:
     def __init__(self, columns: tuple[Description, ...], /) -> None: ...

@@ -14,7 +14,7 @@ from ...codec.blocks import merge
 from ...events import Ts
 from ..admission import AdmissionControl, SorterActor
 from ..arrivals import WAKE, Arrivals, Uid, Wake
-from ..run import Run, cut, in_parts, tables_of
+from ..run import Run, in_parts, runs_of, tables_of
 from ..tier import Tier
 from .file import Flush
 from .pool import BackEndPool
@@ -132,4 +132,4 @@ class HeapSorter(SorterActor[Run | Broadcast | FlushNow]):
 
     def _sorted(self, runs: list[Run]) -> list[Run]:
         merged = merge([run.without_removed(run.block) for run in runs if run.block is not None])
-        return cut(tables_of(runs), merged, *self._block)
+        return runs_of(tables_of(runs), merged, *self._block)

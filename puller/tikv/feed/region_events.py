@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from ....actors import PooledActor
-from ....codec.blocks import BlockBuilder, new_builder
+from ....codec.blocks import BlockBuilder, cut, new_builder
 from ....codec.proto import cdcpb
 from ....codec.proto.change_data import Rows
 from ....events import Ts
@@ -17,7 +17,7 @@ from .error_table import Action, classify
 from .reports import Broken, Initialised, Reports
 from .request import Request, Subscription
 from .request_group import RequestGroup
-from .span_puller import Pulled, pieces
+from .span_puller import MAX_BYTES, MAX_CHANGES, Pulled
 
 _INITIALIZED: Final[int] = cdcpb.Event.INITIALIZED
 
@@ -74,7 +74,7 @@ class RegionEvents:
         outputs, self._outputs = self._outputs, {}
         send = self._actor.send
         for subscription, builder in outputs.items():
-            for piece in pieces(builder.take()):
+            for piece in cut(builder.take(), MAX_CHANGES, MAX_BYTES):
                 send(subscription.ref, Pulled(piece, []))
 
     def _take_rows(self, group: RequestGroup, request: Request, rows: Rows, quota: Quota) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -136,14 +136,6 @@ class SpanPuller(PooledActor[Pulled]):
             log.warning("%s: dropped %d changes at or below the resolved ts %d", self.name, dropped, resolved)
         self.progress.fallen_back += dropped
         return changes.slice(dropped, len(changes))
-
-
-def pieces(block: Block) -> Iterator[Block]:
-    """Yield the changes in parts of the size of a message."""
-    count = len(block)
-    most = max(1, min(MAX_CHANGES, MAX_BYTES * count // max(1, block.bytes)))
-    for start in range(0, count, most):
-        yield block.slice(start, min(start + most, count))
 
 
 def _merged(blocks: Sequence[Block]) -> list[Block]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ....codec.blocks import NOTHING, new_builder
 from ....events import Block, Ts
-from .spill import Quota, SpilledBlock, cut
+from .spill import Quota, SpilledBlock, groups_of
 
 
 class Early:
@@ -38,7 +38,7 @@ class Early:
 
     def spill(self, least: int) -> None:  # noqa: ARG002
         """Write all rows to disk. Raises StoreError."""
-        for blocks in cut(self._rows.take()):
+        for blocks in groups_of(self._rows.take()):
             self._places += self._quota.shared.write(blocks)
         self._quota.account(self, 0)
 

@@ -11,7 +11,7 @@ from ....codec.proto import cdcpb
 from ....codec.proto.change_data import Rows
 from ....events import Block
 from ..region import RegionState
-from .spill import Quota, SpilledBlock, cut
+from .spill import Quota, SpilledBlock, groups_of
 
 _PREWRITE: Final[int] = cdcpb.Event.PREWRITE
 _ROW_PUT: Final[int] = cdcpb.Event.Row.PUT
@@ -103,7 +103,7 @@ class Prewrites:
         goal = max(0, self.bytes - least)
         run = _Run()
         self._runs.append(run)
-        for blocks in cut(self._table.sorted()):
+        for blocks in groups_of(self._table.sorted()):
             for block, place in zip(blocks, self._quota.shared.write(blocks), strict=True):
                 run.add(block, place)
                 self._table.remove(block)

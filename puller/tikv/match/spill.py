@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from ....codec.blocks import block_from_bytes
+from ....codec.blocks import block_from_bytes, cut
 from ....errors import StoreError
 from ....events import Block
 from ....store.batch import Batch
@@ -173,12 +173,11 @@ class Quota:
         self.shared.leave(self)
 
 
-def cut(block: Block) -> Iterator[list[Block]]:
+def groups_of(block: Block) -> Iterator[list[Block]]:
     """Yield a block in blocks of about BLOCK_BYTES: as many at once as are to be written at once."""
-    rows = max(1, BLOCK_BYTES * len(block) // max(1, block.bytes))
-    pieces = [block.slice(at, min(at + rows, len(block))) for at in range(0, len(block), rows)]
-    for at in range(0, len(pieces), _WRITTEN_BLOCKS):
-        yield pieces[at : at + _WRITTEN_BLOCKS]
+    parts = [*cut(block, len(block), BLOCK_BYTES)]
+    for at in range(0, len(parts), _WRITTEN_BLOCKS):
+        yield parts[at : at + _WRITTEN_BLOCKS]
 
 
 def _bytes_of(holder: Holder) -> int:
