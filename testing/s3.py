@@ -31,7 +31,7 @@ class _Quiet(WSGIRequestHandler):
 
 
 class S3Client:
-    """What tests do with a store besides the sink."""
+    """Clients of a store that aren't the sink's: buckets, URLs, and the objects that are there."""
 
     endpoint: str
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
@@ -17,8 +16,9 @@ from ...errors import Retryable, SinkError
 
 DATE: Final = "date"
 """The column by which a table is partitioned: the UTC date of the commit ts."""
-_STATISTICS: Final = ("commit_ts", "start_ts", "sequence")
-"""Columns whose least and greatest values are in the log, so that readers skip files."""
+_STATISTICS: Final = '{"numRecords": %d}'
+"""Without least and greatest values: if only some columns have them, `to_pyarrow_dataset` of delta-rs 1.6
+takes the others for empty, and a condition on them finds no row."""
 
 
 class DataFile(NamedTuple):
@@ -74,7 +74,7 @@ class Delta:
                     partition_values={DATE: file.date},
                     modification_time=made_ms,
                     data_change=True,
-                    stats=_statistics(file.metadata),
+                    stats=_STATISTICS % file.metadata.num_rows,
                 )
                 for file in files
             ]
@@ -192,20 +192,3 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_large_string(kind):
         return pa.string()
     return pa.binary() if pa.types.is_large_binary(kind) else kind
-
-
-def _statistics(metadata: pq.FileMetaData) -> str:
-    """Return a file's statistics for the log."""
-    least: dict[str, object] = {}
-    greatest: dict[str, object] = {}
-    names = metadata.schema.names
-    for name in _STATISTICS:
-        place = names.index(name)
-        groups = [metadata.row_group(n).column(place).statistics for n in range(metadata.num_row_groups)]
-        if groups and all(one is not None and one.has_min_max for one in groups):
-            least[name] = min(one.min for one in groups)
-            greatest[name] = max(one.max for one in groups)
-    absent = dict.fromkeys(least, 0)
-    return json.dumps(
-        {"numRecords": metadata.num_rows, "minValues": least, "maxValues": greatest, "nullCount": absent}
-    )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections import Counter
 from contextlib import suppress
 from decimal import Decimal
 from itertools import count
+from pathlib import Path
 from urllib.parse import unquote
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -31,6 +34,7 @@ from ..conformance import HISTORY, Conformance, expected, feed, found
 from .places import BucketPlace, DirectoryPlace, Place
 from .test_interruptions import Killed, MortalStore
 
+DOCUMENT = Path(__file__).parents[3] / "docs/lakes.md"
 SHORT = HISTORY[:9]
 LOADED = transaction(1, chunk=Chunk(""))
 
@@ -178,6 +182,17 @@ def test_columns_have_types_that_a_wider_column_does_not_change(tmp_path):
         {"id": 1, "small": 255, "large": 2**64 - 1, "price": Decimal("1.50"), "ratio": 0.5, "note": None},
         dict(zip(names, last, strict=True)),
     ]
+
+
+def test_the_documented_statement_has_the_present_rows(tmp_path):
+    place = DeltaPlace(tmp_path / "copy")
+    feed(place.sink(), HISTORY)
+    sql = re.findall(r"```sql\n(WITH .*?)```", DOCUMENT.read_text(), re.DOTALL)[0]
+    with duckdb.connect() as database:
+        database.register("orders", DeltaTable(place.path / "shop.orders").to_pyarrow_dataset())
+        database.register("ddl", DeltaTable(place.path / "ddl").to_pyarrow_dataset())
+        rows = database.sql(sql).project("id").fetchall()
+    assert Counter(rows) == Counter((row[0],) for row in expected(HISTORY)["shop.orders"].elements())
 
 
 def test_versions_say_which_state_of_each_table_belongs_to_a_ts(tmp_path):
