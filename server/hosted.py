@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from threading import Condition
+from threading import Condition, Lock
 from typing import Any
 
 from ..actors import Clock
@@ -26,6 +26,7 @@ class HostedFeed(ABC):
         self._clock = clock
         self._said: tuple[str, str] | None = None  # last state and detail in the history
         self._since = clock.time()
+        self._observing = Lock()
         self.changed = Condition()
         """Notified when the feed has started, ended, or been forgotten."""
 
@@ -84,11 +85,15 @@ class HostedFeed(ABC):
         return explanation(self.status(), self.waits())
 
     def summary(self) -> FeedSummary:
+        self.observe()
         return summary_of(self.status(), self._since)
 
     def observe(self) -> None:
-        """Add the state to the history if it has changed; called about twice a second, by one thread."""
-        status = self.status()
+        """Add the state to the history if it has changed; called twice a second, and when it is shown."""
+        with self._observing:
+            self._observe(self.status())
+
+    def _observe(self, status: FeedStatus) -> None:
         # A warning's detail counts the seconds to the next attempt: only a failure's is part of the change.
         said = (status.state, status.detail if status.state == "failed" else "")
         if said == self._said:
