@@ -25,6 +25,7 @@ from .pipeline import Pipeline, start
 from .plan_inbox import PlanInbox
 from .renewal import Renewed
 from .requests import RequestedLoads, RequestFile
+from .shared import Shared
 from .sinks import AbandonedSink
 from .status import FeedStatus, SinkStatus, State, StatusFile, first_status
 from .waits import Startup
@@ -56,9 +57,10 @@ class Feed:
         *,
         stages: Mapping[str, Sequence[Stage]] | None = None,
         keeps_state: bool = True,
+        shared: Shared | None = None,
     ) -> None:
         """`stages` contains additional stages of sinks' chains, by the sink's name. With `keeps_state`, the
-        source keeps its state in the data directory.
+        source keeps its state in the data directory. `shared` are resources of several feeds.
 
         Raises ConfigError if there is no sink, or two have the same name or target.
         """
@@ -74,6 +76,7 @@ class Feed:
             startup=self._startup,
             stages=stages or {},
             keeps_state=keeps_state,
+            shared=shared,
         )
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)

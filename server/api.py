@@ -4,57 +4,36 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import Annotated, Any
-
-from msgspec import Meta, Struct
 
 from .. import __version__
+from ..engine.metrics import metrics_text
+from ..engine.renewal import request_load
 from ..engine.status import resident_bytes
+from ..events import REST
 from .events import MAX_STREAMS
-from .history import LIMIT, HistoryEntry
-from .listing import TablesQuery, listed
-from .model import (
+from .listing import listed
+from .model.feeds import (
+    DeleteQuery,
+    Document,
+    Empty,
     FeedDetail,
     FeedList,
     FeedSummary,
     Health,
+    HistoryList,
+    HistoryQuery,
     Quotas,
     Readiness,
+    Resume,
     ServerStatus,
     SinkList,
-    TableList,
-    TableStatus,
-    Unready,
     WaitList,
 )
+from .model.tables import TableList, TablesQuery, TableStatus
+from .model.targets import Said
 from .operation import operation
 from .problem import Problem
-from .registry import STARTING_FEEDS, Registry
-
-
-class Resume(Struct, frozen=True, forbid_unknown_fields=True):
-    skip: tuple[str, ...] = ()
-    """Positions of schema changes to skip, as in the feed's error."""
-    reload: tuple[str, ...] = ()
-    """Full names of tables to load again, or "*" for all."""
-
-
-class Empty(Struct, frozen=True, forbid_unknown_fields=True):
-    """No body, or an empty object."""
-
-
-class DeleteQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    data: bool = False
-    """Remove the feed's data directory too."""
-
-
-class HistoryQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    limit: Annotated[int, Meta(ge=1, le=LIMIT)] = 100
-
-
-class HistoryList(Struct, frozen=True):
-    history: list[HistoryEntry]
-    """Entries, the newest first."""
+from .registry import COMPUTE_THREADS, STARTING_FEEDS, Registry
 
 
 class Api:
@@ -68,6 +47,20 @@ class Api:
         """Answer: the process runs."""
         return Health()
 
+    @operation("GET", "/ready", base="")
+    def ready(self) -> Readiness:
+        """Answer if every feed that should run does; else 503, with their names and states."""
+        unready = [(feed.name, feed.status()) for feed in self._registry.unready()]
+        if unready:
+            said = [f"feed {name} is {one.state}: {one.detail or 'no reason'}" for name, one in unready]
+            raise Problem(503, "; ".join(said))
+        return Readiness()
+
+    @operation("GET", "/metrics", base="", media="text/plain; version=0.0.4; charset=utf-8")
+    def metrics(self) -> str:
+        """Return the metrics of all feeds in Prometheus' text format."""
+        return "\n".join([*(metrics_text(feed.status()) for feed in self._registry.feeds()), ""])
+
     @operation("GET", "/server")
     def server(self) -> ServerStatus:
         """Describe this process."""
@@ -77,7 +70,13 @@ class Api:
             started=self._registry.started,
             memory_bytes=resident_bytes(),
             threads=threading.active_count(),
-            quotas=Quotas(0, 0, 0, STARTING_FEEDS, MAX_STREAMS),
+            quotas=Quotas(
+                self._registry.memory.total_bytes,
+                self._registry.memory.part_bytes,
+                COMPUTE_THREADS,
+                STARTING_FEEDS,
+                MAX_STREAMS,
+            ),
             feeds=dict(states),
         )
 
@@ -87,7 +86,7 @@ class Api:
         return FeedList([feed.summary() for feed in self._registry.feeds()])
 
     @operation("POST", "/feeds", 201)
-    def create_feed(self, body: dict[str, Any], by: str) -> FeedSummary:
+    def create_feed(self, body: Document, by: str) -> FeedSummary:
         """Create a feed and start it; the body is the document of a feed.toml as JSON."""
         return self._registry.create(body, by).summary()
 
@@ -98,7 +97,7 @@ class Api:
         return FeedDetail(found.summary(), found.status(), dict(found.document()))
 
     @operation("PUT", "/feeds/{feed}")
-    def replace_feed(self, feed: str, body: dict[str, Any], by: str) -> FeedSummary:
+    def replace_feed(self, feed: str, body: Document, by: str) -> FeedSummary:
         """Replace a feed's options; a running feed restarts from its checkpoint.
 
         A value that is "***" as in the answer of GET keeps the stored secret.
@@ -130,7 +129,15 @@ class Api:
         """List tables of a feed: those that are searched for, sorted, a page of them."""
         return listed(self._registry.feed(feed).tables(), query)
 
-    @operation("GET", "/feeds/{feed}/tables/{table}")
+    @operation("POST", "/feeds/{feed}/tables/{table:path}/reload", 202)
+    def reload_table(self, feed: str, table: str, body: Empty, by: str) -> Said:  # noqa: ARG002
+        """Load a table again in all sinks, or with "*" all tables: now, or when the feed runs next."""
+        found = self._registry.feed(feed)
+        request_load(found.options(), [table])
+        found.note("operation", f"{'all tables' if table == REST else table}: loaded again", by)
+        return Said([f"{table} will be loaded again"])
+
+    @operation("GET", "/feeds/{feed}/tables/{table:path}")
     def get_table(self, feed: str, table: str) -> TableStatus:
         """Return the state of a table, by its full name."""
         for one in self._registry.feed(feed).tables():
@@ -153,8 +160,3 @@ class Api:
     def list_history(self, feed: str, query: HistoryQuery) -> HistoryList:
         """List states, errors and operations of a feed, the newest first."""
         return HistoryList(self._registry.feed(feed).history.last(query.limit))
-
-    def readiness(self) -> Readiness:
-        unready = [(feed.name, feed.status()) for feed in self._registry.unready()]
-        feeds = [Unready(name, status.state, status.detail) for name, status in unready]
-        return Readiness(not feeds, feeds)

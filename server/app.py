@@ -21,20 +21,24 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from ..engine.metrics import metrics_text
 from ..errors import TidemillError
 from .api import Api
-from .events import Broadcast, EventsQuery
-from .operation import BASE, Operation, operations
-from .problem import Problem, problem_of, refusal
+from .events import Broadcast, EventStream
+from .openapi import openapi
+from .operation import BASE, JSON, Operation, operations
+from .problem import Problem, problem_of
 from .registry import Registry
+from .responses import json_response, refusal
 from .security import Access, Guard
+from .targets import TargetApi
 
 log = logging.getLogger("tidemill")
 
 PAGE: Final = Path(__file__).parent / "page"
 HANDLER_THREADS: Final = 8
 """Threads in which operations run; further requests wait for one."""
+SLOW_THREADS: Final = 4
+"""Threads in which operations run that wait for databases."""
 BODY_SECONDS: Final = 30.0
 """Time in which a request's body must have come."""
 
@@ -52,34 +56,27 @@ class Application:
 
 def application(registry: Registry, access: Access) -> Application:
     """Return the application for the feeds of a registry, which the caller starts and closes."""
-    api, broadcast = Api(registry), Broadcast(registry)
+    broadcast = Broadcast(registry)
     pool = ThreadPoolExecutor(HANDLER_THREADS, "tidemill-http")
-    declared = operations(api)
-
-    async def events(request: Request) -> Response:
-        return broadcast.stream(_query(request, EventsQuery))  # type: ignore[return-value] # is only called
+    slow = _Slow()
+    declared = operations(Api(registry), TargetApi(registry), broadcast)
+    document = msgspec.json.encode(openapi(declared))
 
     async def in_pool(call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, call)
 
-    async def ready(_: Request) -> Response:
-        state = await in_pool(api.readiness)
-        return _json(state, 200 if state.ready else 503)
-
-    async def metrics(_: Request) -> Response:
-        text = await in_pool(lambda: "\n".join(metrics_text(feed.status()) for feed in registry.feeds()))
-        return Response(text + "\n", media_type="text/plain; version=0.0.4")
+    async def described(_: Request) -> Response:
+        return Response(document, media_type="application/json")
 
     async def page(_: Request) -> Response:
         return Response((PAGE / "index.html").read_bytes(), media_type="text/html")
 
     routes: list[Route | Mount] = [
-        Route(one.path, _answering(_handler(one, in_pool)), methods=[one.method]) for one in declared
+        Route(one.path, _answering(_handler(one, slow.run if one.is_slow else in_pool)), methods=[one.method])
+        for one in declared
     ]
     routes += [
-        Route(f"{BASE}/events", _answering(events), methods=["GET"]),
-        Route("/ready", _answering(ready), methods=["GET"]),
-        Route("/metrics", _answering(metrics), methods=["GET"]),
+        Route(f"{BASE}/openapi.json", _answering(described), methods=["GET"]),
         Route("/", _answering(page), methods=["GET"]),
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
@@ -89,10 +86,32 @@ def application(registry: Registry, access: Access) -> Application:
         yield
         broadcast.close()
         pool.shutdown(wait=False)
+        slow.close()
 
     made = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _refused})
     is_open = {"/", "/page/", *(one.path for one in declared if one.is_open)}
     return Application(Guard(made, access, is_open), broadcast)
+
+
+class _Slow:
+    """Threads of operations that wait for databases; a few more operations may wait for a thread."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(SLOW_THREADS, "tidemill-slow")
+        self._count = 0
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Raises Problem if too many are running."""
+        if self._count >= 4 * SLOW_THREADS:
+            raise Problem(503, "too many requests wait for databases: try again later")
+        self._count += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        finally:
+            self._count -= 1
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False)
 
 
 def _handler(one: Operation, in_pool: Callable[[Callable[[], Any]], Awaitable[Any]]) -> Handler:
@@ -104,7 +123,12 @@ def _handler(one: Operation, in_pool: Callable[[Callable[[], Any]], Awaitable[An
             arguments["body"] = await _body(request, one)
         if one.wants_by:
             arguments["by"] = request.scope["tidemill.by"]
-        return _json(await in_pool(partial(one.call, **arguments)), one.status)
+        answer = await in_pool(partial(one.call, **arguments))
+        if isinstance(answer, EventStream):
+            return answer  # type: ignore[return-value] # Starlette only calls it
+        if one.media != JSON:
+            return Response(answer, one.status, media_type=one.media)
+        return json_response(answer, one.status)
 
     return handle
 
@@ -138,12 +162,6 @@ def _invalid(error: msgspec.ValidationError) -> Problem:
     said, _, where = str(error).partition(" - at ")
     field = where.strip("`").removeprefix("$").lstrip(".") or None
     return Problem(422, f"{field}: {said}" if field else said, field)
-
-
-def _json(answer: object, status: int) -> Response:
-    return Response(
-        msgspec.json.encode(answer), status, {"Cache-Control": "no-store"}, media_type="application/json"
-    )
 
 
 def _answering(handle: Handler) -> Handler:

@@ -12,10 +12,10 @@ from contextlib import suppress
 from typing import Final
 
 import msgspec
-from msgspec import Struct
 from starlette.types import Message, Receive, Scope, Send
 
-from .model import FeedEvent, FeedList
+from .model.feeds import EventsQuery, FeedEvent, FeedList
+from .operation import operation
 from .problem import Problem
 from .registry import Registry
 
@@ -29,11 +29,6 @@ SEND_SECONDS: Final = 30.0
 """Time for which a reader may leave an event unread."""
 MAX_STREAMS: Final = 256
 """Maximum number of open streams."""
-
-
-class EventsQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    feed: str = ""
-    """Name of a feed whose status is sent too, as the event `feed`."""
 
 
 class _Latest:
@@ -56,7 +51,7 @@ class _Latest:
 
 
 class Broadcast:
-    """The events of one application. Used in one event loop."""
+    """The events of one application. Used in one event loop, but for `events`."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -72,15 +67,19 @@ class Broadcast:
         self.is_closed = True
         self._ticked.set()
 
-    def stream(self, query: EventsQuery) -> EventStream:
-        """Raises Problem for a feed that isn't there, and for too many streams."""
+    @operation("GET", "/events", media="text/event-stream")
+    def events(self, query: EventsQuery) -> EventStream:
+        """Send the list of feeds about once a second while it changes, as the event `feeds`.
+
+        Of the feed that the query names, its summary and status are sent too, as the event `feed`.
+        """
         if query.feed:
             self._registry.feed(query.feed)
         if self._streams >= MAX_STREAMS:
             raise Problem(503, f"there are {MAX_STREAMS} open event streams already")
         return EventStream(self, query.feed)
 
-    async def events(self, feed: str) -> AsyncIterator[bytes]:
+    async def each(self, feed: str) -> AsyncIterator[bytes]:
         """Yield events for one reader until the end; an empty one after each COMMENT_SECONDS without."""
         subjects = [self._feeds, *([self._join(feed)] if feed else [])]
         self._streams += 1
@@ -164,7 +163,7 @@ class EventStream:
         await asyncio.gather(sending, leaving, return_exceptions=True)
 
     async def _send(self, send: Send) -> None:
-        events = self._broadcast.events(self._feed)
+        events = self._broadcast.each(self._feed)
         try:
             async for event in events:
                 message: Message = {"type": "http.response.body", "body": event, "more_body": True}

@@ -6,33 +6,20 @@ from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import msgspec
-from msgspec import Struct
 
 from ..store import disk
+from .model.feeds import MAX_HISTORY as LIMIT
+from .model.feeds import HistoryEntry
 
-LIMIT: Final = 500
-"""Maximum number of entries; the file has at most twice as many."""
 MAX_CHARS: Final = 2_000
 """Maximum length of an entry's text; the rest is cut."""
 
-EntryKind: TypeAlias = Literal["state", "error", "operation"]
-
-
-class HistoryEntry(Struct, frozen=True):
-    time: float
-    """Unix seconds."""
-    kind: EntryKind
-    text: str
-    """The state with its detail, or the operation."""
-    by: str = ""
-    """Client that requested the operation: its token's name, or its address; empty for the server itself."""
-
 
 class History:
-    """Entries of one feed, in a file of JSON lines if it has one. Any thread."""
+    """Entries of one feed, in a file of up to twice as many lines of JSON if it has one. Any thread."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path

@@ -9,11 +9,13 @@ from typing import Any
 
 from ..actors import Clock
 from ..engine.feed import Feed
+from ..engine.options import FeedOptions
 from ..engine.progress import explanation
 from ..engine.status import RUNNING, FeedStatus
 from ..events import Wait
-from .history import EntryKind, History, HistoryEntry
-from .model import FeedSummary, SinkSummary, TableStatus
+from .history import History
+from .model.feeds import EntryKind, FeedSummary, HistoryEntry, SinkSummary
+from .model.tables import TableStatus
 from .problem import Problem
 
 
@@ -37,6 +39,10 @@ class HostedFeed(ABC):
 
     @abstractmethod
     def status(self) -> FeedStatus: ...
+
+    @abstractmethod
+    def options(self) -> FeedOptions:
+        """Raises ConfigError."""
 
     @abstractmethod
     def document(self) -> Mapping[str, Any]:
@@ -122,6 +128,9 @@ class GivenFeed(HostedFeed):
 
     def status(self) -> FeedStatus:
         return self._feed.status()
+
+    def options(self) -> FeedOptions:
+        return self._feed.options
 
     def document(self) -> Mapping[str, Any]:
         return self._document

@@ -4,25 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Annotated, Final, Literal
+from typing import Final
 
-from msgspec import Meta, Struct
-
-from .model import TableList, TableStatus
-
-MAX_LIMIT: Final = 1_000
-
-
-class TablesQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    search: str = ""
-    """Part of the full name, in upper or lower case."""
-    state: Literal["", "loading", "following", "paused", "failed", "removed"] = ""
-    """Empty: any."""
-    sort: Literal["name", "lag", "rows", "state", "since"] = "name"
-    order: Literal["asc", "desc"] = "asc"
-    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT)] = 100
-    offset: Annotated[int, Meta(ge=0)] = 0
-
+from .model.tables import TableList, TablesQuery, TableStatus
 
 _KEYS: Final[dict[str, Callable[[TableStatus], float | str]]] = {
     "name": lambda table: table.name,

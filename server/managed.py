@@ -15,7 +15,9 @@ from ..config.secrets import masked, unmasked
 from ..engine.feed import Feed
 from ..engine.opening import open_sinks
 from ..engine.options import FeedOptions, feed_options
+from ..engine.renewal import request_load
 from ..engine.requests import RequestFile
+from ..engine.shared import Shared
 from ..engine.status import RUNNING, FeedStatus, StatusFile, first_status
 from ..errors import CheckpointError, ConfigError, TidemillError
 from ..failpoint import reach
@@ -36,6 +38,7 @@ class Resources:
 
     files: FeedFiles
     clock: Clock
+    engine: Shared
     submit: Callable[[Callable[[], None]], object]
     """Run a function soon, in one of the server's threads."""
     forget: Callable[[str], None]
@@ -128,14 +131,12 @@ class ManagedFeed(HostedFeed):
         """
         with self.changed:
             self._reject_removed()
-            if (skip or reload) and self.status().state in RUNNING:
-                raise Problem(409, f"feed {self.name} runs: pause it, and skip or load again as it resumes")
-            if skip or reload:
-                options = self._options()
-                for table in reload:
-                    if table != "*" and not options.tables.matches_full(table):
-                        raise Problem(422, f"{table}: the feed doesn't follow this table", "reload")
-                RequestFile(options.data_dir).add(skip=skip, load_again=reload)
+            if skip and self.status().state in RUNNING:
+                raise Problem(409, f"feed {self.name} runs: pause it, then resume it with `skip`", "skip")
+            if reload:
+                request_load(self.options(), reload)
+            if skip:
+                RequestFile(self.options().data_dir).add(skip=skip)
             self._files.set_intent(self.name, FeedIntent())
             self._intent = FeedIntent()
             self._is_outdated = self.status().state not in RUNNING
@@ -227,15 +228,15 @@ class ManagedFeed(HostedFeed):
         self._is_removed = True
         self._shared.forget(self.name)
 
-    def _options(self) -> FeedOptions:
+    def options(self) -> FeedOptions:
         """Raises ConfigError."""
         return feed_options(self._files.read(self.name, expanded=True))
 
     def _start(self) -> None:
         self._is_outdated = False
         try:
-            options = self._options()
-            feed = Feed(options, open_sinks(options), self._clock)
+            options = self.options()
+            feed = Feed(options, open_sinks(options), self._clock, shared=self._shared.engine)
             feed.start(on_end=lambda: self._shared.submit(self._leave))
         except TidemillError as error:
             self._fail(error)

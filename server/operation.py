@@ -10,11 +10,12 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, TypeVar, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_type_hints
 
 import msgspec
 
 BASE: Final = "/api/v1"
+JSON: Final = "application/json"
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
 F = TypeVar("F", bound=Callable[..., object])
@@ -45,6 +46,10 @@ class Operation:
     wants_by: bool = False
     is_open: bool = False
     """True if it needs no token."""
+    media: str = JSON
+    """Type of the response's body; other than JSON, the answer is text or a stream."""
+    is_slow: bool = False
+    """True if it waits for databases: then it runs in other threads than the rest."""
 
     @property
     def documented_path(self) -> str:
@@ -56,18 +61,34 @@ class Operation:
 
 
 def operation(
-    method: Method, path: str, status: int = 200, *, base: str = BASE, is_open: bool = False
+    method: Method,
+    path: str,
+    status: int = 200,
+    *,
+    base: str = BASE,
+    is_open: bool = False,
+    is_slow: bool = False,
+    media: str = JSON,
 ) -> Callable[[F], F]:
     """Declare a method of `Api` as an operation."""
 
     def declare(call: F) -> F:
-        _declared[call] = (method, base + path, status, is_open)
+        _declared[call] = _Declared(method, base + path, status, is_open, is_slow, media)
         return call
 
     return declare
 
 
-_declared: Final[dict[Callable[..., object], tuple[Method, str, int, bool]]] = {}
+class _Declared(NamedTuple):
+    method: Method
+    path: str
+    status: int
+    is_open: bool
+    is_slow: bool
+    media: str
+
+
+_declared: Final[dict[Callable[..., object], _Declared]] = {}
 
 
 def operations(*apis: object) -> list[Operation]:
@@ -75,16 +96,13 @@ def operations(*apis: object) -> list[Operation]:
     found = []
     for api in apis:
         for function in vars(type(api)).values():
-            if inspect.isfunction(function) and function in _declared:
-                method, path, status, is_open = _declared[function]
+            if inspect.isfunction(function) and (declared := _declared.get(function)) is not None:
                 hints = get_type_hints(function, include_extras=True)
-                names = _NAMES.findall(path)
+                names = _NAMES.findall(declared.path)
                 found.append(
                     Operation(
                         name=function.__name__,
-                        method=method,
-                        path=path,
-                        status=status,
+                        **declared._asdict(),
                         described=inspect.getdoc(function) or "",
                         call=function.__get__(api),
                         answer=hints["return"],
@@ -92,7 +110,6 @@ def operations(*apis: object) -> list[Operation]:
                         body=hints.get("body"),
                         query=hints.get("query"),
                         wants_by="by" in hints,
-                        is_open=is_open,
                     )
                 )
     return found

@@ -5,11 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import msgspec
-from starlette.responses import Response
-
 from ..errors import CheckpointError, ConfigError, InvariantViolated, Retryable, TidemillError
-from .model import ErrorBody, ErrorDetail
 
 CODES: Final = {
     400: "bad_request",
@@ -60,12 +56,3 @@ def field_of(message: str) -> str | None:
     """Return the key that a ConfigError's sentence begins with, such as "source.url"; None if it has none."""
     found = _FIELD.match(message)
     return found["field"] if found is not None else None
-
-
-def refusal(problem: Problem) -> Response:
-    """Return the response of a refusal."""
-    headers = {"WWW-Authenticate": "Bearer"} if problem.status == 401 else {}
-    detail = ErrorDetail(CODES[problem.status], str(problem), problem.field)
-    return Response(
-        msgspec.json.encode(ErrorBody(detail)), problem.status, headers, media_type="application/json"
-    )

@@ -10,18 +10,26 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Final
 
-from ..actors import Clock, SystemClock
+from .. import config
+from ..actors import Clock, SystemClock, Workers
 from ..config.form import NAME
-from ..engine.options import feed_options
+from ..engine.options import FeedOptions, feed_options
+from ..engine.shared import Shared
 from ..engine.status import RUNNING
 from ..errors import ConfigError, StoreError
+from ..sorter.quota import MemoryQuota
 from .files import FeedFiles
 from .hosted import GivenFeed, HostedFeed
+from .jobs import Comparisons
 from .managed import ManagedFeed, Resources
 from .problem import Problem
 
 log = logging.getLogger("tidemill")
 
+COMPUTE_THREADS: Final = 4
+"""Threads that sort, merge and decode, for all feeds: one that waits for its disk doesn't stop the others."""
+SORTER_BYTES: Final = 256 << 20
+"""Default of the memory of all sorters."""
 OBSERVE_SECONDS: Final = 0.5
 """Interval at which the states of feeds are looked at, for their histories."""
 STARTING_FEEDS: Final = 4
@@ -34,9 +42,15 @@ class Registry:
     """Feeds that programs run, and those of a directory, which this class starts and stops. Any thread."""
 
     def __init__(
-        self, feeds: Iterable[GivenFeed] = (), directory: Path | None = None, clock: Clock | None = None
+        self,
+        feeds: Iterable[GivenFeed] = (),
+        directory: Path | None = None,
+        clock: Clock | None = None,
+        *,
+        sorter_bytes: int = SORTER_BYTES,
     ) -> None:
-        """Without a directory, no feed can be created. Raises ConfigError if two feeds have the same name."""
+        """Without a directory, no feed can be created. `sorter_bytes` are for the sorters of all feeds of the
+        directory. Raises ConfigError if two feeds have the same name."""
         self.clock: Clock = clock or SystemClock()
         self.started = self.clock.time()
         self._lock = Lock()
@@ -45,9 +59,12 @@ class Registry:
             if feed.name in self._feeds:
                 raise ConfigError(f"name: two feeds are called {feed.name!r}; each needs a name of its own")
             self._feeds[feed.name] = feed
+        self.comparisons = Comparisons(self.clock)
         self._files = FeedFiles(directory) if directory is not None else None
         self._closing = Event()
         self._threads: list[Thread] = []
+        self.memory = MemoryQuota(sorter_bytes)
+        self._shared: Shared | None = None
         self._pool = ThreadPoolExecutor(STARTING_FEEDS, "tidemill-feeds")
 
     def start(self) -> None:
@@ -56,6 +73,7 @@ class Registry:
         if self._files is None:
             return
         self._files.claim()
+        self._shared = Shared(Workers("compute", COMPUTE_THREADS), self.memory)
         for path in self._files.misnamed():
             log.error("%s: a feed file's name is up to 64 letters, digits, - and _, and .toml", path)
         shared = self._resources()
@@ -69,6 +87,7 @@ class Registry:
     def close(self) -> None:
         """Stop all feeds of the directory, and wait for their ends. Safe to repeat."""
         self._closing.set()
+        self.comparisons.close()
         managed = self._managed()
         for feed in managed:
             feed.close()
@@ -77,6 +96,8 @@ class Registry:
         for thread in self._threads:
             thread.join()
         self._pool.shutdown()
+        if self._shared is not None:
+            self._shared.compute.close()
         if self._files is not None:
             self._files.release()
 
@@ -139,6 +160,10 @@ class Registry:
         feed.replace(document, by)
         return feed
 
+    def options_of(self, document: Mapping[str, Any]) -> FeedOptions:
+        """Return the options of a document that needn't be stored. Raises ConfigError."""
+        return feed_options(config.expand(document))
+
     def _checked(self, document: Mapping[str, Any]) -> str:
         """Return the name of a feed with a valid document. Raises ConfigError."""
         assert self._files is not None
@@ -152,12 +177,14 @@ class Registry:
         return [feed for feed in self.feeds() if isinstance(feed, ManagedFeed)]
 
     def _forget(self, name: str) -> None:
+        self.comparisons.forget(name)
         with self._lock:
             self._feeds.pop(name, None)
 
     def _resources(self) -> Resources:
         assert self._files is not None
-        return Resources(self._files, self.clock, self._pool.submit, self._forget)
+        assert self._shared is not None
+        return Resources(self._files, self.clock, self._shared, self._pool.submit, self._forget)
 
     # --- threads
 

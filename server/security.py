@@ -15,7 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..config.address import is_loopback
 from ..config.token import read_tokens
 from ..errors import ConfigError
-from .problem import Problem, refusal
+from .problem import Problem
+from .responses import refusal
 
 MAX_BODY_BYTES: Final = 1 << 20
 READING: Final = ("GET", "HEAD", "OPTIONS")

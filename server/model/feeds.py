@@ -1,32 +1,27 @@
-"""Bodies of requests and responses of the HTTP API; the client uses them too."""
+"""Feeds, the process that runs them, and what users ask of them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from ..engine.status import FeedStatus, SinkStatus, State
-from ..events import Wait
+from ...engine.status import FeedStatus, SinkStatus, State
+from ...events import Wait
 
-FeedName: TypeAlias = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-Count: TypeAlias = Annotated[int, Meta(ge=0)]
-
-
-class ErrorDetail(Struct, frozen=True):
-    """The reason why a request was refused."""
-
-    code: str
-    """Machine-readable reason, such as "not_found"."""
-    message: str
-    field: str | None = None
-    """Key of the body or the query that is wrong, such as "source.url"; null if none is."""
+DOCUMENT: Final = "FeedDocument"
+"""Name of the schema of a feed's document."""
+Document: TypeAlias = Annotated[
+    dict[str, Any], Meta(extra_json_schema={"$ref": f"#/components/schemas/{DOCUMENT}"})
+]
+"""The document of a feed.toml; its values are checked when the feed's options are built of it."""
+MAX_HISTORY: Final = 500
+"""Maximum number of entries of a feed's history."""
+EntryKind: TypeAlias = Literal["state", "error", "operation"]
 
 
-class ErrorBody(Struct, frozen=True):
-    """Body of every response with a status of 400 or above."""
-
-    error: ErrorDetail
+class Empty(Struct, frozen=True, forbid_unknown_fields=True):
+    """No body, or an empty object."""
 
 
 class SinkSummary(Struct, frozen=True):
@@ -74,29 +69,6 @@ class FeedEvent(Struct, frozen=True):
     status: FeedStatus
 
 
-class TableStatus(Struct, frozen=True):
-    name: str
-    state: Literal["loading", "following", "paused", "failed", "removed"]
-    since: float
-    position: str
-    ts: int
-    lag_seconds: float | None
-    inserts: int
-    updates: int
-    deletes: int
-    error: str
-    rows_loaded: int
-    rows_estimated: int
-
-
-class TableList(Struct, frozen=True):
-    tables: list[TableStatus]
-    total: int
-    """Number of tables that match, on all pages."""
-    states: dict[str, int]
-    """Number of all tables of the feed by state."""
-
-
 class SinkList(Struct, frozen=True):
     sinks: list[SinkStatus]
 
@@ -138,13 +110,41 @@ class Health(Struct, frozen=True):
     status: Literal["ok"] = "ok"
 
 
-class Unready(Struct, frozen=True):
-    feed: str
-    state: State
-    detail: str
-
-
 class Readiness(Struct, frozen=True):
-    ready: bool
-    feeds: list[Unready] = []
-    """Feeds that should run and don't."""
+    ready: Literal[True] = True
+
+
+class Resume(Struct, frozen=True, forbid_unknown_fields=True):
+    skip: tuple[str, ...] = ()
+    """Positions of schema changes to skip, as in the feed's error."""
+    reload: tuple[str, ...] = ()
+    """Full names of tables to load again, or "*" for all."""
+
+
+class DeleteQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    data: bool = False
+    """Remove the feed's data directory too."""
+
+
+class EventsQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    feed: str = ""
+    """Name of a feed whose status is sent too, as the event `feed`."""
+
+
+class HistoryEntry(Struct, frozen=True):
+    time: float
+    """Unix seconds."""
+    kind: EntryKind
+    text: str
+    """The state with its detail, or the operation."""
+    by: str = ""
+    """Client that requested the operation: its token's name, or its address; empty for the server itself."""
+
+
+class HistoryQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    limit: Annotated[int, Meta(ge=1, le=MAX_HISTORY)] = 100
+
+
+class HistoryList(Struct, frozen=True):
+    history: list[HistoryEntry]
+    """Entries, the newest first."""
