@@ -41,8 +41,7 @@ def snapshot(
         list[str],
         typer.Argument(
             metavar="[FEED.TOML] TABLE...",
-            help='Feed file, unless --server is given, and the tables to load again, such as "shop.orders", or '
-            "'*' for all",
+            help="Feed file (not with --server), and tables to load again, such as shop.orders; '*' for all",
         ),
     ],
     name: Name = None,

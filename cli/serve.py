@@ -95,7 +95,7 @@ def _serving(
     tls_key: Path | None,
     hosts: Sequence[str],
 ) -> Iterator[None]:
-    from ..server.app import application
+    from ..server.asgi import application
     from ..server.security import access
     from ..server.serving import HttpServer, Tls
 

@@ -116,18 +116,18 @@ class Client:
     def table(self, feed: str, name: str) -> TableStatus:
         return self._connection.call(TableStatus, "GET", path_of("feeds", feed, "tables", name))
 
-    def pause_table(self, feed: str, name: str) -> TableStatus:
+    def pause_table(self, feed: str, name: str) -> list[str]:
         return self._of_table(feed, name, "pause")
 
-    def resume_table(self, feed: str, name: str) -> TableStatus:
+    def resume_table(self, feed: str, name: str) -> list[str]:
         return self._of_table(feed, name, "resume")
 
-    def reload_table(self, feed: str, name: str) -> TableStatus:
-        """Load a table again."""
+    def reload_table(self, feed: str, name: str) -> list[str]:
+        """Load a table again, or with "*" all; return sentences that say what happens."""
         return self._of_table(feed, name, "reload")
 
-    def _of_table(self, feed: str, name: str, verb: str) -> TableStatus:
-        return self._connection.call(TableStatus, "POST", path_of("feeds", feed, "tables", name, verb))
+    def _of_table(self, feed: str, name: str, verb: str) -> list[str]:
+        return self._connection.call(Said, "POST", path_of("feeds", feed, "tables", name, verb)).sentences
 
     # --- locks, dead letters, comparisons
 

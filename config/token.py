@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from ..errors import ConfigError
+
+MIN_CHARS: Final = 16
 
 
 def read_token(path: Path, option: str) -> str:
@@ -24,6 +27,8 @@ def read_tokens(path: Path, option: str) -> dict[str, str]:
             continue
         if len(words) > 2 or not line.isascii():
             raise ConfigError(f"{option}: {path}: line {number}: expected a token, or a name and a token")
+        if len(words[-1]) < MIN_CHARS:
+            raise ConfigError(f"{option}: {path}: line {number}: a token has {MIN_CHARS} characters or more")
         tokens[words[-1]] = words[0] if len(words) == 2 else "token"
     if not tokens:
         raise ConfigError(f"{option}: {path}: there is no token in it")

@@ -12,7 +12,7 @@ from ..actors import SystemClock
 from ..config.token import read_tokens
 from ..embedded import OpenFeed
 from ..engine.feed import Feed
-from .app import application
+from .asgi import application
 from .hosted import GivenFeed
 from .registry import Registry
 from .security import Access

@@ -57,7 +57,8 @@ class Broadcast:
         self._registry = registry
         self._feeds = _Latest("feeds")
         self._each: dict[str, tuple[_Latest, int]] = {}  # with the number of its streams
-        self._streams = 0
+        self.streams = 0
+        """Number of open streams."""
         self._ticked: asyncio.Event = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.is_closed = False
@@ -75,14 +76,14 @@ class Broadcast:
         """
         if query.feed:
             self._registry.feed(query.feed)
-        if self._streams >= MAX_STREAMS:
+        if self.streams >= MAX_STREAMS:
             raise Problem(503, f"there are {MAX_STREAMS} open event streams already")
         return EventStream(self, query.feed)
 
     async def each(self, feed: str) -> AsyncIterator[bytes]:
         """Yield events for one reader until the end; an empty one after each COMMENT_SECONDS without."""
         subjects = [self._feeds, *([self._join(feed)] if feed else [])]
-        self._streams += 1
+        self.streams += 1
         try:
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._run())
@@ -103,7 +104,7 @@ class Broadcast:
                         await ticked.wait()
                 quiet += TICK_SECONDS
         finally:
-            self._streams -= 1
+            self.streams -= 1
             if feed:
                 self._leave(feed)
 
@@ -119,7 +120,7 @@ class Broadcast:
 
     async def _run(self) -> None:
         """Make the events while there are streams."""
-        while self._streams and not self.is_closed:
+        while self.streams and not self.is_closed:
             loop = asyncio.get_running_loop()
             feeds, each = await loop.run_in_executor(None, self._look, list(self._each))
             self._feeds.set(feeds)
@@ -128,7 +129,7 @@ class Broadcast:
                     self._each[name][0].set(data)
             ticked, self._ticked = self._ticked, asyncio.Event()
             ticked.set()
-            await asyncio.sleep(max(TICK_SECONDS, len(feeds) * self._streams / MAX_BYTES_PER_SECOND))
+            await asyncio.sleep(max(TICK_SECONDS, len(feeds) * self.streams / MAX_BYTES_PER_SECOND))
 
     def _look(self, names: list[str]) -> tuple[bytes, dict[str, bytes]]:
         summaries = {feed.name: feed.summary() for feed in self._registry.feeds()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -80,11 +79,7 @@ def _operation(one: Operation, by_type: dict[Any, dict[str, Any]]) -> dict[str, 
             "content": {JSON: {"schema": by_type[one.body]}},
         }
     error = by_type[ErrorBody]
-    statuses = [
-        *(_READ if one.method == "GET" else _WRITTEN),
-        *(_SLOW if one.is_slow or one.name in ("ready", "events") else ()),
-    ]
-    for status in statuses:
+    for status in (*(_READ if one.method == "GET" else _WRITTEN), *(_SLOW if one.is_slow else _SLOW[1:])):
         described["responses"][str(status)] = _response(_TEXTS[status], error)
     return described
 
@@ -139,17 +134,12 @@ def _structs(types: Iterable[Any]) -> dict[str, type]:
     return found
 
 
-@cache
-def _texts(cls: type) -> dict[str, str]:
-    return docstrings(cls)
-
-
 def _with_docstrings(name: str, schema: dict[str, Any], structs: dict[str, type]) -> dict[str, Any]:
     """Return a struct's schema, its properties described by their docstrings."""
     cls = structs.get(name)
     if cls is None or "properties" not in schema:
         return schema
-    texts = _texts(cls)
+    texts = docstrings(cls)
     properties = {
         key: {**one, "description": " ".join(texts[key].split())} if key in texts else one
         for key, one in schema["properties"].items()

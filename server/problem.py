@@ -24,9 +24,7 @@ CODES: Final = {
 }
 """Codes of errors by HTTP status."""
 
-_FIELD: Final = re.compile(
-    r"(?P<field>[A-Za-z][\w-]*(?: [\w-]{1,64})?(?:(?:\.|: )[\w\[\]-]+)*?)(?: = .*?)?: "
-)
+_FIELD: Final = re.compile(r"(?P<field>[A-Za-z][\w-]*(?: [\w-]{1,64})?(?:(?:\.|: )[\w\[\]-]+)*)(?: = .*?)?: ")
 
 
 class Problem(Exception):

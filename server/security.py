@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..config.address import is_loopback
+from ..config.address import host_and_port, is_loopback
 from ..config.token import read_tokens
 from ..errors import ConfigError
 from .problem import Problem
@@ -55,7 +55,7 @@ def access(listen: str, token_file: Path | None, hosts: Collection[str] = (), *,
 
     Raises ConfigError if it could be reached from outside without a token, or over TLS without one.
     """
-    host = listen.rpartition(":")[0].strip("[]")
+    host, _ = host_and_port(listen)
     if token_file is None and not is_loopback(host):
         raise ConfigError(
             f"--http {listen}: it can be reached from outside: give --token-file, best with --tls-cert and "

@@ -10,8 +10,9 @@ from typing import Final, Self
 
 import uvicorn
 
+from ..config.address import host_and_port
 from ..errors import ConfigError
-from .app import Application
+from .asgi import Application
 
 MAX_CONNECTIONS: Final = 1_000
 """Open connections above which further requests are refused."""
@@ -70,12 +71,9 @@ class HttpServer:
 
 
 def _bound(listen: str) -> socket.socket:
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isascii() or not port.isdecimal() or int(port) > 0xFFFF:
-        raise ConfigError(f'expected host:port as "127.0.0.1:8300", not {listen!r}')
-    host = host.strip("[]")
+    host, port = host_and_port(listen)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, int(port)), family=family, backlog=256)
+        return socket.create_server((host, port), family=family, backlog=256)
     except OSError as error:
-        raise ConfigError(f"{listen}: {error.strerror or error}") from None
+        raise ConfigError(f"--http {listen}: {error.strerror or error}") from None

@@ -230,7 +230,6 @@ ASKED_BY_NAME = {
     "codec/native/json_texts.py": {"scale", "unit"},  # of some of Arrow's types
     "dialects/sqlite/read.py": {"sqlite_errorcode"},  # of some of SQLite's errors
     "dialects/sqlite/session.py": {"sqlite_errorcode"},
-    "spark/capture/access.py": {"strerror"},  # of some of Python's errors
     "spark/read/filters.py": {"attribute"},  # of some of Spark's filters
     "spark/run/errors.py": {"cause", "__cause__"},  # of Spark's errors
     "spark/snapshot/row_filter.py": {"attribute"},

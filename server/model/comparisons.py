@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -45,9 +45,9 @@ class DiffJob(Struct, frozen=True):
     """True if nothing differs; null before the end."""
     differences: int
     """Number of all differences found."""
-    found: list[dict[str, object]]
+    found: list[dict[str, Any]]
     """The first of them, as `tidemill diff --json` prints them."""
-    results: list[dict[str, object]]
+    results: list[dict[str, Any]]
     """The tables' results, as `tidemill diff --json` prints them."""
     warning: str
     """Reason for which later changes may be reported."""

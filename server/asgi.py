@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -60,13 +60,16 @@ def application(registry: Registry, access: Access) -> Application:
     pool = ThreadPoolExecutor(HANDLER_THREADS, "tidemill-http")
     slow = _Slow()
     declared = operations(Api(registry), TargetApi(registry), broadcast)
-    document = msgspec.json.encode(openapi(declared))
 
     async def in_pool(call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, call)
 
+    @cache
+    def document() -> bytes:
+        return msgspec.json.encode(openapi(declared))
+
     async def described(_: Request) -> Response:
-        return Response(document, media_type="application/json")
+        return Response(await in_pool(document), media_type="application/json")
 
     async def page(_: Request) -> Response:
         return Response((PAGE / "index.html").read_bytes(), media_type="text/html")
