@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
@@ -59,7 +59,6 @@ def serve(
     with (
         set_by_signals(Event()) as stopping,
         _serving(registry, http, token_file, tls_cert, tls_key, allowed_host or ()),
-        registry,
     ):
         stopping.wait()
 
@@ -82,7 +81,7 @@ def window(
 
     clock = SystemClock()
     registry = Registry([GivenFeed(feed, masked(FeedOptions, document), clock)], clock=clock)
-    with _serving(registry, http, token_file, tls_cert, tls_key, hosts), registry:
+    with _serving(registry, http, token_file, tls_cert, tls_key, hosts):
         yield
 
 
@@ -103,6 +102,7 @@ def _serving(
         raise ConfigError("--tls-cert, --tls-key: give both or neither")
     tls = Tls(cert=tls_cert, key=tls_key) if tls_cert is not None and tls_key is not None else None
     given = access(http, token_file, hosts, has_tls=tls is not None)
-    with HttpServer(application(registry, given), http, tls) as server:
+    server = HttpServer(application(registry, given), http, tls)
+    with closing(server), registry, server:
         say(f"tidemill: {server.url}", err=True)
         yield

@@ -18,7 +18,7 @@ from ..engine.options import FeedOptions, feed_options
 from ..engine.renewal import request_load
 from ..engine.requests import RequestFile
 from ..engine.shared import Shared
-from ..engine.status import RUNNING, FeedStatus, StatusFile, first_status
+from ..engine.status import RUNNING, FeedStatus, State, StatusFile, first_status
 from ..errors import CheckpointError, ConfigError, TidemillError
 from ..failpoint import reach
 from .files import FeedFiles, FeedIntent
@@ -57,8 +57,14 @@ class ManagedFeed(HostedFeed):
         self._ended = True  # True if `_feed` has ended, its threads too
         self._is_outdated = False  # True if `_feed` is to be started again from its file
         self._closing = False  # True if the server ends: then no feed is started
-        self._status = self._resting("stopped")
         self._intent = FeedIntent()
+        self._is_removed = False
+        try:
+            self._intent = self._files.intent(name)
+            self._status = self._resting("starting" if self._intent.intention == "running" else "stopped")
+        except TidemillError as error:
+            self._intent = FeedIntent("paused")  # nothing runs of which it isn't known that it should
+            self._status = self._resting("failed", str(error))
 
     # --- its state
 
@@ -88,11 +94,9 @@ class ManagedFeed(HostedFeed):
             stored = {}
         return unmasked(FeedOptions, document, stored)
 
-    def _resting(self, state: str, detail: str = "") -> FeedStatus:
+    def _resting(self, state: State, detail: str = "") -> FeedStatus:
         """Return the status of a feed that doesn't run, with its last positions, if any."""
-        first = first_status(
-            self.name, "", [], state="failed" if state == "failed" else "stopped", now=self._clock.time()
-        )
+        first = first_status(self.name, "", [], state=state, now=self._clock.time())
         try:
             document = self._files.read(self.name, expanded=False)
             last = StatusFile(Path(document["data_dir"])).load()
@@ -105,14 +109,15 @@ class ManagedFeed(HostedFeed):
 
     # --- operations: each stores what is wanted, and returns once it is so, or after SETTLE_SECONDS
 
-    def load(self) -> None:
-        """Take up the stored intention, at the server's start."""
-        try:
-            self._intent = self._files.intent(self.name)
-        except TidemillError as error:
-            self._fail(error)
-            return
-        self._settle()
+    @property
+    def is_leaving(self) -> bool:
+        """True if its removal was interrupted."""
+        return self._intent.intention == "removed"
+
+    def begin(self) -> None:
+        """Do what is wanted, at the server's start."""
+        if self._status.state != "failed":
+            self._settle()
 
     def pause(self, by: str) -> None:
         """Raises TidemillError."""
@@ -193,8 +198,6 @@ class ManagedFeed(HostedFeed):
             )
 
     # --- settling
-
-    _is_removed = False
 
     def _settle_within(self, seconds: float, is_so: Callable[[], bool]) -> bool:
         self._settle()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Final
@@ -16,7 +15,7 @@ from ..config.form import NAME
 from ..engine.options import FeedOptions, feed_options
 from ..engine.shared import Shared
 from ..engine.status import RUNNING
-from ..errors import ConfigError, StoreError
+from ..errors import ConfigError
 from ..sorter.quota import MemoryQuota
 from .files import FeedFiles
 from .hosted import GivenFeed, HostedFeed
@@ -78,9 +77,13 @@ class Registry:
             log.error("%s: a feed file's name is up to 64 letters, digits, - and _, and .toml", path)
         shared = self._resources()
         feeds = [ManagedFeed(name, shared) for name in self._files.names()]
+        for feed in feeds:
+            if feed.is_leaving:
+                feed.begin()
+        staying = [feed for feed in feeds if not feed.is_leaving]
         with self._lock:
-            self._feeds.update({feed.name: feed for feed in feeds})
-        waiting = iter(feeds)
+            self._feeds.update({feed.name: feed for feed in staying})
+        waiting = iter(staying)
         for number in range(STARTING_FEEDS):
             self._spawn(lambda: self._start_each(waiting), f"tidemill-start-{number}")
 
@@ -146,7 +149,7 @@ class Registry:
             self._forget(name)
             raise
         feed.note("operation", "created", by)
-        feed.load()
+        feed.begin()
         return feed
 
     def replace(self, name: str, document: Mapping[str, Any], by: str) -> ManagedFeed:
@@ -199,8 +202,7 @@ class Registry:
                 feed = next(iter(waiting), None)
             if feed is None:
                 return
-            with suppress(StoreError):
-                feed.load()
+            feed.begin()
             until = self.clock.now() + STARTING_SECONDS
             while feed.status().state == "starting" and self.clock.now() < until:
                 if self._closing.wait(0.02):

@@ -29,7 +29,7 @@ class Tls:
 
 
 class HttpServer:
-    """Serves an application at host:port, port 0 for a free one; a context manager."""
+    """Serves an application at host:port, port 0 for a free one: while its context lasts, until `close`."""
 
     def __init__(self, made: Application, listen: str, tls: Tls | None = None) -> None:
         """Raises ConfigError if the address can't be used."""
@@ -67,6 +67,9 @@ class HttpServer:
         self._application.broadcast.is_closed = True
         self._server.should_exit = True
         self._thread.join()
+
+    def close(self) -> None:
+        """Leave the address. Safe to repeat."""
         self._socket.close()
 
 

@@ -142,6 +142,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
             servers.append(seen)
             stack.enter_context(registry)
             server = HttpServer(Application(seen, made.broadcast), "127.0.0.1:0")
+            stack.callback(server.close)
             stack.enter_context(server)
             return Served(server.url, registry, Client(server.url, token), seen, made.broadcast)
 
