@@ -17,7 +17,7 @@ from .declaration import Option, alternatives, declaration, section_type, sectio
 STARS: Final = "***"
 
 _VARIABLE: Final = re.compile(r"\$\{\w+\}")
-_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+._-]*:/*)?(.*)@", re.DOTALL)
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*:/+")
 _NAMED: Final = re.compile(r"password|passwd|secret|token|credential|(^|_)key$", re.IGNORECASE)
 _QUERY: Final = re.compile(r"([?&][^=&]*(?:password|passwd|secret|token)[^=&]*=)([^&]*)", re.IGNORECASE)
 
@@ -40,16 +40,16 @@ def unmasked(cls: type, document: Mapping[str, Any], stored: Mapping[str, Any]) 
 def masked_url(url: str) -> str:
     """Return a URL, or what was meant as one, whose password is "***"; its user is shown."""
 
-    def login(found: re.Match[str]) -> str:
-        user, colon, password = found[2].partition(":")
-        if found[1] is None and not colon:
-            return found[0]  # no URL: an address of mail, or the like
+    login, sign, place = url.rpartition("@")
+    scheme = _SCHEME.match(login)
+    begin = scheme[0] if scheme else ""
+    user, colon, password = login[len(begin) :].partition(":")
+    if sign and colon:
         hidden = password if _VARIABLE.fullmatch(password) else STARS
-        if not colon:
-            return f"{found[1] or ''}{user if _VARIABLE.fullmatch(user) or not user else STARS}@"
-        return f"{found[1] or ''}{user}:{hidden}@"
-
-    return _QUERY.sub(_hidden, _URL.sub(login, url, count=1))
+        url = f"{begin}{user}:{hidden}@{place}"
+    elif sign and begin and user and not _VARIABLE.fullmatch(user):
+        url = f"{begin}{STARS}@{place}"
+    return _QUERY.sub(_hidden, url)
 
 
 def _hidden(found: re.Match[str]) -> str:
