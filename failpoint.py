@@ -47,6 +47,13 @@ POINTS = (
     "sink.committed",
     "store.compacting",
     "renewal.stored",
+    "server.before_write",
+    "server.written",
+    "server.intended",
+    "server.started",
+    "server.data_removed",
+    "server.file_removed",
+    "server.removed",
 )
 
 _name, _, _nth = os.environ.get("TIDEMILL_FAILPOINT", "").partition(":")

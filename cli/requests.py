@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,8 @@ from ..engine.status import RUNNING, StatusFile
 from ..errors import CheckpointError, ConfigError
 from ..events import REST
 from .feed import run_local
-from .flags import DataDir, Json, Name, RequiredFile, feed_tables
+from .flags import DataDir, FeedFile, Json, Name, feed_tables
+from .remote import CaFile, Feed, Server, ServerToken, client_of, reject_file
 from .say import say
 
 if TYPE_CHECKING:
@@ -35,20 +37,39 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def snapshot(
-    file: RequiredFile,
-    table: Annotated[
-        list[str], typer.Argument(help="Tables to load again, such as \"shop.orders\", or '*' for all")
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[FEED.TOML] TABLE...",
+            help="Feed file (not with --server), and tables to load again, such as shop.orders; '*' for all",
+        ),
     ],
     name: Name = None,
     data_dir: DataDir = None,
+    server: Server = None,
+    feed: Feed = "",
+    token_file: ServerToken = None,
+    ca_file: CaFile = None,
 ) -> None:
     """Load tables again, in all sinks of a feed.
 
     Takes effect while the feed runs, or when it runs next.
     """
+    if server is not None:
+        reject_file(None, data_dir)
+        client = client_of(server, token_file, ca_file)
+        chosen = client.only_feed(feed)
+        for one in words:
+            client.reload_table(chosen, one)
+        say(f"{', '.join(words)}: requested")
+        return
     from ..engine.options import feed_options
+    from ..engine.renewal import request_load
 
-    options = feed_options(feed_tables(file, None, None, None, name, data_dir))
+    file, *table = words
+    if not table:
+        raise ConfigError("snapshot: name the tables to load again after the feed file, or '*' for all")
+    options = feed_options(feed_tables(Path(file), None, None, None, name, data_dir))
     request_load(options, table)
     state = _state(options)
     when = "now" if state in RUNNING else f"when the feed runs; it is {state}"
@@ -57,22 +78,35 @@ def snapshot(
 
 
 def resume(
-    file: RequiredFile,
+    file: FeedFile = None,
     skip_ddl: Skip = None,
     resnapshot: LoadAgain = None,
     name: Name = None,
     data_dir: DataDir = None,
     as_json: Json = False,
+    server: Server = None,
+    feed: Feed = "",
+    token_file: ServerToken = None,
+    ca_file: CaFile = None,
 ) -> None:
     """Continue a feed that stopped at a schema change.
 
-    Skips the change, or loads its table again.
+    Skips the change, or loads its table again. With --server, also resumes a paused feed.
     """
+    if server is not None:
+        reject_file(file, data_dir)
+        client = client_of(server, token_file, ca_file)
+        resumed = client.resume(client.only_feed(feed), skip_ddl or (), resnapshot or ())
+        say(f"{resumed.name}: {resumed.state}")
+        return
+    if file is None:
+        raise ConfigError("resume: give the feed file, or --server")
     if not skip_ddl and not resnapshot:
         raise ConfigError(
             "resume: --skip-ddl POSITION or --resnapshot TABLE is missing; without, use tidemill run"
         )
     from ..engine.options import feed_options
+    from ..engine.renewal import request_load
 
     options = feed_options(feed_tables(file, None, None, None, name, data_dir))
     if _state(options) in RUNNING:
@@ -81,21 +115,6 @@ def resume(
         request_load(options, resnapshot)
     RequestFile(options.data_dir).add(skip=tuple(skip_ddl or ()))
     run_local(options, as_json)
-
-
-def request_load(options: FeedOptions, tables: list[str]) -> None:
-    """Store the request. Raises ConfigError for a table that the feed doesn't follow."""
-    if REST in tables:
-        from ..engine.renewal import reject_unrenewable
-
-        reject_unrenewable(options)
-    for table in tables:
-        if table != REST and not options.tables.matches_full(table):
-            raise ConfigError(
-                f"{table}: the feed doesn't follow this table: its patterns are "
-                f"{', '.join(options.tables.patterns)}"
-            )
-    RequestFile(options.data_dir).add(load_again=tuple(tables))
 
 
 def _state(options: FeedOptions) -> str:

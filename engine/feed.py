@@ -25,6 +25,7 @@ from .pipeline import Pipeline, start
 from .plan_inbox import PlanInbox
 from .renewal import Renewed
 from .requests import RequestedLoads, RequestFile
+from .shared import Shared
 from .sinks import AbandonedSink
 from .status import FeedStatus, SinkStatus, State, StatusFile, first_status
 from .waits import Startup
@@ -56,9 +57,10 @@ class Feed:
         *,
         stages: Mapping[str, Sequence[Stage]] | None = None,
         keeps_state: bool = True,
+        shared: Shared | None = None,
     ) -> None:
         """`stages` contains additional stages of sinks' chains, by the sink's name. With `keeps_state`, the
-        source keeps its state in the data directory.
+        source keeps its state in the data directory. `shared` are resources of several feeds.
 
         Raises ConfigError if there is no sink, or two have the same name or target.
         """
@@ -74,6 +76,7 @@ class Feed:
             startup=self._startup,
             stages=stages or {},
             keeps_state=keeps_state,
+            shared=shared,
         )
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)
@@ -268,17 +271,19 @@ class Feed:
     def _look_until_end(self) -> None:
         pause = LOOK_SECONDS
         while not self._ended.wait(pause):
-            began = self._clock.now()
             pipeline = self._live.pipeline
             if pipeline is not None:
                 self._hand_on_plan(pipeline)
                 with suppress(CheckpointError):  # raised at the next start
                     pipeline.carry_out(self._requests.load())
-                pipeline.ask_puller()
+                pipeline.ask_puller()  # a busy one takes its time
+            began = self._clock.now()
             self._live.update()
             self._save()
             took = self._clock.now() - began
-            pause = min(max(LOOK_SECONDS, LOOKS_PART * took), MOST_LOOK_SECONDS)
+            shared = self._parts.shared
+            least = LOOK_SECONDS if shared is None else max(LOOK_SECONDS, shared.look_seconds)
+            pause = min(max(least, LOOKS_PART * took), MOST_LOOK_SECONDS)
 
     def _hand_on_plan(self, pipeline: Pipeline) -> None:
         try:

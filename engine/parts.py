@@ -12,6 +12,7 @@ from ..sink import SinkFactory
 from ..sources.source import Source
 from .opening import open_source
 from .options import FeedOptions
+from .shared import Shared
 from .waits import Startup
 
 
@@ -33,5 +34,7 @@ class FeedParts:
     """True if each pattern has to match a table of the source of a new feed."""
     before_sinks: Callable[[list[Item]], list[Item]] | None = None
     """Applied to the items that the sorter's output becomes, before the sinks' chains; None for no change."""
+    shared: Shared | None = None
+    """Resources shared with other feeds of the process; None: the feed has its own."""
     open_source: Callable[[FeedOptions, Clock], Source] = open_source
     """Returns a source, not connected yet."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..errors import ConfigError, SinkError, TidemillError
-from ..events import STALE, Batch, Checkpoint, Ts, compose_ts
+from ..events import REST, STALE, Batch, Checkpoint, Ts, compose_ts
 from ..failpoint import reach
 from ..sink import Sink
 from ..sink.rules import SinkRules
 from ..sources.source import Source
 from .failures import blamed
 from .options import FeedOptions
+from .requests import RequestFile
 
 
 class Renewed(TidemillError):
@@ -28,6 +29,22 @@ def reject_unrenewable(options: FeedOptions) -> None:
             "'*': only a feed of one MariaDB or MySQL server, without [[route]], loads all tables again into "
             "its present targets: give every sink an empty target, and a new snapshot is taken"
         )
+
+
+def request_load(options: FeedOptions, tables: Sequence[str]) -> None:
+    """Store the request to load tables again; `REST` among them means all.
+
+    Raises ConfigError for a table that the feed doesn't follow, and CheckpointError.
+    """
+    if REST in tables:
+        reject_unrenewable(options)
+    for table in tables:
+        if table != REST and not options.tables.matches_full(table):
+            raise ConfigError(
+                f"{table}: the feed doesn't follow this table: its patterns are "
+                f"{', '.join(options.tables.patterns)}"
+            )
+    RequestFile(options.data_dir).add(load_again=tuple(tables))
 
 
 def renewed(checkpoint: Checkpoint, copies: Collection[str], source: str, ts: Ts) -> Checkpoint:

@@ -63,7 +63,8 @@ def spawn_stages(
     `coordination` is that with other feeds that write into the same merged tables; None if there are none.
     """
     options, clock = parts.options, parts.clock
-    compute = ActorSystem("compute", workers=2, clock=clock)
+    shared = parts.shared
+    compute = ActorSystem("compute", workers=shared.compute if shared is not None else 2, clock=clock)
     blocking = ActorSystem("blocking", workers=len(sinks) + 1, clock=clock)
     undo.add(partial(_stop, blocking, LEAVE_SECONDS))
     undo.add(partial(_stop, compute, STOP_SECONDS))
@@ -116,7 +117,8 @@ def spawn_stages(
             capacity=4,
             supervisor=coordinator,
         )
-        sorter = open_sorter(options.sorter, compute, decoder, coordinator)
+        memory = shared.memory if shared is not None else None
+        sorter = open_sorter(options.sorter, compute, decoder, coordinator, memory)
         undo_sinks.keep()
     undo.add(sorter.close)
     undo.add(stop_sinks)

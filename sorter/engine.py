@@ -151,6 +151,7 @@ class Engine:
             writers = list(self._tables.values())
             self._tables.clear()
         self._gate.close()
+        self._tier.close()
         for writer in writers:
             writer.close()
         # Not waited for: they may stand before a full mailbox.
