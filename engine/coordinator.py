@@ -17,6 +17,7 @@ from ..sink import Acknowledged, FromSink, Review, Seek
 from ..sorter import EventSorter
 from ..sources.source import Rank, Source
 from .failures import Retry, accounted
+from .lag_model import LagModel
 from .sinks import AbandonedSink
 
 log = logging.getLogger("tidemill")
@@ -40,6 +41,8 @@ class Course:
         """Reason of the end; None if the pipeline reached its end or was stopped."""
         self.stop_requested = False
         """True if the feed is to be stopped with this pipeline."""
+        self.reconnects = 0
+        """Number of connections of the source after a failure."""
         self.progressed = False
         """True if a sink has acknowledged a checkpoint."""
         self.retries: dict[str, Retry] = {}
@@ -129,8 +132,9 @@ class Coordinator(PooledActor[Report]):
     """Receives reports of every stage, has what every sink has acknowledged freed, and ends the pipeline when
     all sinks have reached its end."""
 
-    def __init__(self, course: Course, source: Source, sinks_count: int) -> None:
+    def __init__(self, course: Course, source: Source, sinks_count: int, lag: LagModel) -> None:
         super().__init__()
+        self._lag = lag
         self._course = course
         self._source = source
         self._sinks_count = sinks_count
@@ -141,6 +145,7 @@ class Coordinator(PooledActor[Report]):
         match message:
             case Acknowledged(sink, checkpoint):
                 course.progressed = True
+                self._lag.acknowledged(sink, checkpoint, (self.clock.now(), self.clock.time()))
                 course.checkpoints = {**course.checkpoints, sink: checkpoint}
                 course.recovers(f"sink {sink}")
                 self._free()
@@ -158,6 +163,7 @@ class Coordinator(PooledActor[Report]):
                 else:
                     course.fails(name, str(error), seconds)
             case Connected(who=who):
+                course.reconnects += who in course.retries
                 course.recovers(who)
             case Retrying(error, seconds, who):
                 course.fails(who, error, seconds)

@@ -17,6 +17,7 @@ from ..sink.factory import reject_duplicates
 from ..store.plan import Outcome
 from .coordinator import Course, SeekRequested
 from .failures import Retry, Unavailable, accounted, pause_seconds
+from .lag_model import LagModel
 from .live_status import LiveStatus
 from .opening import make_data_dir
 from .options import FeedOptions
@@ -67,11 +68,13 @@ class Feed:
         self.error: TidemillError | None = None
         self._clock: Clock = clock if clock is not None else SystemClock()
         self._startup = Startup(self._clock)
+        lag = LagModel()
         self._parts = FeedParts(
             options=options,
             sinks=tuple(sinks),
             clock=self._clock,
             startup=self._startup,
+            lag=lag,
             stages=stages or {},
             keeps_state=keeps_state,
         )
@@ -94,8 +97,9 @@ class Feed:
             [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in sinks],
             state="starting",
             now=self._clock.time(),
+            sorter=options.sorter,
         )
-        self._live = LiveStatus(first, self._clock, self._startup)
+        self._live = LiveStatus(first, self._clock, self._startup, lag)
         self._threads: list[Thread] = []
 
     # --- life ------------------------------------------------------------------------------------
@@ -268,13 +272,13 @@ class Feed:
     def _look_until_end(self) -> None:
         pause = LOOK_SECONDS
         while not self._ended.wait(pause):
-            began = self._clock.now()
             pipeline = self._live.pipeline
             if pipeline is not None:
                 self._hand_on_plan(pipeline)
                 with suppress(CheckpointError):  # raised at the next start
                     pipeline.carry_out(self._requests.load())
-                pipeline.ask_puller()
+                pipeline.ask_puller()  # which may take its time to answer, but no processor's
+            began = self._clock.now()
             self._live.update()
             self._save()
             took = self._clock.now() - began

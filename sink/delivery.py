@@ -11,14 +11,17 @@ from msgspec.structs import replace
 from ..chain import Barrier, Chain, Stage, StageContext
 from ..errors import InvariantViolated, NotReproducible, Retryable, SinkError, TidemillError
 from ..events import (
+    BATCH_ROWS,
     STALE,
     Batch,
     Checkpoint,
     Ddl,
+    Histogram,
     Item,
     TablePosition,
     Transaction,
     Wait,
+    WatermarkLog,
 )
 from .batch_cutter import BatchCutter
 from .resume_filter import START, ResumeFilter
@@ -109,6 +112,7 @@ class Delivery:
         is_end: Callable[[Checkpoint], bool] = lambda _: False,
         acknowledged: Callable[[Checkpoint], object] = lambda _: None,
         seek: Callable[[TablePosition], None] | None = None,
+        batch_rows: Histogram | None = None,
     ) -> None:
         """`sink` is open and at `checkpoint`; `source` is the identity in new checkpoints.
 
@@ -116,9 +120,13 @@ class Delivery:
         if the source can load single tables again. `is_end` returns True for the checkpoint of a feed's end:
         a sink that makes rows durable by itself doesn't wait until they are due there. `acknowledged` is
         called with each durable checkpoint, `seek` with a position after which a stage needs the source read
-        again; without it that is an error.
+        again; without it that is an error. `batch_rows`, with the bounds BATCH_ROWS, gets the number of rows
+        of each batch.
         """
         self.sink = sink
+        self.written = WatermarkLog()
+        """Log of the ts up to which everything was written, durable or not."""
+        self._batch_rows = batch_rows or Histogram(BATCH_ROWS)
         self._is_end = is_end
         self._acknowledged = acknowledged
         self._options = options or DeliveryOptions()
@@ -201,6 +209,9 @@ class Delivery:
             except NotReproducible as error:
                 self._replace_by_reload(error)
                 return True
+            if batch.checkpoint is not None:
+                self.written.note(batch.checkpoint.ts, self._now())
+            self._batch_rows.add(self._kept_rows[self._written])
             self._written += 1
             if self._rests() and (self._cutter.reloads or self._is_due(batch)):
                 self._flush(now)
