@@ -165,7 +165,7 @@ def status(
     """Show the status of a feed, running or not."""
     last = StatusFile(directory_of(file, data_dir)).load()
     if prometheus:
-        typer.echo(metrics_text(last))
+        typer.echo(metrics_text([last]), nl=False)
     elif as_json:
         typer.echo(msgspec.json.encode(last))
     else:

@@ -28,6 +28,7 @@ from .renewal import Renewed
 from .requests import RequestedLoads, RequestFile
 from .sinks import AbandonedSink
 from .status import FeedStatus, SinkStatus, State, StatusFile, first_status
+from .telemetry import Telemetry, open_telemetry
 from .waits import Startup
 
 log = logging.getLogger("tidemill")
@@ -101,6 +102,7 @@ class Feed:
         )
         self._live = LiveStatus(first, self._clock, self._startup, lag)
         self._threads: list[Thread] = []
+        self._telemetry: Telemetry | None = None
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -113,6 +115,10 @@ class Feed:
         try:
             self._file.claim()
             self._file.save(self._live.current)
+            self._telemetry = open_telemetry(self.options.telemetry, lambda: [self.status()])
+        except ConfigError:
+            self._file.release()
+            raise
         except OSError as error:
             self._file.release()
             raise ConfigError(f"data_dir: {self.options.data_dir}: {error.strerror}") from None
@@ -255,6 +261,8 @@ class Feed:
             self._look_until_end()
         finally:
             self._save()
+            if self._telemetry is not None:
+                self._telemetry.close()
             self._release()
 
     def _release(self) -> None:

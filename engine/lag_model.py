@@ -124,6 +124,12 @@ class LagModel:
         return self._head.position
 
     @property
+    def head_time(self) -> float | None:
+        """Source's time, in Unix seconds, when its end had been reached last; None before that."""
+        at, offset = self._head.caught_up_at, self._head.clock_offset
+        return None if at is None or offset is None else at + offset
+
+    @property
     def arrived(self) -> Arrived:
         earlier, sorter = self._earlier, self._sorter
         if sorter is None:

@@ -148,6 +148,7 @@ class LiveStatus:
             ],
             "lag": max(lags, key=lambda lag: -1.0 if lag.total is None else lag.total),
             "head": model.head or self.current.head,
+            "head_time": model.head_time,
             "last_event_seconds": _since(model.arrived.last_at, moment[0]),
             "checkpoint_moved_seconds": _since(model.checkpoint_moved_at(), moment[0]),
         }
@@ -173,6 +174,7 @@ class Lags(TypedDict):
     sinks: list[SinkStatus]
     lag: Lag
     head: str
+    head_time: float | None
     last_event_seconds: float | None
     checkpoint_moved_seconds: float | None
 

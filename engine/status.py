@@ -146,6 +146,8 @@ class FeedStatus(Struct, frozen=True):
     """True if the source is connected."""
     head: str = ""
     """The source's end as last seen; empty before that."""
+    head_time: float | None = None
+    """Source's time, in Unix seconds, when its end had been reached last; None before that."""
     last_event_seconds: float | None = None
     """Seconds since a change was received last; None before the first."""
     checkpoint_moved_seconds: float | None = None

@@ -21,6 +21,7 @@ MODULES = {
     "kafka": ("confluent_kafka",),
     "etcd": ("etcd3",),
     "metrics": ("prometheus_client",),
+    "opentelemetry": ("opentelemetry",),
 }
 """Modules that each extra installs, without those of the extras that it includes."""
 
