@@ -16,7 +16,7 @@ from ..puller.puller import Connected, Retrying, SnapshotReport, SourceReport, S
 from ..sink import Acknowledged, FromSink, Review, Seek
 from ..sorter import EventSorter
 from ..sources.source import Rank, Source
-from .failures import Retry, accounted
+from .failures import Retry, accounted, blamed_part
 from .lag_model import LagModel
 from .sinks import AbandonedSink
 
@@ -39,6 +39,8 @@ class Course:
         self.over = Event()
         self.error: BaseException | None = None
         """Reason of the end; None if the pipeline reached its end or was stopped."""
+        self.blamed = ""
+        """The part whose error it is: "source", "sink copy", or another; empty if that isn't known."""
         self.stop_requested = False
         """True if the feed is to be stopped with this pipeline."""
         self.reconnects = 0
@@ -159,6 +161,7 @@ class Coordinator(PooledActor[Report]):
                 self._seek(sink, place)
             case Failed(error=error, name=name, restart_seconds=seconds):
                 if seconds is None:
+                    course.blamed = course.blamed or blamed_part(str(name))
                     course.end(accounted(name, error))
                 else:
                     course.fails(name, str(error), seconds)

@@ -167,6 +167,7 @@ class Feed:
         return True
 
     def _run(self, on_end: Callable[[], object]) -> None:
+        course = Course(self._clock)
         try:
             while not self._stop.is_set():
                 pipeline = None
@@ -197,6 +198,7 @@ class Feed:
             self._say("stopped")
         except BaseException as error:  # any error fails the feed
             self.error = accounted(f"feed {self.options.name}", error)
+            self._live.blame(course.blamed or self._startup.blamed)
             self._say("failed", str(self.error))
         finally:
             self._ended.set()

@@ -64,6 +64,11 @@ class LiveStatus:
             sinks=at_rest(self.current.sinks, _SINKS_IN.get(state, "stopped")),
         )
 
+    def blame(self, part: str) -> None:
+        """Note which part the error that ends the feed is of."""
+        with self._lock:
+            self.current = replace(self.current, blamed=part)
+
     def leave(self, pipeline: Pipeline) -> None:
         """Take the last status of a closed pipeline."""
         with self._lock:

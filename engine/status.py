@@ -138,6 +138,8 @@ class FeedStatus(Struct, frozen=True):
     """ "native", or "python" with the reason; empty before the source is known."""
     locks: list[LockStatus] = []
     """Schema changes of merged tables that wait for shards."""
+    blamed: str = ""
+    """The part whose error has ended the feed: "source", "sink copy", or another; empty: not known."""
     lag: Lag = Lag()
     """Lag of the sink furthest behind."""
     idle: bool = False

@@ -154,6 +154,8 @@ class Delivery:
         self._checkpoint = checkpoint
         self._wanted: Checkpoint | None = None  # of the last batch; durable once the sink reports it
         self._barrier_since: float | None = None
+        self._open_since: float | None = None
+        """Time of the first batch of a transaction that comes in several; None if none is open."""
         self._rows = self._batches = self._retries = 0
         self._error: str | None = None
 
@@ -330,6 +332,9 @@ class Delivery:
         if (since := self._barrier_since) is not None:
             seconds = self._now() - since
             waits.append(Wait(f"sink {self.sink.name}", "barrier", seconds, count=len(self._cutter.waiting)))
+        if (since := self._open_since) is not None:
+            seconds = self._now() - since
+            waits.append(Wait(f"sink {self.sink.name}", "transaction", seconds, count=self._unflushed_rows))
         return waits
 
     def statistics(self) -> DeliveryStatistics:
@@ -359,6 +364,10 @@ class Delivery:
         if batch is None:
             return None
         self._wanted = batch.checkpoint or self._wanted
+        if batch.checkpoint is None:
+            self._open_since = self._now() if self._open_since is None else self._open_since
+        else:
+            self._open_since = None
         self._unflushed_rows += self._cutter.rows
         self._kept.append(batch)
         self._kept_rows.append(self._cutter.rows)
