@@ -103,7 +103,7 @@ def _remedy(wait: Wait) -> str:
         case "merge":
             return "see the feed of that source"
         case "transaction":
-            return "wait for its end, see what the target is busy with, or make transactions smaller in the source"
+            return "wait for its end, see what the target is busy with, or make transactions smaller"
         case "lock":
             return "end that transaction in TiDB, or wait until its time to live is over"
         case "lookup" | "region retry" | "region" | "scan":

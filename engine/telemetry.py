@@ -90,7 +90,7 @@ class Telemetry:
         for status in self._statuses():
             for names, value in metric.samples(status):
                 assert not isinstance(value, HistogramCounts)
-                yield Observation(value, _attributes(metric, status, names))
+                yield Observation(float(value), _attributes(metric, status, names))
 
     def _parts(
         self,

@@ -83,7 +83,7 @@ class Place:
         section = {
             "url": source or url_of(self.from_.port),
             "tables": ["shop.*"],
-            "retry_longest_seconds": 1,
+            **({} if "://" in source and not source.startswith("mysql") else {"retry_longest_seconds": 1}),
             **more.pop("section", {}),
         }
         self.document = {

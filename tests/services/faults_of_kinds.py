@@ -24,8 +24,12 @@ TIDB = r"sink \w+ (is slow|has waited)|slowest"
 def to_kafka(place: Place, **options: Any) -> MockKafka:
     kafka: MockKafka = place.stack.enter_context(MockKafka(2))
     kafka.create_topic("events")
+    kafka.create_topic("events_checkpoint")
     place.source()
-    place.start(sink=f"kafka://{kafka.brokers}/events", sinks={"format": "canal-json", **options})
+    place.start(
+        sink=f"kafka://{kafka.brokers}/events",
+        sinks={"format": "canal-json", "delivery": "at least once", **options},
+    )
     return kafka
 
 
