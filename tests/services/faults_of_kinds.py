@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable
 from threading import Event, Thread
 from typing import Any
+from unittest.mock import patch
 
 import tidemill
 from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.progress import explanation
+from tidemill.sink.kafka.topics import Topics
 from tidemill.testing.disk import small_disk
 from tidemill.testing.kafka_mock import MockKafka
 from tidemill.testing.progress import eventually
@@ -22,6 +24,8 @@ TIDB = r"sink \w+ (is slow|has waited)|slowest"
 
 
 def to_kafka(place: Place, **options: Any) -> MockKafka:
+    # The imitated brokers don't answer about settings of topics.
+    place.stack.enter_context(patch.object(Topics, "policy_problem", lambda _: ""))
     kafka: MockKafka = place.stack.enter_context(MockKafka(2))
     kafka.create_topic("events")
     kafka.create_topic("events_checkpoint")
