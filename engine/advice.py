@@ -1,4 +1,4 @@
-"""What to do about an error of a server, a disk or a network, by its text.
+"""Remedies for errors of servers, disks and networks, by the text of the error.
 
 Errors of this package name their remedy themselves. Those of servers and drivers don't, and reach a feed as
 text, often over a child process or a status file: so the text is what is looked at.

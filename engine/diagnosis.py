@@ -22,13 +22,13 @@ BEHIND_SECONDS: Final = 5.0
 
 
 class Cause(Struct, frozen=True):
-    """What holds a feed up."""
+    """Cause of a feed that is held up."""
 
     stage: str
     """ "source", "source north", "sink copy", or another part, as waits name it."""
     text: str
     remedy: str
-    """What to do; empty if `text` says it."""
+    """Advice; empty if `text` has it."""
 
     @property
     def sentence(self) -> str:

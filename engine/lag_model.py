@@ -27,7 +27,7 @@ Moment: TypeAlias = tuple[float, float]
 
 
 class Arrived(Struct, frozen=True):
-    """What was received from the source since the feed's process has started."""
+    """Counts of the changes received since the feed's process has started."""
 
     changes: int = 0
     bytes: int = 0
@@ -36,7 +36,7 @@ class Arrived(Struct, frozen=True):
 
 
 class _Sink:
-    """What is known of one sink."""
+    """Checkpoint, log and histograms of one sink."""
 
     def __init__(self) -> None:
         self.checkpoint: Checkpoint | None = None

@@ -94,7 +94,7 @@ class SinkStatus(Struct, frozen=True):
 
 
 class Received(Struct, frozen=True):
-    """What the feed has received from its source since the start."""
+    """Counts of a source since the start of the feed's process."""
 
     changes: int = 0
     """Number of changes, as the source sends them: a change of a binlog may have many rows."""

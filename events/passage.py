@@ -17,7 +17,7 @@ from .ts import Ts
 MARKS: Final = 256
 """Maximum number of marks of a log."""
 MERGED_SECONDS: Final = 0.002
-"""What passes a stage within this time is one mark."""
+"""Changes that pass a stage within this time are one mark."""
 
 
 class Receipt(Struct, gc=False):

@@ -56,7 +56,7 @@ State: TypeAlias = Literal["connecting", "snapshot", "catching up", "following"]
 
 
 class SourceHead(Struct, frozen=True):
-    """What a source knows about its end, and how far it has read towards it."""
+    """End of a source, and how far it is read towards its end."""
 
     position: str = ""
     """The end as last seen; empty before that."""

@@ -1,4 +1,4 @@
-"""What deploy/ has: its metrics are those of a real feed, its files are read, and its commands run."""
+"""Files of deploy/: their metrics are those of a real feed, they are read, and their commands run."""
 
 from __future__ import annotations
 
