@@ -213,7 +213,7 @@ def status(
     else:
         last = StatusFile(directory_of(file, data_dir)).load()
     if prometheus:
-        typer.echo(metrics_text(last))
+        typer.echo(metrics_text([last]), nl=False)
     elif as_json:
         typer.echo(msgspec.json.encode(last))
     else:

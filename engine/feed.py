@@ -17,6 +17,7 @@ from ..sink.factory import reject_duplicates
 from ..store.plan import Outcome
 from .coordinator import Course, SeekRequested
 from .failures import Retry, Unavailable, accounted, pause_seconds
+from .lag_model import LagModel
 from .live_status import LiveStatus
 from .opening import make_data_dir
 from .options import FeedOptions
@@ -28,6 +29,7 @@ from .requests import RequestedLoads, RequestFile
 from .shared import Shared
 from .sinks import AbandonedSink
 from .status import FeedStatus, SinkStatus, State, StatusFile, first_status
+from .telemetry import Telemetry, open_telemetry
 from .waits import Startup
 
 log = logging.getLogger("tidemill")
@@ -69,11 +71,13 @@ class Feed:
         self.error: TidemillError | None = None
         self._clock: Clock = clock if clock is not None else SystemClock()
         self._startup = Startup(self._clock)
+        lag = LagModel()
         self._parts = FeedParts(
             options=options,
             sinks=tuple(sinks),
             clock=self._clock,
             startup=self._startup,
+            lag=lag,
             stages=stages or {},
             keeps_state=keeps_state,
             shared=shared,
@@ -97,9 +101,11 @@ class Feed:
             [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in sinks],
             state="starting",
             now=self._clock.time(),
+            sorter=options.sorter,
         )
-        self._live = LiveStatus(first, self._clock, self._startup)
+        self._live = LiveStatus(first, self._clock, self._startup, lag)
         self._threads: list[Thread] = []
+        self._telemetry: Telemetry | None = None
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -112,6 +118,10 @@ class Feed:
         try:
             self._file.claim()
             self._file.save(self._live.current)
+            self._telemetry = open_telemetry(self.options.telemetry, lambda: [self.status()])
+        except ConfigError:
+            self._file.release()
+            raise
         except OSError as error:
             self._file.release()
             raise ConfigError(f"data_dir: {self.options.data_dir}: {error.strerror}") from None
@@ -160,6 +170,7 @@ class Feed:
         return True
 
     def _run(self, on_end: Callable[[], object]) -> None:
+        course = Course(self._clock)
         try:
             while not self._stop.is_set():
                 pipeline = None
@@ -190,6 +201,7 @@ class Feed:
             self._say("stopped")
         except BaseException as error:  # any error fails the feed
             self.error = accounted(f"feed {self.options.name}", error)
+            self._live.blame(course.blamed or self._startup.blamed)
             self._say("failed", str(self.error))
         finally:
             self._ended.set()
@@ -254,6 +266,8 @@ class Feed:
             self._look_until_end()
         finally:
             self._save()
+            if self._telemetry is not None:
+                self._telemetry.close()
             self._release()
 
     def _release(self) -> None:
@@ -276,7 +290,7 @@ class Feed:
                 self._hand_on_plan(pipeline)
                 with suppress(CheckpointError):  # raised at the next start
                     pipeline.carry_out(self._requests.load())
-                pipeline.ask_puller()  # a busy one takes its time
+                pipeline.ask_puller()  # which may take its time to answer, but no processor's
             began = self._clock.now()
             self._live.update()
             self._save()

@@ -10,6 +10,7 @@ from ..chain import Stage
 from ..events import Item
 from ..sink import SinkFactory
 from ..sources.source import Source
+from .lag_model import LagModel
 from .opening import open_source
 from .options import FeedOptions
 from .shared import Shared
@@ -26,6 +27,8 @@ class FeedParts:
     clock: Clock
     startup: Startup
     """Has the step that the start of a pipeline is at."""
+    lag: LagModel = field(default_factory=LagModel)
+    """Lags of the feed."""
     stages: Mapping[str, Sequence[Stage]] = field(default_factory=dict)
     """Additional stages of sinks' chains, by the sink's name."""
     keeps_state: bool = True

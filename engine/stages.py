@@ -69,7 +69,7 @@ def spawn_stages(
     undo.add(partial(_stop, blocking, LEAVE_SECONDS))
     undo.add(partial(_stop, compute, STOP_SECONDS))
     coordinator: PooledRef[Report] = compute.spawn(
-        Coordinator, course, source, len(sinks), name="coordinator", capacity=1024
+        Coordinator, course, source, len(sinks), parts.lag, name="coordinator", capacity=1024
     )
     chains = Chains(options, begins.names, parts.stages, coordination, partial(coordinator.offer, Review()))
     undo.add(lambda: chains.close([sink.name for sink in course.abandoned]))
@@ -93,6 +93,7 @@ def spawn_stages(
                 is_end=partial(end.is_reached, sink.name),
                 acknowledged=reports.acknowledged,
                 seek=reports.seek,
+                batch_rows=parts.lag.batch_rows(sink.name),
             )
         return delivery, reports
 

@@ -41,6 +41,7 @@ from .ddl import (
     computed_columns,
 )
 from .details import Check, ColumnDetails, Details, Index, IndexPart
+from .histogram import BATCH_ROWS, Histogram, HistogramCounts
 from .item import Batch, Item, Transaction, row_count
 from .key_order import (
     KeyPart,
@@ -72,6 +73,7 @@ from .kinds import (
     Kind,
     KindTraits,
 )
+from .passage import Receipt, Receipts, WatermarkLog
 from .rows import Op, Row, RowChange, Rows, Run, runs_of
 from .table import (
     DISPLAY_WIDTHS,
@@ -89,6 +91,7 @@ __all__ = [
     "AS_BYTES",
     "AS_INT",
     "AS_STR",
+    "BATCH_ROWS",
     "BYTE_STRINGS",
     "CREATED",
     "DELETE",
@@ -128,6 +131,8 @@ __all__ = [
     "Details",
     "DropColumn",
     "DropTable",
+    "Histogram",
+    "HistogramCounts",
     "Index",
     "IndexPart",
     "Item",
@@ -139,6 +144,8 @@ __all__ = [
     "Op",
     "OrderedKey",
     "Owner",
+    "Receipt",
+    "Receipts",
     "RenameTables",
     "Row",
     "RowChange",
@@ -157,6 +164,7 @@ __all__ = [
     "Ts",
     "Wait",
     "WaitKind",
+    "WatermarkLog",
     "altered",
     "compose_ts",
     "computed_columns",

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from ..actors import ActorSystem, Failed, PooledRef, Target
 from ..errors import ConfigError
-from ..events import Changes, Sorted, Ts, Wait
+from ..events import Changes, Receipts, Sorted, Ts, Wait, WatermarkLog
 from ..store.plan import CompactionPlan, Outcome
 from .quota import MemoryQuota
 
@@ -44,6 +44,14 @@ class EventSorter(Protocol):
     op (DELETE first) and key. Nothing above the least resolved ts leaves. A change that came twice leaves
     once. Methods may be called from any thread.
     """
+
+    @property
+    def receipts(self) -> Receipts:
+        """Log of the changes that came, except those that only move the source's position."""
+
+    @property
+    def resolved_log(self) -> WatermarkLog:
+        """Log of the lowest resolved ts of all tables."""
 
     def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Changes]:
         """Begin a table whose changes all lie above `resolved`; tell its `Changes` to the ref.

@@ -22,6 +22,7 @@ MODULES = {
     "etcd": ("etcd3",),
     "metrics": ("prometheus_client",),
     "http": ("starlette", "uvicorn", "tomli_w"),
+    "opentelemetry": ("opentelemetry",),
 }
 """Modules that each extra installs, without those of the extras that it includes."""
 
