@@ -19,7 +19,6 @@ STARS: Final = "***"
 _VARIABLE: Final = re.compile(r"\$\{\w+\}")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*:/+")
 _NAMED: Final = re.compile(r"password|passwd|secret|token|credential|(^|_)key$", re.IGNORECASE)
-_QUERY: Final = re.compile(r"([?&][^=&]*(?:password|passwd|secret|token)[^=&]*=)([^&]*)", re.IGNORECASE)
 
 
 def masked(cls: type, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,11 +48,18 @@ def masked_url(url: str) -> str:
         url = f"{begin}{user}:{hidden}@{place}"
     elif sign and begin and user and not _VARIABLE.fullmatch(user):
         url = f"{begin}{STARS}@{place}"
-    return _QUERY.sub(_hidden, url)
+    return _masked_query(url)
 
 
-def _hidden(found: re.Match[str]) -> str:
-    return found[0] if _VARIABLE.fullmatch(found[2]) else f"{found[1]}{STARS}"
+def _masked_query(url: str) -> str:
+    place, mark, query = url.partition("?")
+    return place + mark + "&".join(map(_masked_pair, query.split("&")))
+
+
+def _masked_pair(pair: str) -> str:
+    key, sign, value = pair.partition("=")
+    is_secret = sign and value and _NAMED.search(key) and not _VARIABLE.fullmatch(value)
+    return f"{key}={STARS}" if is_secret else pair
 
 
 def _options(classes: Sequence[type]) -> dict[str, list[Option]]:
@@ -95,7 +101,7 @@ def _value(key: str, value: Any, options: list[Option] | None) -> Any:
         case str() if is_hidden and not _is_table(options) and not key.startswith("url"):
             return STARS
         case str() if key.startswith("url"):
-            return _QUERY.sub(_hidden, value)
+            return _masked_query(value)
     return value
 
 
