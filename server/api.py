@@ -59,7 +59,7 @@ class Api:
     @operation("GET", "/metrics", base="", media="text/plain; version=0.0.4; charset=utf-8")
     def metrics(self) -> str:
         """Return the metrics of all feeds in Prometheus' text format."""
-        return "\n".join([*(metrics_text(feed.status()) for feed in self._registry.feeds()), ""])
+        return metrics_text([feed.status() for feed in self._registry.feeds()])
 
     @operation("GET", "/server")
     def server(self) -> ServerStatus:
