@@ -183,7 +183,8 @@ def test_the_status_of_a_feed_that_failed_is_1_and_says_why(call, config, tmp_pa
     StatusFile(tmp_path).save(msgspec.structs.replace(STATUS, state="failed", detail="the disk is full"))
     status, out, _ = call("status", config)
     assert (status, "the disk is full" in out) == (1, True)
-    assert call("explain", config) == (0, "feed shop: failed: the disk is full: free space on that disk, or enlarge it\n", "")
+    wanted = "feed shop: failed: the disk is full: free space on that disk, or enlarge it\n"
+    assert call("explain", config) == (0, wanted, "")
 
 
 def test_the_version_is_printed(call):
