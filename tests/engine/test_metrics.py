@@ -122,13 +122,14 @@ def collected(reader: InMemoryMetricReader) -> dict[tuple[str, tuple[tuple[str, 
 
 def test_opentelemetry_has_the_same_values():
     reader = InMemoryMetricReader()
-    telemetry = Telemetry(lambda: [a_status(), a_status("other")], [reader])
+    statuses = [a_status(), a_status("other")]
+    telemetry = Telemetry(lambda: statuses, [reader])
     found = {
         (name.removesuffix("_total"), labels): value for (name, labels), value in collected(reader).items()
     }
     wanted = {
         (name.removesuffix("_total"), labels): value
-        for (name, labels), value in values(metrics_text([a_status(), a_status("other")])).items()
+        for (name, labels), value in values(metrics_text(statuses)).items()
     }
     assert found == wanted
     telemetry.close()
