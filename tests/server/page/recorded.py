@@ -99,7 +99,9 @@ def table_status(name: str, state: str = "following", **fields: Any) -> TableSta
 
 
 @contextmanager
-def served(*feeds: HostedFeed, listen: str = "127.0.0.1:0", access: Access | None = None) -> Iterator[HttpServer]:
+def served(
+    *feeds: HostedFeed, listen: str = "127.0.0.1:0", access: Access | None = None
+) -> Iterator[HttpServer]:
     with Registry(feeds) as registry:  # type: ignore[arg-type]
         with HttpServer(application(registry, access or Access()), listen) as server:
             yield server

@@ -11,7 +11,10 @@ from .recorded import RecordedFeed, served, sink_status
 def lines(page: Page) -> list[tuple[str, str]]:
     """Return names and conditions of the feeds, from the top."""
     rows = page.get_by_role("table", name="Feeds").locator("tbody tr")
-    return [(row.locator("th").inner_text(), row.locator(".badge").inner_text().replace("\n", " ")) for row in rows.all()]
+    return [
+        (row.locator("th").inner_text(), row.locator(".badge").inner_text().replace("\n", " "))
+        for row in rows.all()
+    ]
 
 
 def test_what_needs_a_person_comes_first(open_page: Open) -> None:
