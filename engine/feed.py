@@ -271,17 +271,19 @@ class Feed:
     def _look_until_end(self) -> None:
         pause = LOOK_SECONDS
         while not self._ended.wait(pause):
-            began = self._clock.now()
             pipeline = self._live.pipeline
             if pipeline is not None:
                 self._hand_on_plan(pipeline)
                 with suppress(CheckpointError):  # raised at the next start
                     pipeline.carry_out(self._requests.load())
-                pipeline.ask_puller()
+                pipeline.ask_puller()  # a busy one takes its time
+            began = self._clock.now()
             self._live.update()
             self._save()
             took = self._clock.now() - began
-            pause = min(max(LOOK_SECONDS, LOOKS_PART * took), MOST_LOOK_SECONDS)
+            shared = self._parts.shared
+            least = LOOK_SECONDS if shared is None else max(LOOK_SECONDS, shared.look_seconds)
+            pause = min(max(least, LOOKS_PART * took), MOST_LOOK_SECONDS)
 
     def _hand_on_plan(self, pipeline: Pipeline) -> None:
         try:

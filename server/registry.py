@@ -12,6 +12,8 @@ from typing import Any, Final
 from .. import config
 from ..actors import Clock, SystemClock, Workers
 from ..config.form import NAME
+from ..engine.feed import Feed
+from ..engine.opening import open_sinks
 from ..engine.options import FeedOptions, feed_options
 from ..engine.shared import Shared
 from ..engine.status import RUNNING
@@ -173,7 +175,8 @@ class Registry:
         name = document.get("name")
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise ConfigError("name: missing, or not up to 64 letters, digits, - and _")
-        feed_options(self._files.as_read(name, document))
+        options = feed_options(self._files.as_read(name, document))
+        Feed(options, open_sinks(options), self.clock)
         return name
 
     def _managed(self) -> list[ManagedFeed]:

@@ -36,6 +36,11 @@ class MemoryQuota:
             self._members = tuple(one for one in self._members if one is not member)
 
     @property
+    def members(self) -> int:
+        """Number of members."""
+        return len(self._members)
+
+    @property
     def part_bytes(self) -> int:
         """Bytes that each member may always hold."""
         return self.total_bytes // 2 // max(1, len(self._members))

@@ -57,6 +57,9 @@ Steps: TypeAlias = Generator[Step, None, None]
 
 _LOADING_POLL_SECONDS = 0.005
 """Maximum wait for the log while tables are loaded beside it."""
+_IDLE_POLL_SECONDS = 0.45
+"""Maximum wait for the log of a server that has nothing more: a stop cuts it short, and questions about the
+puller's statistics wait a little longer."""
 IDLE_MARGIN_SECONDS = 2.0
 """Lag of an idle stream's ts behind the source's clock."""
 
@@ -368,7 +371,7 @@ class Pull:
                     loads.step(POLL_SECONDS)
                 else:
                     if loads is None:
-                        reader.read(POLL_SECONDS)
+                        reader.read(_IDLE_POLL_SECONDS if decoder.caught_up else POLL_SECONDS)
                     else:
                         reader.read(_LOADING_POLL_SECONDS, loads.between)
                         loads.step()

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 
+from tidemill.client import Client
 from tidemill.server.api import Api
 from tidemill.server.asgi import application
 from tidemill.server.events import Broadcast
@@ -147,13 +148,22 @@ def test_documents_of_any_form_are_refused(fuzzed, document, verb) -> None:
     url, directory = fuzzed
     before = state(directory)
     connection = HTTPConnection(url.partition("://")[2], timeout=60)
-    body = json.dumps({**FEED, "name": "other", **document}).encode()
+    name = "shop" if verb[0] == "PUT" else "other"
+    body = json.dumps({**FEED, "name": name, **document}).encode()
     if "source" not in document and "sink" not in document and verb[1] != "/api/v1/feeds/shop":
         body = json.dumps(document).encode()
     connection.request(*verb, body, {"Content-Type": "application/json"})
     response = connection.getresponse()
     answer = json.loads(response.read())
     connection.close()
+    if response.status in (200, 201):  # it was a good one
+        assert {**FEED, **document}["name"] in ("shop", "other")
+        client = Client(url)
+        if verb[1] == "/api/v1/feeds":
+            client.delete("other")
+        elif verb[0] == "PUT":
+            client.replace("shop", FEED)
+        return
     assert response.status in (400, 422), (answer, body)
     assert answer["error"]["message"]
     assert state(directory) == before
