@@ -181,9 +181,9 @@ export function resolveLock(feed, lock, action) {
   const verb = action === "exec" ? "Execute" : "Skip";
   return async () => {
     const { sentences } = await post(where, { action, dry_run: true });
-    const question = { title: `${verb} the schema change of ${lock.id}?`, text: sentences, verb, isDanger: true };
-    if (!(await ask(question))) return null;
-    return async () => (await post(where, { action })).sentences.join(" ");
+    const text = [`It will ${sentences.join("; ")}.`];
+    if (!(await ask({ title: `${verb} the schema change of ${lock.id}?`, text, verb, isDanger: true }))) return null;
+    return async () => `It will ${(await post(where, { action })).sentences.join("; ")}.`;
   };
 }
 

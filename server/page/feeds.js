@@ -45,9 +45,10 @@ function matches(feed, search) {
 
 function summary(all) {
   const urgent = all.filter(({ condition }) => condition.needs).length;
-  if (urgent) return `${count(urgent)} of ${counted(all.length, "feed")} ${urgent === 1 ? "needs" : "need"} you`;
   if (all.length === 0) return "No feeds";
-  return all.length === 1 ? "The feed is well" : `All ${count(all.length)} feeds are well`;
+  if (all.length === 1) return urgent ? "The feed needs you" : "The feed is well";
+  if (urgent) return `${count(urgent)} of ${counted(all.length, "feed")} ${urgent === 1 ? "needs" : "need"} you`;
+  return `All ${count(all.length)} feeds are well`;
 }
 
 function none() {

@@ -102,6 +102,8 @@ def table_status(name: str, state: str = "following", **fields: Any) -> TableSta
 def served(
     *feeds: HostedFeed, listen: str = "127.0.0.1:0", access: Access | None = None
 ) -> Iterator[HttpServer]:
-    with Registry(feeds) as registry:  # type: ignore[arg-type]
-        with HttpServer(application(registry, access or Access()), listen) as server:
-            yield server
+    with (
+        Registry(feeds) as registry,
+        HttpServer(application(registry, access or Access()), listen) as server,
+    ):
+        yield server

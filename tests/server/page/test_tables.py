@@ -77,4 +77,4 @@ def test_states_say_what_is_wrong_and_what_can_be_done(open_page: Open, url: str
         "25 %: 250,000 of about 1,000,000 rows"
     )
     page.get_by_role("button", name="Paused 1").click()
-    expect(page.get_by_role("row", name="shop.t000006")).to_contain_text("–")
+    expect(page.get_by_role("row", name="shop.t000006")).to_contain_text("\N{EN DASH}")
