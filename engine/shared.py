@@ -13,7 +13,7 @@ LOOK_PART_SECONDS: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Whoever makes them closes `compute` once no feed uses it any more."""
+    """Made and closed by their owner: `compute` once no feed uses it any more."""
 
     compute: Workers
     """Threads that sort, merge and decode."""

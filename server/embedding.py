@@ -27,11 +27,11 @@ def app(
     """Return an ASGI application with the API, the page and the metrics of feeds that the program runs.
 
     It may be mounted below a path. The program's own server decides who can connect. Without a token, only
-    requests to names of loopback and `allowed_hosts` are answered. Raises ConfigError.
+    requests to names of loopback and `allowed_hosts` are answered. A feed's history has the states that
+    requests have found. Raises ConfigError.
     """
     clock = SystemClock()
     given = [GivenFeed(one.feed if isinstance(one, OpenFeed) else one, {}, clock) for one in feeds]
     registry = Registry(given, clock=clock)
-    registry.start()
     tokens = read_tokens(Path(token_file), "token_file") if token_file is not None else {}
     return application(registry, Access(tokens=tokens, hosts=frozenset(allowed_hosts))).asgi

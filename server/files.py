@@ -28,7 +28,7 @@ Intention: TypeAlias = Literal["running", "paused", "removed"]
 
 
 class FeedIntent(Struct, frozen=True):
-    """What users want of a feed."""
+    """The last wish of users about a feed."""
 
     intention: Intention = "running"
     removes_data: bool = False

@@ -46,8 +46,8 @@ class Resources:
 
 
 class ManagedFeed(HostedFeed):
-    """What users want is stored before anything is done, and is settled step by step: `_settle` does the next
-    step, and each step's end calls it again. So an operation is never lost, and the last one wins."""
+    """Wishes of users are stored before anything is done, and are settled step by step: `_settle` does the
+    next step, and each step's end calls it again. So an operation is never lost, and the last one wins."""
 
     is_managed = True
 

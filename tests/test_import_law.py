@@ -33,7 +33,8 @@ ABOVE = {
     "testing": {"emulator", "embedded", "engine", "sources"},
     "spark": {"engine", "sources", "__version__"},
     "server": {"compare", "embedded", "engine", "__version__"},
-    "cli": {"compare", "engine", "server", "spark", "benchmarks", "__version__"},
+    "client": {"engine", "server"},
+    "cli": {"client", "compare", "engine", "server", "spark", "benchmarks", "__version__"},
     "benchmarks": {
         "compare",
         "engine",
@@ -62,6 +63,7 @@ FOREIGN = {
     "sharding": {"msgspec"},
     "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc", "zstandard", "etcd3", "prometheus_client"},
     "emulator": {"msgspec", "grpc"},
+    "client": {"msgspec"},
     "server": {"msgspec", "starlette", "tomli_w", "uvicorn"},
     "sink": {"msgspec", "pymysql", "psycopg", "pyarrow", "numpy", "duckdb", "confluent_kafka"},
 }

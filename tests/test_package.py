@@ -73,8 +73,8 @@ def test_the_wheel_holds_the_folders_and_nothing_else(tmp_path):
     names = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
     native = {name for name in names if name.startswith("tidemill/codec/native/_native.")}
     assert len(native) == 2 or shutil.which("cc") is None  # with its types
-    page = {f"tidemill/server/page/{path.name}" for path in (ROOT / "server/page").iterdir()}
-    data = {"tidemill/py.typed", "tidemill/testing/simple.avsc", *page}
+    data = {"tidemill/py.typed", "tidemill/testing/simple.avsc"}
+    data |= {f"tidemill/{path.relative_to(ROOT)}" for path in (ROOT / "server/page").iterdir()}
     assert names == package_files() | data | protocol_files() | native
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 
 import httpx
@@ -14,6 +15,7 @@ import tidemill
 from tidemill.client import Client, Refused
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.server import app
+from tidemill.testing.certificates import Authority
 from tidemill.testing.child import CLI, Child
 from tidemill.testing.progress import eventually
 
@@ -76,6 +78,26 @@ def test_an_address_in_use_is_an_error(served, tmp_path, call) -> None:
     code, _, said = call("serve", tmp_path / "x", "--http", served.url.partition("://")[2])
     assert code == 2
     assert "in use" in said
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="there is no command openssl")
+def test_a_server_with_tls_and_a_token(tmp_path) -> None:
+    authority = Authority(tmp_path / "ca")
+    certificate, key = authority.issue("server")
+    token = tmp_path / "token"
+    token.write_text("alice correct-horse-battery-staple\n")
+    flags = ["--tls-cert", certificate, "--tls-key", key, "--token-file", token]
+    log = tmp_path / "log"
+    with Child([*CLI, "serve", tmp_path / "feeds", "--http", "127.0.0.1:0", *flags], log) as child:
+        url = child.wait_until(lambda: re.search(r"https://\S+", log.read_text()))[0]
+        client = Client(url, "correct-horse-battery-staple", ca_file=authority.ca)
+        assert client.feeds() == []
+        with pytest.raises(Refused, match="token"):
+            Client(url, ca_file=authority.ca).feeds()
+        with pytest.raises(tidemill.Retryable, match="certificate"):
+            Client(url, "correct-horse-battery-staple").feeds()
+        child.process.send_signal(signal.SIGTERM)
+        assert child.exit_status() == 0
 
 
 @pytest.mark.parametrize(

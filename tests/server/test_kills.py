@@ -29,7 +29,7 @@ ROUNDS = 14
 
 
 class Wanted(NamedTuple):
-    """What is wanted of a feed; None in its place: there is none."""
+    """The last wish about a feed; None in its place: there is no feed."""
 
     paused: bool
     ahead_bytes: int
