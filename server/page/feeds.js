@@ -8,6 +8,8 @@ import { link, requery } from "./route.js";
 import { state } from "./state.js";
 import { since } from "./time.js";
 
+/** Feeds that are shown at first: a person looks at those that are on top. */
+const FIRST = 200;
 const COLUMNS = [
   { title: "Feed", class: "name" },
   { title: "State", class: "state" },
@@ -17,12 +19,13 @@ const COLUMNS = [
 ];
 
 export function feedsView({ query }) {
-  const { search = "", show = "" } = query;
+  const { search = "", show = "", all: showsAll = "" } = query;
   const all = byUrgency(state.feeds ?? []);
   const words = new Map();
   for (const { condition } of all) words.set(condition.word, (words.get(condition.word) ?? 0) + 1);
   const choices = [["", `All ${count(all.length)}`], ...[...words].map(([word, number]) => [word, `${word} ${count(number)}`])];
   const found = all.filter(({ feed, condition }) => (!show || condition.word === show) && matches(feed, search));
+  const shown = showsAll ? found : found.slice(0, FIRST);
   return [
     h("h1", { key: "title", tabindex: -1 }, summary(all)),
     all.length === 0 && none(),
@@ -33,7 +36,9 @@ export function feedsView({ query }) {
         searchField("Search feeds", search, (text) => requery({ search: text })),
         chips("Show", choices, show, (word) => requery({ show: word })),
       ),
-    found.length > 0 && h("div", { key: "feeds", class: "feeds" }, table("Feeds", COLUMNS, found.map(line))),
+    found.length > 0 && h("div", { key: "feeds", class: "feeds" }, table("Feeds", COLUMNS, shown.map(line))),
+    shown.length < found.length &&
+      h("div", { key: "more", class: "buttons" }, h("button", { type: "button", onclick: () => requery({ all: "1" }) }, `Show all ${count(found.length)}`)),
     all.length > 0 && found.length === 0 && h("p", { key: "nothing", class: "calm" }, "No feed matches."),
   ];
 }

@@ -32,17 +32,21 @@ export function overviewPart({ feed, status, condition }) {
 // --- what is wrong, and what to do
 
 function diagnosis(feed, status, condition, explanation) {
-  // The first line has the state, which stands above; a failure's reason is that of the condition.
-  const said = explanation.slice(1).filter((line) => line !== "nothing waits");
-  const [cause = "Nothing waits.", ...rest] = condition.why ? [condition.why, ...said] : said;
   return h(
     "section",
     { key: "diagnosis", class: `diagnosis ${condition.tone}`, "aria-label": "Diagnosis" },
-    h("p", { class: "cause" }, cause),
-    rest.length > 0 && h("ul", null, rest.map((line) => h("li", null, line))),
+    h("p", { class: "cause" }, causeOf(condition, explanation)),
     fewHours(status),
     remedies(feed, status),
   );
+}
+
+/** Return the cause with what to do, as the explanation begins with it; the stages show all waits. */
+function causeOf(condition, [head = "", ...waits]) {
+  const cause = /^feed [\w-]+: \w+: (.*)$/s.exec(head)?.[1];
+  const longest = waits.find((line) => line !== "nothing waits");
+  if (condition.needs) return cause ?? (condition.why || longest || "");
+  return cause ?? (condition.why || "Nothing waits.");
 }
 
 function fewHours({ log_hours_left: hours }) {

@@ -26,7 +26,7 @@ export function picture(feed, status, waits) {
     ]),
     stage("puller", "Puller", [
       ["Read up to", status.position],
-      ["Received", received ? bytes(received.bytes) : ""],
+      ["Received", received?.bytes ? bytes(received.bytes) : ""],
       ["Reconnects", received?.reconnects ? count(received.reconnects) : ""],
     ]),
     stage("sorter", "Sorter", [

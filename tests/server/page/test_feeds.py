@@ -72,6 +72,9 @@ def test_feeds_are_searched_and_chosen_by_their_condition(open_page: Open) -> No
     feeds += [RecordedFeed("crm", state="failed", detail="x"), RecordedFeed("erp", state="stopped")]
     with served(*feeds) as server:
         page = open_page(server.url)
+        expect(page.locator("tbody tr")).to_have_count(200)
+        page.get_by_role("button", name="Show all 302").click()
+        expect(page.locator("tbody tr")).to_have_count(302)
         page.get_by_role("searchbox", name="Search feeds").fill("SHOP-17")
         expect(page.locator("tbody tr")).to_have_count(10)
         page.get_by_role("searchbox", name="Search feeds").fill("")
