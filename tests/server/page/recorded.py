@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tidemill.actors import SystemClock
@@ -16,6 +18,7 @@ from tidemill.events import Wait
 from tidemill.server.asgi import application
 from tidemill.server.history import History
 from tidemill.server.hosted import HostedFeed
+from tidemill.server.model.feeds import FeedSummary
 from tidemill.server.model.tables import TableStatus
 from tidemill.server.registry import Registry
 from tidemill.server.security import Access
@@ -62,18 +65,38 @@ class RecordedFeed(HostedFeed):
     def tables(self) -> list[TableStatus]:
         return self.listed
 
+    def summary(self) -> FeedSummary:
+        states = dict(Counter(table.state for table in self.listed))
+        return replace(super().summary(), table_states=states)
+
     def waits(self) -> list[Wait]:
         return self.waiting
 
 
-def sink_status(name: str, lag: float | None = 0.2, **fields: Any) -> SinkStatus:
+class Lag(Struct, frozen=True):
+    """Seconds in each stage."""
+
+    commit_to_received: float | None = None
+    received_to_resolved: float | None = None
+    resolved_to_written: float | None = None
+    written_to_durable: float | None = None
+    total: float | None = None
+
+
+class DividedSink(SinkStatus, frozen=True):
+    """A sink whose lag is divided by stage."""
+
+    lag: Lag = Lag()
+
+
+def sink_status(name: str, seconds: float | None = 0.2, **fields: Any) -> SinkStatus:
     return replace(
-        SinkStatus(
+        DividedSink(
             name=name,
             target="mysql://etl@warehouse/copy",
             position="binlog.000012:884411",
             ts=1,
-            lag_seconds=lag,
+            lag_seconds=seconds,
             rows=1_234_567,
         ),
         **fields,

@@ -12,7 +12,7 @@ from tidemill.events import Wait
 from tidemill.sharding import LockStatus
 
 from .conftest import Open
-from .recorded import RecordedFeed, served, sink_status
+from .recorded import Lag, RecordedFeed, served, sink_status, table_status
 
 LOST = "Lost connection to server at 'warehouse:3306'"
 LOCK = LockStatus(
@@ -72,6 +72,30 @@ def test_a_calm_feed_says_that_nothing_waits(open_page: Open) -> None:
         expect(page.locator(".head .badge")).to_contain_text("Idle")
         expect(stage(page, "Decoder")).to_contain_text("1,234,567")
         expect(page.locator(".stage.warning")).to_have_count(0)
+
+
+def test_lag_is_shown_by_stage(open_page: Open) -> None:
+    sinks = [
+        sink_status("copy", 80.0, lag=Lag(0.5, 1.5, 74.0, 4.0, 80.0)),
+        sink_status("archive", 20.0, lag=Lag(0.5, 1.5, 10.0, 8.0, 20.0)),
+        sink_status("new", None),
+    ]
+    with served(RecordedFeed("shop", sinks=sinks)) as server:
+        page = open_page(f"{server.url}/#/feeds/shop")
+        rows = page.get_by_role("table", name="Lag by stage").locator("tbody tr")
+        expect(rows).to_have_count(3)
+        assert rows.nth(0).locator("td").all_inner_texts() == [
+            "0.5 s",
+            "1.5 s",
+            "1 min 14 s",
+            "4.0 s",
+            "1 min 20 s",
+        ]
+        assert rows.nth(2).locator("td").all_inner_texts() == ["\N{EN DASH}"] * 5
+        bar = rows.nth(1).locator(".bar")
+        part = bar.locator(".written_to_durable").evaluate("one => one.getBoundingClientRect().width")
+        whole = bar.evaluate("one => one.getBoundingClientRect().width")
+        assert part / whole == pytest.approx(8 / 80, abs=0.01)  # of the largest lag
 
 
 def test_a_load_shows_its_progress_and_the_time_left(open_page: Open) -> None:
@@ -148,8 +172,6 @@ NASTY = "<img src=x onerror=alert(1)>"
 
 @pytest.mark.parametrize("part", ["", "/tables", "/history", "/locks"])
 def test_names_and_errors_are_text_never_html(open_page: Open, part: str) -> None:
-    from .recorded import table_status
-
     feed = RecordedFeed(
         "shop",
         [table_status(f"shop.{NASTY}", "failed", error=NASTY)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Page, expect
 
 from .conftest import Open
-from .recorded import RecordedFeed, served, sink_status
+from .recorded import RecordedFeed, served, sink_status, table_status
 
 
 def lines(page: Page) -> list[tuple[str, str]]:
@@ -28,26 +28,31 @@ def test_what_needs_a_person_comes_first(open_page: Open) -> None:
         RecordedFeed("g-failed", state="failed", detail="sink copy: no table shop.orders"),
         RecordedFeed("h-done", state="finished"),
         RecordedFeed("i-new", state="starting"),
+        RecordedFeed("j-loads", [table_status("shop.a", "loading")]),
+        RecordedFeed("k-parked", [table_status("shop.a", "failed"), table_status("shop.b")]),
     ]
     with served(*feeds) as server:
         page = open_page(server.url)
-        expect(page.get_by_role("heading", level=1)).to_have_text("3 of 9 feeds need you")
+        expect(page.get_by_role("heading", level=1)).to_have_text("4 of 11 feeds need you")
         assert lines(page) == [
             ("g-failed", "▲ Failed"),
             ("e-stuck", "▲ Stalled"),
             ("d-retrying", "◆ Warning"),
+            ("k-parked", "◆ Warning"),
             ("f-behind", "● Behind"),
+            ("j-loads", "● Loading"),
             ("i-new", "● Starting"),
             ("c-paused", "‖ Paused"),
             ("b-busy", "✓ Following"),
             ("a-idle", "✓ Idle"),
             ("h-done", "‖ Finished"),
         ]
-        assert page.title() == "(3) tidemill"
+        assert page.title() == "(4) tidemill"
         stuck = page.get_by_role("row", name="e-stuck")
         expect(stuck).to_contain_text("Nothing reaches the target, which is 5 min 40 s behind")
         expect(stuck).to_have_class("alarm")
         expect(page.get_by_role("row", name="f-behind")).to_contain_text("Catching up at 9,000 rows/s")
+        expect(page.get_by_role("row", name="k-parked")).to_contain_text("1 table failed; the others go on")
         expect(page.get_by_role("row", name="g-failed")).to_contain_text("no table shop.orders")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -78,3 +80,29 @@ def test_states_say_what_is_wrong_and_what_can_be_done(open_page: Open, url: str
     )
     page.get_by_role("button", name="Paused 1").click()
     expect(page.get_by_role("row", name="shop.t000006")).to_contain_text("\N{EN DASH}")
+
+
+@pytest.mark.parametrize(
+    ("state", "verb", "will"),
+    [
+        ("following", "Pause", "Its changes are no longer written"),
+        ("following", "Reload", "All of its rows are read from the source again"),
+        ("paused", "Resume", "Its rows are loaded again, and then it follows"),
+        ("failed", "Resume", "Its rows are loaded again, and then it follows"),
+        ("loading", "Pause", "Its changes are no longer written"),
+    ],
+)
+def test_a_verb_says_what_will_happen_and_asks_the_server(
+    open_page: Open, state: str, verb: str, will: str
+) -> None:
+    with served(RecordedFeed("shop", [table_status("shop.a/b c", state)])) as server:
+        page = open_page(f"{server.url}/#/feeds/shop/tables")
+        page.route("**/tables/*/*", lambda route: route.fulfill(json={"name": "shop.a/b c"}))
+        page.get_by_role("button", name=f"{verb} shop.a/b c").click()
+        dialog = page.get_by_role("dialog", name=f"{verb} shop.a/b c?")
+        expect(dialog).to_contain_text(will)
+        with page.expect_request(re.compile(f"/tables/shop.a%2Fb%20c/{verb.lower()}$")) as asked:
+            dialog.get_by_role("button", name=verb).click()
+        assert (asked.value.method, json.loads(asked.value.post_data or "")) == ("POST", {})
+        assert asked.value.headers["content-type"] == "application/json"
+        expect(page.locator("#said")).to_contain_text("shop.a/b c")
