@@ -4,7 +4,7 @@ import { button, startComparison, stopComparison } from "./actions.js";
 import { path } from "./api.js";
 import { h } from "./dom.js";
 import { fetched } from "./fetched.js";
-import { count, counted, longer, percent } from "./format.js";
+import { count, counted, longer, percent, seconds } from "./format.js";
 import { badge, missing, progress, row, section, table } from "./parts.js";
 import { when } from "./time.js";
 
@@ -54,7 +54,7 @@ function ofJob(feed, job, found) {
     h("h3", null, `Comparison ${job.job} `, badge(conditionOf(job))),
     h("p", null, "Started ", when(job.started), job.request.tables.length > 0 && ` of ${job.request.tables.join(", ")}`),
     isRunning && running(job),
-    !isRunning && h("p", null, `${counted(job.tables_done, "table")}, took ${longer(job.ended - job.started)}.`),
+    !isRunning && h("p", null, `${counted(job.tables_done, "table")}, took ${seconds(job.ended - job.started)}.`),
     job.error && h("p", { class: "problem" }, job.error),
     job.warning && h("p", { class: "why" }, job.warning),
     isRunning && job.differences > 0 && h("p", null, `${counted(job.differences, "difference")} so far`),

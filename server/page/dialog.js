@@ -36,11 +36,15 @@ export function ask({ title, text = [], fields = [], verb, isDanger = false, isR
   });
 }
 
-/** Say how something ended; screen readers say it too. */
+const SAID_MS = 10_000;
+
+/** Say how something ended; screen readers say it too. An error stays until it is dismissed. */
 export function say(text, isError = false) {
   const shown = document.getElementById(isError ? "refused" : "said");
   const other = document.getElementById(isError ? "said" : "refused");
   other.replaceChildren();
   const dismiss = h("button", { type: "button", onclick: () => shown.replaceChildren() }, "Dismiss");
-  shown.replaceChildren(h("p", null, text), dismiss);
+  const said = h("p", null, text);
+  shown.replaceChildren(said, dismiss);
+  if (!isError) setTimeout(() => said.isConnected && shown.replaceChildren(), SAID_MS);
 }

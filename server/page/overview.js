@@ -1,6 +1,6 @@
 // What a feed does at present: what is wrong and what to do, its stages, its lag, and what happened last.
 
-import { button, resumeFeed, skipStatement } from "./actions.js";
+import { button, skipStatement } from "./actions.js";
 import { path, withQuery } from "./api.js";
 import { h } from "./dom.js";
 import { fetched } from "./fetched.js";
@@ -42,11 +42,9 @@ function diagnosis(feed, status, condition, explanation) {
 }
 
 /** Return the cause with what to do, as the explanation begins with it; the stages show all waits. */
-function causeOf(condition, [head = "", ...waits]) {
+function causeOf(condition, [head = "", first = ""]) {
   const cause = /^feed [\w-]+: \w+: (.*)$/s.exec(head)?.[1];
-  const longest = waits.find((line) => line !== "nothing waits");
-  if (condition.needs) return cause ?? (condition.why || longest || "");
-  return cause ?? (condition.why || "Nothing waits.");
+  return cause ?? (condition.why || (first && first !== "nothing waits" ? first : "Nothing waits."));
 }
 
 function fewHours({ log_hours_left: hours }) {
@@ -60,7 +58,6 @@ function remedies(feed, status) {
   const failed = feed.table_states.failed ?? 0;
   const { locks } = status;
   const made = [
-    feed.managed && feed.state === "failed" && button("feed", "Resume", resumeFeed(feed.name, true)),
     feed.managed && position && button("skip", "Skip this statement", skipStatement(feed.name, position)),
     failed > 0 && go(`Show ${counted(failed, "failed table")}`, link(feed.name, "tables", { state: "failed" })),
     letters > 0 && go(`Show ${counted(letters, "dead letter")}`, link(feed.name, "dead-letters")),

@@ -7,6 +7,8 @@ import { address, facts } from "./parts.js";
 
 /** Seconds from which a wait is shown: shorter ones are everyday. */
 const SHOWN_SECONDS = 1;
+/** Waits of a stage that are shown as sentences. */
+const NAMED = 2;
 const OF_READING = ["region", "scan", "lookup", "region retry", "lock", "scan turn", "division"];
 const OF_SORTING = ["memory", "table", "source"];
 
@@ -22,10 +24,10 @@ export function picture(feed, status, waits) {
     stage("source", "Source", [
       ["", address(feed.source)],
       ["Connection", status.connected === undefined || !isRunning ? "" : status.connected ? "connected" : "not connected"],
-      ["Its end", status.head],
+      ["Its end", status.head && address(status.head)],
     ]),
     stage("puller", "Puller", [
-      ["Read up to", status.position],
+      ["Read up to", status.position && address(status.position)],
       ["Received", received?.bytes ? bytes(received.bytes) : ""],
       ["Reconnects", received?.reconnects ? count(received.reconnects) : ""],
     ]),
@@ -57,7 +59,7 @@ function sinkBox(sink, waits) {
     facts([
       ["", address(sink.target)],
       ["Lag", seconds(sink.lag_seconds)],
-      ["Written up to", sink.position],
+      ["Written up to", sink.position && address(sink.position)],
       ["Rows", count(sink.rows)],
       ["Workers", sink.workers ? `${count(sink.workers_busy)} of ${count(sink.workers)} busy` : ""],
       ["Not durable yet", sink.transactions_waiting ? counted(sink.transactions_waiting, "transaction") : ""],
@@ -74,7 +76,8 @@ function box(key, title, content, waits = []) {
     "li",
     { key, class: tone ? `stage ${tone}` : "stage" },
     h("h3", null, tone && h("span", { "aria-hidden": "true" }, SIGNS[tone]), title),
-    waits.map((sentence) => h("p", { class: "why" }, sentence)),
+    waits.slice(0, NAMED).map((sentence) => h("p", { class: "why" }, sentence)),
+    waits.length > NAMED && h("p", { class: "why" }, `and ${counted(waits.length - NAMED, "more wait")}`),
     content,
   );
 }
@@ -87,7 +90,8 @@ function waitsByStage(answer) {
   for (const { wait, sentence } of paired.sort((a, b) => b.wait.seconds - a.wait.seconds)) {
     if (wait.seconds < SHOWN_SECONDS) continue;
     const key = stageOf(wait);
-    found.set(key, [...(found.get(key) ?? []), sentence]);
+    const before = found.get(key) ?? [];
+    if (!before.includes(sentence)) found.set(key, [...before, sentence]);
   }
   return found;
 }

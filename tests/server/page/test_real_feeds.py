@@ -106,7 +106,7 @@ def test_a_failed_feed_is_resumed_in_three_clicks(copied: Copied, start: Any) ->
     expect(page.get_by_role("row", name="shop")).to_contain_text(re.compile("Failed.*item", re.DOTALL))
     copied.sql(f"INSERT INTO {copied.copy}.item VALUES (1, 'a')")
     page.get_by_role("link", name="shop").click()
-    page.get_by_role("button", name="Resume").first.click()
+    page.get_by_role("button", name="Resume").click()
     confirm(page, "Resume shop?", "Resume")
     is_in(page, "Idle|Following")
     copied.arrives((1, "c"), (2, "b"))
