@@ -17,9 +17,8 @@ from .declaration import Option, alternatives, declaration, section_type, sectio
 STARS: Final = "***"
 
 _VARIABLE: Final = re.compile(r"\$\{\w+\}")
-_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+._-]*:/*)?(.*)@", re.DOTALL)
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*:/+")
 _NAMED: Final = re.compile(r"password|passwd|secret|token|credential|(^|_)key$", re.IGNORECASE)
-_QUERY: Final = re.compile(r"([?&][^=&]*(?:password|passwd|secret|token)[^=&]*=)([^&]*)", re.IGNORECASE)
 
 
 def masked(cls: type, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,20 +39,27 @@ def unmasked(cls: type, document: Mapping[str, Any], stored: Mapping[str, Any]) 
 def masked_url(url: str) -> str:
     """Return a URL, or what was meant as one, whose password is "***"; its user is shown."""
 
-    def login(found: re.Match[str]) -> str:
-        user, colon, password = found[2].partition(":")
-        if found[1] is None and not colon:
-            return found[0]  # no URL: an address of mail, or the like
+    login, sign, place = url.rpartition("@")
+    scheme = _SCHEME.match(login)
+    begin = scheme[0] if scheme else ""
+    user, colon, password = login[len(begin) :].partition(":")
+    if sign and colon:
         hidden = password if _VARIABLE.fullmatch(password) else STARS
-        if not colon:
-            return f"{found[1] or ''}{user if _VARIABLE.fullmatch(user) or not user else STARS}@"
-        return f"{found[1] or ''}{user}:{hidden}@"
+        url = f"{begin}{user}:{hidden}@{place}"
+    elif sign and begin and user and not _VARIABLE.fullmatch(user):
+        url = f"{begin}{STARS}@{place}"
+    return _masked_query(url)
 
-    return _QUERY.sub(_hidden, _URL.sub(login, url, count=1))
+
+def _masked_query(url: str) -> str:
+    place, mark, query = url.partition("?")
+    return place + mark + "&".join(map(_masked_pair, query.split("&")))
 
 
-def _hidden(found: re.Match[str]) -> str:
-    return found[0] if _VARIABLE.fullmatch(found[2]) else f"{found[1]}{STARS}"
+def _masked_pair(pair: str) -> str:
+    key, sign, value = pair.partition("=")
+    is_secret = sign and value and _NAMED.search(key) and not _VARIABLE.fullmatch(value)
+    return f"{key}={STARS}" if is_secret else pair
 
 
 def _options(classes: Sequence[type]) -> dict[str, list[Option]]:
@@ -95,7 +101,7 @@ def _value(key: str, value: Any, options: list[Option] | None) -> Any:
         case str() if is_hidden and not _is_table(options) and not key.startswith("url"):
             return STARS
         case str() if key.startswith("url"):
-            return _QUERY.sub(_hidden, value)
+            return _masked_query(value)
     return value
 
 
