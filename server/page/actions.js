@@ -192,7 +192,11 @@ export function resolveLock(feed, lock, action) {
 export function startComparison(feed, sinks) {
   const tables = h("input", { id: "tables", type: "text", placeholder: "shop.*", spellcheck: "false" });
   const rate = h("input", { id: "rate", type: "number", min: 0, step: 1000, placeholder: "unlimited" });
-  const sink = h("select", { id: "sink" }, sinks.map((one) => h("option", { value: one.name }, one.name)));
+  const sink = h(
+    "select",
+    { id: "sink" },
+    sinks.map((one) => h("option", { value: one.name }, one.name)),
+  );
   return asked(
     {
       title: `Compare ${feed} with its target?`,

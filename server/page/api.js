@@ -15,7 +15,7 @@ export class Refused extends Error {
 }
 
 /** The server gave no answer. */
-export class Unreachable extends Error {}
+class Unreachable extends Error {}
 
 /** ("feeds", "a b") → "feeds/a%20b" */
 export function path(...names) {

@@ -23,14 +23,20 @@ export function comparisonsPart({ feed, status }) {
   const answer = fetched("comparisons", where, 1);
   const jobs = answer.data?.jobs ?? [];
   const latest = jobs[0];
-  const found = latest?.differences ? fetched("comparison", `${where}/${encodeURIComponent(latest.job)}`, 2).data : null;
+  const found = latest?.differences
+    ? fetched("comparison", `${where}/${encodeURIComponent(latest.job)}`, 2).data
+    : null;
   return h(
     "div",
     { key: "comparisons", class: "part" },
     section(
       "comparisons",
       "Comparisons",
-      h("div", { key: "start", class: "buttons" }, button("compare", "Compare …", startComparison(feed.name, status.sinks))),
+      h(
+        "div",
+        { key: "start", class: "buttons" },
+        button("compare", "Compare …", startComparison(feed.name, status.sinks)),
+      ),
       missing(answer),
       answer.data && !latest && h("p", { key: "none", class: "calm" }, "None since the server started."),
       jobs.map((job) => ofJob(feed.name, job, job === latest ? found : null)),
@@ -52,7 +58,13 @@ function ofJob(feed, job, found) {
     "article",
     { key: job.job, class: "card", "aria-label": `Comparison ${job.job}` },
     h("h3", null, `Comparison ${job.job} `, badge(conditionOf(job))),
-    h("p", null, "Started ", when(job.started), job.request.tables.length > 0 && ` of ${job.request.tables.join(", ")}`),
+    h(
+      "p",
+      null,
+      "Started ",
+      when(job.started),
+      job.request.tables.length > 0 && ` of ${job.request.tables.join(", ")}`,
+    ),
     isRunning && running(job),
     !isRunning && h("p", null, `${counted(job.tables_done, "table")}, took ${seconds(job.ended - job.started)}.`),
     job.error && h("p", { class: "problem" }, job.error),
@@ -65,18 +77,30 @@ function ofJob(feed, job, found) {
 
 function running(job) {
   const left = job.seconds_left === null ? "" : `, about ${longer(job.seconds_left)} left`;
-  const rows = job.rows_estimated ? `${count(job.rows)} of about ${counted(job.rows_estimated, "row")}` : counted(job.rows, "row");
+  const rows = job.rows_estimated
+    ? `${count(job.rows)} of about ${counted(job.rows_estimated, "row")}`
+    : counted(job.rows, "row");
   const at = job.table ? `table ${job.table}, ${rows}; ` : "";
   const tables = `${count(job.tables_done)} of ${counted(job.tables_in_all, "table")}`;
-  return progress(`Comparison ${job.job}`, job.tables_in_all ? job.percent : null, `${at}${tables}, ${percent(job.percent)}${left}`);
+  return progress(
+    `Comparison ${job.job}`,
+    job.tables_in_all ? job.percent : null,
+    `${at}${tables}, ${percent(job.percent)}${left}`,
+  );
 }
 
 function results(job) {
   const odd = job.results.filter((one) => one.detail && one.state !== "compared");
   return [
-    odd.length > 0 && h("ul", null, odd.map((one) => h("li", null, `${one.table}: ${one.detail}`))),
+    odd.length > 0 &&
+      h(
+        "ul",
+        null,
+        odd.map((one) => h("li", null, `${one.table}: ${one.detail}`)),
+      ),
     job.found.length > 0 && table("Differences", COLUMNS, job.found.slice(0, SHOWN).map(ofDifference)),
-    job.differences > SHOWN && h("p", null, `The first ${count(SHOWN)} of ${count(job.differences)}; tidemill diff prints all.`),
+    job.differences > SHOWN &&
+      h("p", null, `The first ${count(SHOWN)} of ${count(job.differences)}; tidemill diff prints all.`),
   ];
 }
 

@@ -9,14 +9,26 @@ import { h } from "./dom.js";
  * `isDanger` for what can't be undone; without a way back if `isRequired`. `agrees` returns true once the form
  * is complete.
  */
-export function ask({ title, text = [], fields = [], verb, isDanger = false, isRequired = false, agrees = () => true }) {
+export function ask({
+  title,
+  text = [],
+  fields = [],
+  verb,
+  isDanger = false,
+  isRequired = false,
+  agrees = () => true,
+}) {
   const go = h("button", { type: "submit", class: isDanger ? "danger" : "primary", value: "go" }, verb);
   const back = h("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
   const form = h(
     "form",
     { method: "dialog", oninput: () => (go.disabled = !agrees()) },
     h("h2", { id: "dialog-title" }, title),
-    h("div", { id: "dialog-text" }, text.map((sentence) => h("p", null, sentence))),
+    h(
+      "div",
+      { id: "dialog-text" },
+      text.map((sentence) => h("p", null, sentence)),
+    ),
     fields.length > 0 && h("div", { class: "fields" }, fields),
     h("div", { class: "buttons" }, go, !isRequired && back),
   );

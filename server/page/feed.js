@@ -30,7 +30,8 @@ export function feedView({ feed: name, part, query }) {
   const { detail } = state;
   const summary = detail?.feed ?? state.feeds?.find((feed) => feed.name === name);
   if (state.isGone || (state.feeds && !summary)) return gone(name);
-  if (!detail) return [h("h1", { key: "title", tabindex: -1 }, name), h("p", { key: "waiting", class: "calm" }, "Loading …")];
+  if (!detail)
+    return [h("h1", { key: "title", tabindex: -1 }, name), h("p", { key: "waiting", class: "calm" }, "Loading …")];
   const condition = conditionOf(summary);
   return [
     back(),

@@ -23,7 +23,10 @@ export function feedsView({ query }) {
   const all = byUrgency(state.feeds ?? []);
   const words = new Map();
   for (const { condition } of all) words.set(condition.word, (words.get(condition.word) ?? 0) + 1);
-  const choices = [["", `All ${count(all.length)}`], ...[...words].map(([word, number]) => [word, `${word} ${count(number)}`])];
+  const choices = [
+    ["", `All ${count(all.length)}`],
+    ...[...words].map(([word, number]) => [word, `${word} ${count(number)}`]),
+  ];
   const found = all.filter(({ feed, condition }) => (!show || condition.word === show) && matches(feed, search));
   const shown = showsAll ? found : found.slice(0, FIRST);
   return [
@@ -38,14 +41,20 @@ export function feedsView({ query }) {
       ),
     found.length > 0 && h("div", { key: "feeds", class: "feeds" }, table("Feeds", COLUMNS, shown.map(line))),
     shown.length < found.length &&
-      h("div", { key: "more", class: "buttons" }, h("button", { type: "button", onclick: () => requery({ all: "1" }) }, `Show all ${count(found.length)}`)),
+      h(
+        "div",
+        { key: "more", class: "buttons" },
+        h("button", { type: "button", onclick: () => requery({ all: "1" }) }, `Show all ${count(found.length)}`),
+      ),
     all.length > 0 && found.length === 0 && h("p", { key: "nothing", class: "calm" }, "No feed matches."),
   ];
 }
 
 function matches(feed, search) {
   const text = search.toLowerCase();
-  return [feed.name, feed.source, ...feed.sinks.map((sink) => sink.target)].some((one) => one.toLowerCase().includes(text));
+  return [feed.name, feed.source, ...feed.sinks.map((sink) => sink.target)].some((one) =>
+    one.toLowerCase().includes(text),
+  );
 }
 
 function summary(all) {
@@ -57,15 +66,23 @@ function summary(all) {
 }
 
 function none() {
-  const text = "This server has no feeds. Put a feed file NAME.toml into its directory and start it again, or POST one to api/v1/feeds.";
+  const text =
+    "Put a feed file NAME.toml into the server's directory and start it again, or POST one to api/v1/feeds.";
   return h("p", { key: "none", class: "calm" }, text);
 }
 
 function line({ feed, condition }) {
   return memo(feed.name, JSON.stringify([feed, condition.name]), () => {
     const name = h("a", { href: link(feed.name) }, feed.name);
-    const status = [badge(condition), " ", since(feed, condition), condition.why && h("p", { class: "why" }, condition.why)];
-    const paths = [feed.source, ...feed.sinks.map((sink) => `→ ${sink.target}`)].map((text) => h("div", null, address(text)));
+    const status = [
+      badge(condition),
+      " ",
+      since(feed, condition),
+      condition.why && h("p", { class: "why" }, condition.why),
+    ];
+    const paths = [feed.source, ...feed.sinks.map((sink) => `→ ${sink.target}`)].map((text) =>
+      h("div", null, address(text)),
+    );
     const cells = [name, status, seconds(feed.lag), count(feed.rows_per_second), paths];
     return row(undefined, COLUMNS, cells, condition.needs ? condition.tone : null);
   });

@@ -33,8 +33,16 @@ export function seconds(number) {
 /** As `seconds`, in whole seconds at least. */
 export function longer(number) {
   const amount = Math.max(0, Math.floor(number));
-  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
-  const first = Math.max(0, units.findIndex(([, size]) => amount >= size));
+  const units = [
+    ["d", 86400],
+    ["h", 3600],
+    ["min", 60],
+    ["s", 1],
+  ];
+  const first = Math.max(
+    0,
+    units.findIndex(([, size]) => amount >= size),
+  );
   if (amount < 1) return "0 s";
   const [unit, size] = units[first];
   const rest = first < 3 ? Math.floor((amount % size) / units[first + 1][1]) : 0;

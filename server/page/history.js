@@ -14,7 +14,12 @@ export function historyPart({ feed, query }) {
   const { kind = "" } = query;
   const answer = fetched("history", withQuery(path("feeds", feed.name, "history"), { limit: LIMIT }), 5);
   const shown = answer.data?.history.filter((one) => !kind || one.kind === kind) ?? [];
-  const choices = [["", "All"], ["error", "Errors"], ["operation", "Operations"], ["state", "States"]];
+  const choices = [
+    ["", "All"],
+    ["error", "Errors"],
+    ["operation", "Operations"],
+    ["state", "States"],
+  ];
   return h(
     "div",
     { key: "history", class: "part" },

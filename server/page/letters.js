@@ -20,7 +20,11 @@ const COLUMNS = [
 export function lettersPart({ feed, status }) {
   // Asking opens a connection to each target: only when their number may have changed.
   const noted = status.sinks.reduce((sum, sink) => sum + sink.dead_letters, 0);
-  const answer = fetched("letters", withQuery(path("feeds", feed.name, "dead-letters"), { limit: LIMIT }), noted ? 30 : 0);
+  const answer = fetched(
+    "letters",
+    withQuery(path("feeds", feed.name, "dead-letters"), { limit: LIMIT }),
+    noted ? 30 : 0,
+  );
   const { data } = answer;
   return h(
     "div",
@@ -39,7 +43,11 @@ export function lettersPart({ feed, status }) {
           button("discard all", "Discard all", discardLetters(feed.name, {}, ofAll(data.total)), { kind: "quiet" }),
         ),
         data.total > LIMIT && h("p", { key: "first" }, `The first ${count(LIMIT)} of ${count(data.total)}`),
-        table("Dead letters", COLUMNS, data.dead_letters.map((letter) => letterRow(feed.name, letter))),
+        table(
+          "Dead letters",
+          COLUMNS,
+          data.dead_letters.map((letter) => letterRow(feed.name, letter)),
+        ),
       ],
     ),
   );
@@ -55,11 +63,16 @@ function letterRow(feed, letter) {
   const values = letter.after ?? letter.before;
   const cells = [
     [`${letter.table} ${letter.key}`, h("small", null, ` sink ${letter.sink}`)],
-    [letter.op, values && h("details", null, h("summary", null, "Values"), h("pre", null, JSON.stringify(values, null, 1)))],
+    [
+      letter.op,
+      values && h("details", null, h("summary", null, "Values"), h("pre", null, JSON.stringify(values, null, 1))),
+    ],
     [letter.reason, letter.statement && h("code", null, letter.statement)],
     when(Date.parse(letter.time) / 1000),
     [
-      button(`retry ${letter.sink} ${letter.id}`, "Retry", retryLetters(feed, choice, what), { label: `Retry ${letter.key}` }),
+      button(`retry ${letter.sink} ${letter.id}`, "Retry", retryLetters(feed, choice, what), {
+        label: `Retry ${letter.key}`,
+      }),
       button(`discard ${letter.sink} ${letter.id}`, "Discard", discardLetters(feed, choice, what), {
         label: `Discard ${letter.key}`,
         kind: "quiet",

@@ -37,8 +37,13 @@ function ofLock(feed, lock) {
     h(
       "div",
       { class: "buttons" },
-      button(`execute ${key}`, "Execute …", resolveLock(feed, lock, "exec"), { label: `Execute the change of ${lock.id}` }),
-      button(`skip ${key}`, "Skip …", resolveLock(feed, lock, "skip"), { kind: "quiet", label: `Skip the change of ${lock.id}` }),
+      button(`execute ${key}`, "Execute …", resolveLock(feed, lock, "exec"), {
+        label: `Execute the change of ${lock.id}`,
+      }),
+      button(`skip ${key}`, "Skip …", resolveLock(feed, lock, "skip"), {
+        kind: "quiet",
+        label: `Skip the change of ${lock.id}`,
+      }),
     ),
   );
 }

@@ -71,7 +71,7 @@ function navigate() {
 function draw() {
   const { feed } = route();
   begin();
-  if (state.feeds !== null || state.connection === "lost") fill(main, feed ? feedView(route()) : feedsView(route()));
+  if (state.feeds !== null) fill(main, feed ? feedView(route()) : feedsView(route()));
   end();
   main.classList.toggle("lost", state.connection === "lost");
   drawConnection();
@@ -86,7 +86,8 @@ function drawConnection() {
   fill(connection, words[state.connection]);
   const since = absolute(state.lostAt).slice(11);
   const why = state.lostWhy ? ` It says: ${state.lostWhy}` : "";
-  const sentence = `No connection to the server since ${since}. This page shows the state of then, and tries again.${why}`;
+  const then = state.feeds === null ? "tries again" : "shows the state of then, and tries again";
+  const sentence = `No connection to the server since ${since}. This page ${then}.${why}`;
   fill(document.getElementById("lost"), state.connection === "lost" && h("p", null, sentence));
   fill(document.getElementById("footer"), `Times are ${zone()}.`);
 }

@@ -49,7 +49,11 @@ function causeOf(condition, [head = "", first = ""]) {
 
 function fewHours({ log_hours_left: hours }) {
   if (hours === null || hours === undefined || hours >= FEW_HOURS) return null;
-  return h("p", null, `The source discards its log after the checkpoint in ${longer(hours * 3600)}, at its present rate.`);
+  return h(
+    "p",
+    null,
+    `The source discards its log after the checkpoint in ${longer(hours * 3600)}, at its present rate.`,
+  );
 }
 
 function remedies(feed, status) {
@@ -80,8 +84,9 @@ function loading({ snapshot, backfill }) {
 function ofSnapshot(snapshot) {
   const part = snapshot.rows_estimated ? Math.min(100, (100 * snapshot.rows) / snapshot.rows_estimated) : null;
   const left = secondsLeft(snapshot);
+  const number = Math.min(snapshot.tables_done + 1, snapshot.tables);
   const sentence = [
-    `Table ${snapshot.table}, ${count(Math.min(snapshot.tables_done + 1, snapshot.tables))} of ${count(snapshot.tables)}: `,
+    `Table ${snapshot.table}, ${count(number)} of ${count(snapshot.tables)}: `,
     ofRows(snapshot),
     part === null ? "" : `, ${percent(part)}`,
     left === null ? "" : `, about ${longer(left)} left`,
@@ -105,5 +110,10 @@ function ofRows({ rows, rows_estimated: estimated }) {
 function recent(name) {
   const { data } = fetched("recent", withQuery(path("feeds", name, "history"), { limit: LAST }), 5);
   if (!data?.history.length) return null;
-  return section("recent", "Last events", entries(data.history), h("p", null, h("a", { href: link(name, "history") }, "All events")));
+  return section(
+    "recent",
+    "Last events",
+    entries(data.history),
+    h("p", null, h("a", { href: link(name, "history") }, "All events")),
+  );
 }

@@ -1,6 +1,6 @@
 // Addresses within the page: #/ for all feeds, #/feeds/NAME/PART?search=… for one.
 
-export const PARTS = ["overview", "tables", "dead-letters", "locks", "comparisons", "history", "options"];
+const PARTS = ["overview", "tables", "dead-letters", "locks", "comparisons", "history", "options"];
 
 /** Return {feed, part, query} of the present address; `feed` is empty for the list of all. */
 export function route() {

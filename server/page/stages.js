@@ -23,7 +23,10 @@ export function picture(feed, status, waits) {
     { class: isRunning ? "stages" : "stages resting" },
     stage("source", "Source", [
       ["", address(feed.source)],
-      ["Connection", status.connected === undefined || !isRunning ? "" : status.connected ? "connected" : "not connected"],
+      [
+        "Connection",
+        status.connected === undefined || !isRunning ? "" : status.connected ? "connected" : "not connected",
+      ],
       ["Its end", status.head && address(status.head)],
     ]),
     stage("puller", "Puller", [
@@ -47,7 +50,11 @@ export function picture(feed, status, waits) {
     h(
       "li",
       { key: "sinks", class: "sinks" },
-      h("ul", null, status.sinks.map((sink) => sinkBox(sink, byStage.get(`sink ${sink.name}`)))),
+      h(
+        "ul",
+        null,
+        status.sinks.map((sink) => sinkBox(sink, byStage.get(`sink ${sink.name}`))),
+      ),
     ),
   );
 }

@@ -87,7 +87,9 @@ function tableRow(feed, one, columns) {
   const operations = `${count(one.inserts)} inserts, ${count(one.updates)} updates, ${count(one.deletes)} deletes`;
   const rows = h("span", { title: operations }, count(one.inserts + one.updates + one.deletes));
   const verbs = state.verbs.map((verb) =>
-    button(`${verb} ${one.name}`, VERBS[verb], tableAction(feed, one.name, verb), { label: `${VERBS[verb]} ${one.name}` }),
+    button(`${verb} ${one.name}`, VERBS[verb], tableAction(feed, one.name, verb), {
+      label: `${VERBS[verb]} ${one.name}`,
+    }),
   );
   const cells = [one.name, status, seconds(one.lag_seconds), rows, when(one.since), verbs];
   return row(one.name, columns, cells, state.tone === "alarm" ? "alarm" : null);

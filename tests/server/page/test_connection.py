@@ -35,6 +35,17 @@ def test_a_lost_server_is_said_and_found_again(open_page: Open) -> None:
             expect(page.locator(".cause")).to_have_text("the disk is full")
 
 
+def test_a_server_that_is_away_at_first_is_not_taken_for_an_empty_one(open_page: Open) -> None:
+    with served(RecordedFeed("shop")) as server:
+        page = open_page("about:blank")
+        page.route("**/events*", lambda route: route.abort())
+        page.goto(server.url)
+        expect(page.get_by_role("alert").filter(has_text=LOST)).to_contain_text("This page tries again.")
+        expect(page.locator("h1")).to_have_count(0)
+        page.unroute("**/events*")
+        expect(page.get_by_role("link", name="shop")).to_be_visible()
+
+
 def test_a_lost_network_is_said_and_found_again(open_page: Open) -> None:
     with served(RecordedFeed("shop")) as server:
         page = open_page(server.url)

@@ -95,7 +95,7 @@ def test_a_server_without_feeds_says_how_to_add_one(open_page: Open) -> None:
     with served() as server:
         page = open_page(server.url)
         expect(page.get_by_role("heading", level=1)).to_have_text("No feeds")
-        expect(page.get_by_text("Put a feed file NAME.toml into its directory")).to_be_visible()
+        expect(page.get_by_text("Put a feed file NAME.toml into the server's directory")).to_be_visible()
 
 
 def test_the_colours_are_those_of_the_switch(open_page: Open) -> None:
