@@ -29,9 +29,7 @@ const VIEWS = {
 export function feedView({ feed: name, part, query }) {
   const { detail } = state;
   const summary = detail?.feed ?? state.feeds?.find((feed) => feed.name === name);
-  if (state.isGone || (state.feeds && !summary)) return gone(name);
-  if (!detail)
-    return [h("h1", { key: "title", tabindex: -1 }, name), h("p", { key: "waiting", class: "calm" }, "Loading …")];
+  if (state.isGone || !summary) return gone(name);
   const condition = conditionOf(summary);
   return [
     back(),
@@ -39,12 +37,12 @@ export function feedView({ feed: name, part, query }) {
       "div",
       { key: "head", class: "head" },
       h("h1", { tabindex: -1 }, name),
-      h("p", { role: "status", class: "is" }, badge(condition)),
+      h("p", { role: "status" }, badge(condition)),
       h("p", null, since(summary, condition)),
-      verbs(summary, detail.status),
+      detail && verbs(summary, detail.status),
     ),
-    parts(name, part, detail.status),
-    VIEWS[part]({ ...detail, condition, query }),
+    detail && parts(name, part, detail.status),
+    detail ? VIEWS[part]({ ...detail, condition, query }) : h("p", { key: "waiting", class: "calm" }, "Loading …"),
   ];
 }
 

@@ -66,8 +66,7 @@ function summary(all) {
 }
 
 function none() {
-  const text =
-    "Put a feed file NAME.toml into the server's directory and start it again, or POST one to api/v1/feeds.";
+  const text = "Put a feed file NAME.toml into the server's directory and start it again, or POST one to api/v1/feeds.";
   return h("p", { key: "none", class: "calm" }, text);
 }
 

@@ -63,7 +63,7 @@ function navigate() {
   draw();
   if (isFirst) return undefined;
   scrollTo(0, 0);
-  return (main.querySelector("h1, h2") ?? main).focus({ preventScroll: true });
+  return (main.querySelector(isOther ? "h1" : ".part h2") ?? main).focus({ preventScroll: true });
 }
 
 // --- drawing

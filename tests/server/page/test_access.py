@@ -20,7 +20,7 @@ from .test_feed import LOCK
 VIEWS = [
     "",
     "feeds/shop",
-    "feeds/shop/tables",
+    "feeds/shop/tables?offset=95",
     "feeds/shop/locks",
     "feeds/shop/history",
     "feeds/shop/options",
@@ -30,10 +30,10 @@ LOOKS = [("light", WIDE), ("dark", NARROW)]
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    tables = [table_status(f"shop.{'long_name_of_a_table_' * 3}{number}") for number in range(150)]
-    tables[0] = table_status("shop.a", "failed", error="Duplicate entry '7' for key 'PRIMARY'")
-    tables[1] = table_status("shop.b", "loading", rows_loaded=1, rows_estimated=4)
-    tables[2] = table_status("shop.c", "paused")
+    tables = [table_status(f"shop.{'long_name_of_a_table_' * 3}{number}") for number in range(101)]
+    tables[0] = table_status("shop.y", "failed", error="Duplicate entry '7' for key 'PRIMARY'")
+    tables[1] = table_status("shop.x", "loading", rows_loaded=1, rows_estimated=4)
+    tables[2] = table_status("shop.z", "paused")
     shop = RecordedFeed(
         "shop",
         tables,
@@ -86,8 +86,12 @@ def test_everything_is_done_by_the_keyboard(open_page: Open, url: str) -> None:
     expect(page.locator("main")).to_be_focused()
     page.get_by_role("link", name="shop", exact=True).focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="shop", level=1)).to_be_focused()
     pause = page.get_by_role("button", name="Pause")
+    expect(pause).to_be_visible()  # the status has come
+    expect(page.get_by_role("heading", name="shop", level=1)).to_be_focused()
+    page.get_by_role("link", name="Tables").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Tables", level=2)).to_be_focused()
     pause.focus()
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Pause shop?")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+import pytest
 from playwright.sync_api import expect
 
 from tidemill.server.security import Access
@@ -33,6 +34,13 @@ def test_a_lost_server_is_said_and_found_again(open_page: Open) -> None:
             expect(page.get_by_role("alert").filter(has_text=LOST)).to_have_count(0)
             expect(page.locator("#connection")).to_have_text("Live")
             expect(page.locator(".cause")).to_have_text("the disk is full")
+
+
+def test_streams_end_with_their_server(open_page: Open, caplog: pytest.LogCaptureFixture) -> None:
+    with served(RecordedFeed("shop")) as server:
+        page = open_page(server.url)
+        expect(page.locator("#connection")).to_have_text("Live")
+    assert "timeout graceful shutdown exceeded" not in caplog.text
 
 
 def test_a_server_that_is_away_at_first_is_not_taken_for_an_empty_one(open_page: Open) -> None:
