@@ -65,7 +65,7 @@ FOREIGN = {
     "emulator": {"msgspec", "grpc"},
     "client": {"msgspec"},
     "server": {"msgspec", "starlette", "tomli_w", "uvicorn"},
-    "sink": {"msgspec", "pymysql", "psycopg", "pyarrow", "numpy", "duckdb", "confluent_kafka"},
+    "sink": {"msgspec", "pymysql", "psycopg", "pyarrow", "numpy", "duckdb", "confluent_kafka", "deltalake"},
 }
 
 WITHIN = {
