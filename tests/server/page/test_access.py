@@ -86,7 +86,7 @@ def test_everything_is_done_by_the_keyboard(open_page: Open, url: str) -> None:
     expect(page.locator("main")).to_be_focused()
     page.get_by_role("link", name="shop", exact=True).focus()
     page.keyboard.press("Enter")
-    pause = page.get_by_role("button", name="Pause")
+    pause = page.get_by_role("button", name="Pause", exact=True)
     expect(pause).to_be_visible()  # the status has come
     expect(page.get_by_role("heading", name="shop", level=1)).to_be_focused()
     page.get_by_role("link", name="Tables").focus()
