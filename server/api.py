@@ -8,6 +8,7 @@ from collections import Counter
 from .. import __version__
 from ..engine.metrics import metrics_text
 from ..engine.renewal import request_load
+from ..engine.sentences import sentence
 from ..engine.status import resident_bytes
 from ..events import REST
 from .events import MAX_STREAMS
@@ -154,7 +155,8 @@ class Api:
     def list_waits(self, feed: str) -> WaitList:
         """Explain why a feed is slow or stuck."""
         found = self._registry.feed(feed)
-        return WaitList(found.explanation(), found.waits())
+        waits = found.waits()
+        return WaitList(found.explanation(), waits, [sentence(wait) for wait in waits])
 
     @operation("GET", "/feeds/{feed}/history")
     def list_history(self, feed: str, query: HistoryQuery) -> HistoryList:

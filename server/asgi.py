@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -18,11 +17,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from ..errors import TidemillError
 from .api import Api
+from .browser import PageFiles, index
 from .events import Broadcast, EventStream
 from .openapi import openapi
 from .operation import BASE, JSON, Operation, operations
@@ -34,7 +33,6 @@ from .targets import TargetApi
 
 log = logging.getLogger("tidemill")
 
-PAGE: Final = Path(__file__).parent / "page"
 HANDLER_THREADS: Final = 8
 """Threads in which operations run; further requests wait for one."""
 SLOW_THREADS: Final = 4
@@ -72,7 +70,7 @@ def application(registry: Registry, access: Access) -> Application:
         return Response(await in_pool(document), media_type="application/json")
 
     async def page(_: Request) -> Response:
-        return Response((PAGE / "index.html").read_bytes(), media_type="text/html")
+        return index()
 
     routes: list[Route | Mount] = [
         Route(one.path, _answering(_handler(one, slow.run if one.is_slow else in_pool)), methods=[one.method])
@@ -81,7 +79,7 @@ def application(registry: Registry, access: Access) -> Application:
     routes += [
         Route(f"{BASE}/openapi.json", _answering(described), methods=["GET"]),
         Route("/", _answering(page), methods=["GET"]),
-        Mount("/page", StaticFiles(directory=PAGE)),
+        Mount("/page", PageFiles()),
     ]
 
     @asynccontextmanager

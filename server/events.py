@@ -130,6 +130,8 @@ class Broadcast:
             ticked, self._ticked = self._ticked, asyncio.Event()
             ticked.set()
             await asyncio.sleep(max(TICK_SECONDS, len(feeds) * self.streams / MAX_BYTES_PER_SECOND))
+        if self.is_closed:
+            self._ticked.set()  # the streams end
 
     def _look(self, names: list[str]) -> tuple[bytes, dict[str, bytes]]:
         summaries = {feed.name: feed.summary() for feed in self._registry.feeds()}

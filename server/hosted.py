@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from threading import Condition, Lock
-from typing import Any
+from typing import Any, ClassVar
 
 from ..actors import Clock
 from ..engine.feed import Feed
@@ -21,6 +21,9 @@ from .problem import Problem
 
 class HostedFeed(ABC):
     """One feed of a server. Any thread."""
+
+    is_managed: ClassVar[bool]
+    """True if the server starts and stops it."""
 
     def __init__(self, name: str, clock: Clock, history: History) -> None:
         self.name = name
@@ -92,7 +95,7 @@ class HostedFeed(ABC):
 
     def summary(self) -> FeedSummary:
         self.observe()
-        return summary_of(self.status(), self._since)
+        return summary_of(self.status(), self._since, managed=self.is_managed)
 
     def observe(self) -> None:
         """Add the state to the history if it has changed; called twice a second, and when it is shown."""
@@ -117,6 +120,8 @@ class HostedFeed(ABC):
 class GivenFeed(HostedFeed):
     """A feed whose life is a program's: it can be looked at, and its tables can be asked for things."""
 
+    is_managed = False
+
     def __init__(self, feed: Feed, document: Mapping[str, Any], clock: Clock) -> None:
         super().__init__(feed.options.name, clock, History())
         self._feed = feed
@@ -140,7 +145,7 @@ class GivenFeed(HostedFeed):
         return self.status().state not in ("finished", "stopped")
 
 
-def summary_of(status: FeedStatus, since: float) -> FeedSummary:
+def summary_of(status: FeedStatus, since: float, *, managed: bool) -> FeedSummary:
     """Return the summary of a feed that is in its state since this time, in Unix seconds."""
     lags = [sink.lag_seconds for sink in status.sinks if sink.lag_seconds is not None]
     return FeedSummary(
@@ -154,4 +159,5 @@ def summary_of(status: FeedStatus, since: float) -> FeedSummary:
         rows_per_second=status.rows_per_second,
         table_states={},
         since=since,
+        managed=managed,
     )

@@ -49,6 +49,8 @@ class ManagedFeed(HostedFeed):
     """Wishes of users are stored before anything is done, and are settled step by step: `_settle` does the
     next step, and each step's end calls it again. So an operation is never lost, and the last one wins."""
 
+    is_managed = True
+
     def __init__(self, name: str, resources: Resources) -> None:
         super().__init__(name, resources.clock, History(resources.files.history_path(name)))
         self._shared = resources

@@ -49,6 +49,8 @@ class FeedSummary(Struct, frozen=True):
     """Number of tables by state."""
     since: float
     """Time at which the feed entered its state, in Unix seconds."""
+    managed: bool
+    """True if the server starts and stops it; false if a program does."""
 
 
 class FeedList(Struct, frozen=True):
@@ -77,6 +79,8 @@ class WaitList(Struct, frozen=True):
     explanation: list[str]
     """The waits as sentences."""
     waits: list[Wait]
+    sentences: list[str]
+    """The sentence of each wait, in the order of `waits`."""
 
 
 class Quotas(Struct, frozen=True):

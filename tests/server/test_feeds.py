@@ -212,5 +212,5 @@ def test_tables_sinks_waits_locks_and_checks_answer(served, tidb, tmp_path) -> N
         client.unlock("shop", "a-`b`.`c`")
     with pytest.raises(Refused, match="doesn't follow"):
         client.reload_table("shop", "other.table")
-    lag = b'tidemill_sink_lag_seconds{feed="shop",sink="copy"}'
+    lag = b'tidemill_lag_seconds{feed="shop",sink="copy",stage="total"}'
     eventually(lambda: lag in served.request("GET", "/metrics").body)
