@@ -45,6 +45,12 @@ class SourceError(Fatal):
 class SinkError(Fatal):
     """A target rejects the rows permanently."""
 
+    def __init__(self, message: str, table: str = "") -> None:
+        super().__init__(message)
+        self.table = table
+        """Full name of the source's table, if the error is about that table alone: every other one can be
+        written. Empty for any other error, such as a lost right or a full disk."""
+
 
 class StoreError(Fatal):
     """The local store can't be written or read back: disk full, I/O error, corrupted block."""

@@ -45,6 +45,9 @@ POINTS = (
     "sink.committed",
     "store.compacting",
     "renewal.stored",
+    "tables.stored",
+    "tables.kept",
+    "tables.begun",
 )
 
 _name, _, _nth = os.environ.get("TIDEMILL_FAILPOINT", "").partition(":")

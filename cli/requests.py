@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..engine.requests import RequestFile
+from ..engine.requests import RequestFile, TableRequests
 from ..engine.status import RUNNING, StatusFile
 from ..errors import CheckpointError, ConfigError
 from ..events import REST
@@ -95,7 +95,7 @@ def request_load(options: FeedOptions, tables: list[str]) -> None:
                 f"{table}: the feed doesn't follow this table: its patterns are "
                 f"{', '.join(options.tables.patterns)}"
             )
-    RequestFile(options.data_dir).add(load_again=tuple(tables))
+    RequestFile(options.data_dir).add(TableRequests(load_again=tuple(tables)))
 
 
 def _state(options: FeedOptions) -> str:

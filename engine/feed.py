@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from threading import Event, Thread
+
+from msgspec.structs import replace
 
 from ..actors import Clock, SystemClock
 from ..chain import Stage
 from ..errors import CheckpointError, ConfigError, TidemillError
-from ..events import TablePosition, Wait
-from ..sink import LoadRequired, SinkFactory
+from ..events import Parking, TablePosition, Wait
+from ..sink import LoadRequired, SinkFactory, TableFailed
 from ..sink.factory import reject_duplicates
 from ..store.plan import Outcome
 from .coordinator import Course, SeekRequested
@@ -21,10 +22,10 @@ from .live_status import LiveStatus
 from .opening import make_data_dir
 from .options import FeedOptions
 from .parts import FeedParts
-from .pipeline import Pipeline, start
+from .pipeline import Pipeline, TablesRequested, start
 from .plan_inbox import PlanInbox
 from .renewal import Renewed
-from .requests import RequestedLoads, RequestFile
+from .requests import PipelineRequests, RequestFile
 from .sinks import AbandonedSink
 from .status import FeedStatus, SinkStatus, State, StatusFile, first_status
 from .waits import Startup
@@ -78,9 +79,8 @@ class Feed:
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)
         self._requests = RequestFile(options.data_dir)
-        self._loads = RequestedLoads(
-            self._requests, {sink.name: partial(options.wants, sink.rules) for sink in sinks}
-        )
+        self._failed: dict[str, dict[str, Parking]] = {}
+        """Tables that the next pipeline parks, by sink."""
         self._seek: TablePosition | None = None
         self._failures = 0  # consecutive failures of pipelines
         self._retry: Retry | None = None  # reason of the pause before the next pipeline
@@ -159,25 +159,27 @@ class Feed:
     def _run(self, on_end: Callable[[], object]) -> None:
         try:
             while not self._stop.is_set():
-                pipeline = None
+                requests = PipelineRequests()
                 course = Course(self._clock)
                 try:
                     self._await_abandoned()
                     if self._stop.is_set():
                         break
-                    pipeline = start(self._parts, self._loads.next(self._seek), course)
-                    self._seek = None
+                    requests = self._next_requests()
+                    pipeline = start(self._parts, requests, course)
+                    self._seek, self._failed = None, {}
                     if self._attend(pipeline):
                         self._say("finished")
                         return
                 except SeekRequested as error:
                     self._seek = error.at
                 except Renewed:
-                    self._loads.renewed()
-                except LoadRequired:
-                    assert pipeline is not None
-                    statistics = [delivery.statistics() for delivery in pipeline.stages.sinks.deliveries]
-                    self._loads.note({one.name: one.checkpoint for one in statistics})
+                    self._requests.remove(replace(requests.tables, pause=()))
+                except (LoadRequired, TablesRequested) as again:
+                    log.info("feed %s: %s", self.options.name, again)
+                except TableFailed as error:
+                    self._failed.setdefault(error.sink, {})[error.table] = error.parking
+                    log.warning("sink %s: table %s is parked: %s", error.sink, error.table, error)
                 except Unavailable as error:
                     if course.progressed:
                         self._failures, self._retry = 0, None
@@ -191,6 +193,11 @@ class Feed:
         finally:
             self._ended.set()
             on_end()
+
+    def _next_requests(self) -> PipelineRequests:
+        """Return the requests for the next pipeline. Raises CheckpointError."""
+        stored = self._requests.load()
+        return PipelineRequests(stored.tables, self._failed, stored.unlock, self._seek)
 
     def _attend(self, pipeline: Pipeline) -> bool:
         """Run a pipeline to its end; return True if the feed is finished then."""

@@ -142,7 +142,7 @@ def _sink_status(pipeline: Pipeline, delivery: Delivery, read: Ts, now: float) -
         ts=checkpoint.ts if checkpoint is not None else 0,
         lag_seconds=lag,
         rows=statistics.rows,
-        loading=checkpoint is None or checkpoint.loading is not None,
+        loading=checkpoint is None or not checkpoint.is_loaded,
         state="warning" if warning else "normal",
         detail=warning,
         workers=workers.workers if workers is not None else 0,

@@ -9,6 +9,7 @@ from .change import DELETE, PUT, Changes, KvChange, Sorted
 from .change import Block as Block
 from .checkpoint import (
     CREATED,
+    FORMER,
     PENDING,
     REST,
     STALE,
@@ -16,12 +17,15 @@ from .checkpoint import (
     Checkpoint,
     Chunk,
     Owner,
+    Parking,
     SnapshotProgress,
     SparkBatch,
     SparkQuery,
     TablePosition,
     TableProgress,
     load_again,
+    park,
+    parked_tables,
     progress_of,
 )
 from .collation import form_of, letters_of, space_padded, text_of, unpadded
@@ -94,6 +98,7 @@ __all__ = [
     "DELETE",
     "DISPLAY_WIDTHS",
     "FLOATS",
+    "FORMER",
     "INTEGERS",
     "KINDS",
     "LOGICAL_BITS",
@@ -139,6 +144,7 @@ __all__ = [
     "Op",
     "OrderedKey",
     "Owner",
+    "Parking",
     "RenameTables",
     "Row",
     "RowChange",
@@ -172,6 +178,8 @@ __all__ = [
     "moment_form",
     "not_a_member",
     "origin_name",
+    "park",
+    "parked_tables",
     "parse_ts",
     "physical_ms",
     "progress_of",
