@@ -268,11 +268,8 @@ def advance(checkpoint: Checkpoint, item: Item, *, owns_loading: bool = False) -
                 if not chunk.table and FORMER in stages:
                     stages = {key: state for key, state in stages.items() if key != FORMER}
         elif not creates_for_snapshot(item):
-            before, loading = loading, progress_after(loading, item)
-            if FORMER in stages and (
-                new := [name for name in new_tables(item, before) if name not in loading]
-            ):
-                loading = {**loading, **dict.fromkeys(new, WHOLE)}
+            new = new_tables(item, loading) if FORMER in stages else []
+            loading = dict.fromkeys(new, WHOLE) | progress_after(loading, item)
         elif progress_of(loading, name := item.origin_name) is None and (
             name not in loading or loading[name].parked is None
         ):

@@ -143,8 +143,8 @@ def new_tables(ddl: Ddl, loading: SnapshotProgress) -> list[str]:
 
 
 def reloaded(loading: SnapshotProgress | None, ddl: Ddl) -> SnapshotProgress:
-    """Return the snapshot progress after a schema change whose tables are to be loaded again; a table that was
-    parked is parked by its new name.
+    """Return the snapshot progress after a schema change whose tables are to be loaded again; a table that
+    was parked is parked by its new name.
 
     `loading` is the progress that `progress_after` returned.
     """

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ...errors import SinkError
+from ...errors import SinkError, about
 from ...events import (
     Action,
     Ddl,
@@ -108,7 +108,9 @@ class SelectionStage(Stage):
         whole = [rule for rule in rules if rule.is_whole]
         for part in self._of_tables(ddl, whole) if whole else [ddl]:
             left = self._of_kinds(part, rules) if isinstance(part, Ddl) else part
-            yield self._of_rows(left) if isinstance(left, Ddl) else left
+            with about(part.full_name if isinstance(part, Ddl) else ""):
+                kept = self._of_rows(left) if isinstance(left, Ddl) else left
+            yield kept
 
     def _of_tables(self, ddl: Ddl, whole: Sequence[Rule]) -> Sequence[Item]:
         """Return what of a schema change concerns tables that the sink has."""

@@ -77,8 +77,8 @@ def spelled(loading: SnapshotProgress | None) -> str:
 
 
 def statement(line: str) -> list[Item]:
-    """Return the rows of tables, a chunk, or the schema changes of a statement, one for each table unless it is
-    a renaming."""
+    """Return the rows of tables, a chunk, or the schema changes of a statement, one for each table unless it
+    is a renaming."""
     verb, _, rest = line.partition(" ")
     if verb in ("rows", "chunk", "end"):
         rows = [insert(Table("s", name, (NUMBER,), (0,)), 1) for name in rest.split(", ") if name]
