@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Event, Thread
 
 from msgspec.structs import replace
@@ -28,6 +29,8 @@ from .renewal import Renewed
 from .requests import PipelineRequests, RequestFile
 from .sinks import AbandonedSink
 from .status import FeedStatus, SinkStatus, State, StatusFile, first_status
+from .table_verbs import TableVerb, request_tables
+from .tables import FeedTables, TablesFile, TableStatus
 from .waits import Startup
 
 log = logging.getLogger("tidemill")
@@ -40,6 +43,8 @@ LOOKS_PART = 50
 """... but at least this multiple of the last update's duration, as there may be 100,000 tables, ..."""
 MOST_LOOK_SECONDS = 20.0
 """... and at most this."""
+TABLES_SECONDS = 2.0
+"""Least pause between updates of the list of all tables."""
 
 
 class Feed:
@@ -68,6 +73,7 @@ class Feed:
         self.error: TidemillError | None = None
         self._clock: Clock = clock if clock is not None else SystemClock()
         self._startup = Startup(self._clock)
+        self._tables = FeedTables(self._clock.time())
         self._parts = FeedParts(
             options=options,
             sinks=tuple(sinks),
@@ -75,6 +81,7 @@ class Feed:
             startup=self._startup,
             stages=stages or {},
             keeps_state=keeps_state,
+            tables=self._tables,
         )
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)
@@ -95,7 +102,12 @@ class Feed:
             state="starting",
             now=self._clock.time(),
         )
-        self._live = LiveStatus(first, self._clock, self._startup)
+        wants = {
+            sink.name: partial(options.wants, sink.rules) for sink in sinks if sink.rules.tables is not None
+        }
+        self._live = LiveStatus(first, self._clock, self._startup, self._tables, wants)
+        self._tables_file = TablesFile(options.data_dir)
+        self._next_tables = 0.0  # when the file is due
         self._threads: list[Thread] = []
 
     # --- life ------------------------------------------------------------------------------------
@@ -253,11 +265,38 @@ class Feed:
         pipeline = self._live.pipeline
         return pipeline.waits() if pipeline is not None else self._live.waits()
 
+    def tables(self) -> list[TableStatus]:
+        """Return the state of each table, by name. Any thread; 100,000 tables take about a second."""
+        return self._tables.all()
+
+    def pause_table(self, name: str) -> None:
+        """Apply nothing more of a table, by its full name, while the others go on; returns at once.
+
+        Raises ConfigError for a table that isn't followed or that is parked already, and CheckpointError if
+        the request can't be stored.
+        """
+        self._request("pause", name)
+
+    def resume_table(self, name: str) -> None:
+        """Load a paused or failed table again, and follow it from there; returns at once. Raises as
+        `pause_table` does."""
+        self._request("resume", name)
+
+    def reload_table(self, name: str) -> None:
+        """Load a table again, and follow it from there; returns at once. Raises as `pause_table` does."""
+        self._request("reload", name)
+
+    def _request(self, verb: TableVerb, name: str) -> None:
+        table = self._tables.get(name)
+        known = None if table is None else {name: table}
+        request_tables(verb, [name], self.options, self._parts.sinks, self._clock, known)
+
     def _watch(self) -> None:
         try:
             self._look_until_end()
         finally:
             self._save()
+            self._save_tables()
             self._release()
 
     def _release(self) -> None:
@@ -284,8 +323,17 @@ class Feed:
                 pipeline.ask_puller()
             self._live.update()
             self._save()
+            if self._clock.now() >= self._next_tables:
+                self._save_tables()
             took = self._clock.now() - began
             pause = min(max(LOOK_SECONDS, LOOKS_PART * took), MOST_LOOK_SECONDS)
+
+    def _save_tables(self) -> None:
+        began = self._clock.now()
+        with suppress(OSError):  # the status says so
+            self._tables_file.save(self._tables.all())
+        now = self._clock.now()
+        self._next_tables = now + max(TABLES_SECONDS, LOOKS_PART * (now - began))
 
     def _hand_on_plan(self, pipeline: Pipeline) -> None:
         try:

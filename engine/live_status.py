@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from threading import Lock
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from .pipeline import Pipeline
 from .rate import Rate
 from .sentences import letters_sentence
 from .status import FeedStatus, SinkStatus, SnapshotStatus, State, at_rest, resident_bytes
+from .tables import FeedTables, SinkView
 from .waits import Startup
 
 _SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "finished": "finished"}
@@ -27,7 +29,17 @@ IDLE_SECONDS = 5.0
 class LiveStatus:
     """The last known status; `current` may be read from any thread."""
 
-    def __init__(self, first: FeedStatus, clock: Clock, startup: Startup) -> None:
+    def __init__(
+        self,
+        first: FeedStatus,
+        clock: Clock,
+        startup: Startup,
+        tables: FeedTables,
+        wants: Mapping[str, Callable[[str], bool]],
+    ) -> None:
+        """`wants` have, by the name of a sink that isn't given all tables, True for full names of its own."""
+        self._tables = tables
+        self._wants = wants
         self.current = first
         self.pipeline: Pipeline | None = None
         """The running pipeline; None between two."""
@@ -103,6 +115,16 @@ class LiveStatus:
             f"sink {sink.name}: {letters_sentence(sink.dead_letters)}" for sink in sinks if sink.dead_letters
         ]
         warning = "; ".join(warnings)
+        self._tables.look(
+            [
+                SinkView(
+                    pipeline.course.checkpoints.get(one.name), one.lag_seconds, self._wants.get(one.name)
+                )
+                for one in sinks
+            ],
+            {} if progress is None else progress.estimates,
+            now,
+        )
         self.current = replace(
             self.current,
             state="warning" if warning else "normal",
@@ -120,6 +142,8 @@ class LiveStatus:
             snapshot=None if progress is None or not progress.table else _snapshot_status(progress),
             waits=pipeline.waits(),
             locks=stages.chains.locks(),
+            table_states=self._tables.states(),
+            tables=self._tables.shown(),
         )
 
 

@@ -12,6 +12,7 @@ from ..sink import SinkFactory
 from ..sources.source import Source
 from .opening import open_source
 from .options import FeedOptions
+from .tables import FeedTables
 from .waits import Startup
 
 
@@ -33,5 +34,7 @@ class FeedParts:
     """True if each pattern has to match a table of the source of a new feed."""
     before_sinks: Callable[[list[Item]], list[Item]] | None = None
     """Applied to the items that the sorter's output becomes, before the sinks' chains; None for no change."""
+    tables: FeedTables = field(default_factory=lambda: FeedTables(0.0))
+    """The tables, over all pipelines."""
     open_source: Callable[[FeedOptions, Clock], Source] = open_source
     """Returns a source, not connected yet."""

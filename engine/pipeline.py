@@ -50,6 +50,8 @@ def start(parts: FeedParts, requests: PipelineRequests, course: Course) -> Pipel
             present = source.look()
         begins, unneeded = _choose(parts, requests, source, present, sinks, stored)
         course.checkpoints = {name: one for name, one in begins.checkpoints.items() if one is not None}
+        followed = [table for table in present.tables if parts.options.tables.matches(*table)]
+        parts.tables.begin([] if begins.names else map(".".join, followed))
         coordination = _coordinate(parts, present.names, course, undo)
         stages = spawn_stages(parts, course, source, sinks, begins, coordination, undo)
         stages.chains.unlock(requests.unlock)

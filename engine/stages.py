@@ -112,6 +112,7 @@ def spawn_stages(
             end.until,
             begins.loads,
             parts.before_sinks,
+            parts.tables.count,
             name="decoder",
             capacity=4,
             supervisor=coordinator,

@@ -16,6 +16,7 @@ from ..errors import CheckpointError, ConfigError
 from ..events import Wait
 from ..sharding.status import LockStatus
 from ..store.disk import is_locked, lock
+from .tables import TableStatus
 
 State: TypeAlias = Literal["starting", "normal", "warning", "stopped", "failed", "finished"]
 """State of a feed: warning: it is retrying, or has dead letters; stopped: on request; failed: a user must
@@ -112,6 +113,10 @@ class FeedStatus(Struct, frozen=True):
     """ "native", or "python" with the reason; empty before the source is known."""
     locks: list[LockStatus] = []
     """Schema changes of merged tables that wait for shards."""
+    table_states: dict[str, int] = {}
+    """Number of tables by state."""
+    tables: list[TableStatus] = []
+    """Tables that aren't following, at most 100, and the 20 that lag most behind their sinks."""
 
 
 def first_status(

@@ -24,11 +24,15 @@ from ..events import (
 
 
 def creates_for_snapshot(ddl: Ddl) -> bool:
-    return not ddl.query and any(isinstance(action, CreateTable) for action in ddl.actions)
+    return not ddl.query and creates(ddl)
 
 
 def creates_by_statement(ddl: Ddl) -> bool:
-    return bool(ddl.query) and any(isinstance(action, CreateTable) for action in ddl.actions)
+    return bool(ddl.query) and creates(ddl)
+
+
+def creates(ddl: Ddl) -> bool:
+    return any(isinstance(action, CreateTable) for action in ddl.actions)
 
 
 def tables_of(ddl: Ddl) -> list[str]:
