@@ -1,4 +1,4 @@
-"""Commands about single tables of a feed: tables, pause, resume, snapshot; resume skips schema changes too."""
+"""Commands about single tables of a feed: tables, pause, resume, snapshot."""
 
 from __future__ import annotations
 

@@ -108,6 +108,7 @@ class Feed:
         self._live = LiveStatus(first, self._clock, self._startup, self._tables, wants)
         self._tables_file = TablesFile(options.data_dir)
         self._next_tables = 0.0  # when the file is due
+        self._saved_changes = 0  # FeedTables.changes in the file
         self._threads: list[Thread] = []
 
     # --- life ------------------------------------------------------------------------------------
@@ -323,13 +324,14 @@ class Feed:
                 pipeline.ask_puller()
             self._live.update()
             self._save()
-            if self._clock.now() >= self._next_tables:
+            if self._clock.now() >= self._next_tables or self._saved_changes != self._tables.changes:
                 self._save_tables()
             took = self._clock.now() - began
             pause = min(max(LOOK_SECONDS, LOOKS_PART * took), MOST_LOOK_SECONDS)
 
     def _save_tables(self) -> None:
         began = self._clock.now()
+        self._saved_changes = self._tables.changes
         with suppress(OSError):  # the status says so
             self._tables_file.save(self._tables.all())
         now = self._clock.now()

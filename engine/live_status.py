@@ -115,16 +115,9 @@ class LiveStatus:
             f"sink {sink.name}: {letters_sentence(sink.dead_letters)}" for sink in sinks if sink.dead_letters
         ]
         warning = "; ".join(warnings)
-        self._tables.look(
-            [
-                SinkView(
-                    pipeline.course.checkpoints.get(one.name), one.lag_seconds, self._wants.get(one.name)
-                )
-                for one in sinks
-            ],
-            {} if progress is None else progress.estimates,
-            now,
-        )
+        checkpoints, wants = pipeline.course.checkpoints, self._wants
+        views = [SinkView(checkpoints.get(one.name), one.lag_seconds, wants.get(one.name)) for one in sinks]
+        self._tables.look(views, {} if progress is None else progress.estimates, now)
         self.current = replace(
             self.current,
             state="warning" if warning else "normal",

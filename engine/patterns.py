@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ..chain.selection.tables import TablePatterns, named
+from ..chain.selection.tables import EVERY_TABLE, TablePatterns, named
 from ..errors import ConfigError
 from ..sources.source import SourceInfo, no_table_matches
 from ..store.disk import replace
@@ -103,7 +103,7 @@ class _KeptPatterns(Struct, frozen=True):
     path: Path
     present: TablePatterns
     former: TablePatterns | None
-    """None if there is no file yet."""
+    """None if the feed hasn't run yet; EVERY_TABLE if the sink was given all its tables."""
     what: str
     """Beginning of an error."""
 
@@ -114,7 +114,7 @@ class _KeptPatterns(Struct, frozen=True):
     @property
     def only_excludes(self) -> bool:
         """True if the patterns are those before, with none but exclusions after them: no table is new."""
-        if self.former is None:
+        if self.former is None or self.former is EVERY_TABLE:
             return True
         had, now = self.former.document, self.present.document
         if not (isinstance(had, list) and isinstance(now, list)):
@@ -125,13 +125,14 @@ class _KeptPatterns(Struct, frozen=True):
 def _kept(options: FeedOptions) -> Iterator[_KeptPatterns]:
     path = options.data_dir / f"{options.name}.tables"
     what = "source.tables: this feed followed"
-    yield _KeptPatterns("", path, options.tables, _read(path), what)
+    yield _KeptPatterns("", path, options.tables, of_feed := _read(path), what)
     for sink in options.sinks:
         path = options.data_dir / f"{options.name}.{sink.name}.tables"
         present = sink.rules.tables
         if present is not None or path.exists():
             what = f"sink {sink.name}: tables: it was given"
-            yield _KeptPatterns(sink.name, path, present or options.tables, _read(path), what)
+            former = _read(path) or (None if of_feed is None else EVERY_TABLE)
+            yield _KeptPatterns(sink.name, path, present or options.tables, former, what)
 
 
 def _read(path: Path) -> TablePatterns | None:

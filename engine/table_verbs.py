@@ -1,4 +1,4 @@
-"""What people ask of single tables: pause, resume, load again. Refused in a sentence, or stored as a request."""
+"""Requests of people about single tables: checked, and stored."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def request_tables(
 ) -> None:
     """Store a request about tables, by full names; with `reload`, REST stands for all of them.
 
-    `known` are the feed's tables by name; by default those of its last run. Raises ConfigError for a table that
-    the feed doesn't follow, or whose state doesn't allow it, and if the feed can't load single tables.
+    `known` are the feed's tables by name; by default those of its last run. Raises ConfigError for a table
+    that the feed doesn't follow, or whose state doesn't allow it, and if the feed can't load single tables.
     """
     if known is None:
         known = _last_known(options)
@@ -39,10 +39,12 @@ def request_tables(
         reject_unrenewable(options)
     else:
         _reject_unable(verb, options, sinks, clock)
+    waiting = RequestFile(options.data_dir).load().names
     for name in names:
         if not (verb == "reload" and name == REST):
             _reject_followed_not(name, options, known)
-            _reject_state(verb, name, known.get(name))
+            if name not in waiting:  # that request changes the state yet
+                _reject_state(verb, name, known.get(name))
     some = tuple(names)
     match verb:
         case "pause":
@@ -81,22 +83,17 @@ def _reject_followed_not(name: str, options: FeedOptions, known: Mapping[str, Ta
             f"{', '.join(options.tables.patterns)}"
         )
     if known and name not in known:
-        raise ConfigError(
-            f"{name}: the feed knows no such table: tidemill tables FEED.TOML lists those that it has"
-        )
+        raise ConfigError(f"{name}: the feed has no such table: tidemill tables FEED.TOML lists them")
 
 
 def _reject_state(verb: TableVerb, name: str, table: TableStatus | None) -> None:
-    """Raise ConfigError if the table's state doesn't allow it; a request that isn't carried out yet may still
-    change the state."""
+    """Raise ConfigError if the table's state doesn't allow it."""
     if table is None:
         return
     is_parked = table.state in ("paused", "failed")
     if verb == "pause" and is_parked:
         raise ConfigError(f"{name}: it is {table.state} already; only a table that is followed can be paused")
     if verb == "resume" and not is_parked:
-        raise ConfigError(
-            f"{name}: it is {table.state}; only a table that is paused or failed can be resumed"
-        )
+        raise ConfigError(f"{name}: it is {table.state}; only a paused or failed table can be resumed")
     if verb == "reload" and is_parked:
         raise ConfigError(f"{name}: it is {table.state}: resume it, and it is loaded again")

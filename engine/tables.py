@@ -101,6 +101,8 @@ class FeedTables:
         self._views: Sequence[SinkView] = ()
         self._estimates: Mapping[str, int] = {}
         self._now = now
+        self.changes = 0
+        """Number of times that the states have changed."""
         self._states: dict[str, TableState] = {}
         """States of tables that sinks list in their progress."""
         self._since: dict[str, float] = {}
@@ -167,6 +169,7 @@ class FeedTables:
                         self._errors[name] = one.cause
             for name in self._states.keys() - states.keys():
                 self._since[name] = now
+            self.changes += states != self._states
             self._states = states
 
     def states(self) -> dict[str, int]:
@@ -205,9 +208,11 @@ class FeedTables:
     @property
     def _rest(self) -> TableState:
         """The state of a table that no sink lists."""
-        loadings = [view.checkpoint and view.checkpoint.loading for view in self._views]
-        is_first = any(view.checkpoint is None for view in self._views)
-        is_loading = is_first or any(loading is not None and REST not in loading for loading in loadings)
+        is_loading = any(
+            view.checkpoint is None
+            or (view.checkpoint.loading is not None and REST not in view.checkpoint.loading)
+            for view in self._views
+        )
         return "loading" if is_loading or not self._views else "following"
 
     def _of(self, name: str) -> Iterator[SinkView]:
@@ -215,17 +220,15 @@ class FeedTables:
 
     def _status(self, name: str, rest: TableState) -> TableStatus:
         state = self._states.get(name, rest)
-        ends = [_position(view, name) for view in self._of(name)] or [_position(v, name) for v in self._views]
-        at = min(
-            (end for end in ends if end is not None), key=lambda end: end.ts, default=TablePosition(0, "")
-        )
+        views = [*self._of(name)] or self._views
+        ends = [end for view in views if (end := _position(view, name)) is not None]
+        at = min(ends, key=lambda end: end.ts, default=TablePosition(0, ""))
         lag = None
         if state in ("paused", "failed"):
             lag = max(0.0, self._now - physical_ms(at.ts) / 1000)
         elif state == "following":
-            lag = max(
-                (one for view in self._of(name) if (one := self._lag(view, name)) is not None), default=None
-            )
+            lags = [one for view in views if (one := self._lag(view, name)) is not None]
+            lag = max(lags, default=None)
         tally = self._tallies.get(name) or _Tally()
         return TableStatus(
             name=name,

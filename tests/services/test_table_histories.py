@@ -1,0 +1,137 @@
+"""Random histories of tables that are paused, resumed, loaded again, parked by errors, added and left out,
+with rows and schema changes meanwhile and the feed killed at each step: the copies end as the source."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from threading import Thread
+
+import pytest
+
+from tidemill.engine.requests import TableRequests
+from tidemill.failpoint import POINTS
+from tidemill.testing.histories import History
+from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.postgres import PostgreSql
+from tidemill.testing.schema_copies import SchemaCopies
+
+KILLS = tuple(point for point in POINTS if point.startswith(("sink.", "snapshot.", "binlog.")))
+OF_TABLES = tuple(point for point in POINTS if point.startswith("tables."))
+NAMES = tuple(f"t{number}" for number in range(5))
+ROUNDS = 5
+ORDINARY = 12
+"""Histories of every run; the others are soaks."""
+STATEMENTS = 12
+
+
+class Lives:
+    """What happens to the tables of one history, drawn from its seed."""
+
+    def __init__(self, copies: SchemaCopies, seed: int) -> None:
+        self.log: list[str] = []
+        self._copies = copies
+        self._random = Random(seed)
+
+    def ask(self) -> None:
+        """Request something of some tables."""
+        random = self._random
+        some = [f"{self._copies.schema}.{name}" for name in random.sample(NAMES, random.randint(1, 3))]
+        asked = random.choice(
+            [
+                TableRequests(pause=tuple(some)),
+                TableRequests(pause=tuple(some)),
+                TableRequests(resume=tuple(some)),
+                TableRequests(load_again=tuple(some)),
+            ]
+        )
+        self._copies.requests.add(asked)
+        self.log.append(f"-- {asked}")
+
+    def choose(self) -> None:
+        """Change the patterns of the feed, and of one sink. One that matches no table is an error."""
+        random, schema = self._random, self._copies.schema
+        present = sorted(str(name) for (name,) in self._copies.execute("SHOW TABLES"))
+        out = [f"!{schema}.{name}" for name in random.sample(NAMES, random.randint(0, 3))]
+        some = random.sample(present, random.randint(1, len(present)))
+        named = [f"{schema}.{name}" for name in some]
+        tables = random.choice([[f"{schema}.*"], [f"{schema}.*", *out], named])
+        followed = some if tables is named else [one for one in present if f"!{schema}.{one}" not in tables]
+        sqlite = [f"{schema}.{one}" for one in random.sample(followed, random.randint(0, len(followed)))]
+        self._copies.choose(tables, **({"sqlite": sqlite} if sqlite and random.random() < 0.5 else {}))
+        self.log.append(f"-- tables {tables}, of sqlite {sqlite}")
+
+    def damage(self) -> None:
+        """Drop a copy, so that an error of the target parks the table at its next change."""
+        name = self._random.choice(NAMES)
+        if self._random.random() < 0.5:
+            self._copies.execute(f"DROP TABLE IF EXISTS {self._copies.copy}.{name}")
+        elif self._copies.file.exists():
+            with closing(sqlite3.connect(self._copies.file, timeout=60)) as copy:
+                copy.execute(f'DROP TABLE IF EXISTS "{self._copies.schema}.{name}"')
+                copy.commit()
+        self.log.append(f"-- the copy of {name} is damaged")
+
+    def end(self) -> None:
+        """Follow all tables again, and load each again that may have been parked, or damaged."""
+        names = tuple(f"{self._copies.schema}.{name}" for name in NAMES)
+        self._copies.choose([f"{self._copies.schema}.*"])
+        self._copies.requests.add(TableRequests(resume=names))
+        self._copies.follow()
+        self._copies.requests.add(TableRequests(load_again=self._damaged(names)))
+        self._copies.follow()
+
+    def _damaged(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return tables whose copy was damaged and which had no change after that."""
+        schema = self._copies.schema
+        return tuple(f"{schema}.{name}" for name in NAMES if f"-- the copy of {name} is damaged" in self.log)
+
+
+def replay(copies: SchemaCopies, seed: int) -> None:
+    random = Random(seed)
+    history, lives = History(copies.server, copies.schema, seed), Lives(copies, seed)
+    lives.log = history.log
+    copies.park_failed()
+    copies.execute("CREATE TABLE never_dropped (id INT PRIMARY KEY)")  # a feed begins with a table
+    try:
+        history.advance(2 * STATEMENTS)
+        if random.random() < 0.7:
+            copies.follow()
+        for _ in range(ROUNDS):
+            step = random.choice([lives.ask, lives.ask, lives.choose, lives.choose, lives.damage])
+            step()
+            point = random.choice(OF_TABLES if random.random() < 0.5 else KILLS)
+            writing = Thread(target=history.advance, args=(STATEMENTS,))
+            writing.start()
+            try:
+                lives.log.append(f"-- run, {point}")
+                copies.follow_in_process(f"{point}:{random.randint(1, 4)}")
+            finally:
+                writing.join()
+        lives.end()
+        differences = copies.differences()
+    finally:
+        history.close()
+        print(f"seed {seed}:", *history.log, sep="\n")
+    assert differences == []
+
+
+@pytest.fixture
+def copies(mariadb: MariaDb, database: str, postgresql: PostgreSql, tmp_path: Path) -> Iterator[SchemaCopies]:
+    copies = SchemaCopies(mariadb, database, tmp_path, postgres=postgresql, chunk_rows=3, snapshot_workers=2)
+    yield copies
+    copies.drop()
+
+
+@pytest.mark.parametrize("seed", range(ORDINARY))
+def test_a_history(copies: SchemaCopies, seed: int) -> None:
+    replay(copies, seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(ORDINARY, 200))
+def test_many_histories(copies: SchemaCopies, seed: int) -> None:
+    replay(copies, seed)
