@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import CheckpointError, SinkError
+from ..errors import CheckpointError, ConfigError, SinkError
 from ..events import Checkpoint, SparkQuery, TablePosition, source_and_table
 from ..sharding import adopted_tables
 from ..sharding.key_space import check_shards
@@ -96,6 +96,8 @@ def start_checks(
     """Return what raises an error if the feed can't follow this source. `is_new` is True if no target has a
     position; `checks_tables`, if each new pattern has to match a table. `why_not_single` is the reason that
     single tables can't be loaded; empty if they can."""
+    if why_not_single and options.on_table_error == "park":
+        return [partial(_reject_parking, why_not_single)]
     if not is_new:
         if why_not_single:
             return [partial(reject_changes, options, why_not_single)]
@@ -106,6 +108,12 @@ def start_checks(
     if options.routes:
         checks.append(partial(check_merge, options, source))
     return checks
+
+
+def _reject_parking(why: str) -> None:
+    raise ConfigError(
+        f"on_table_error: a table that is parked is loaded again, which this feed can't do: {why}"
+    )
 
 
 def wants_origin(options: FeedOptions, names: Sequence[str], sink: SinkRules, table: str) -> bool:
