@@ -63,9 +63,9 @@ def pause(
     name: Name = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Pause tables: nothing of them is applied until they are resumed.
+    """Pause tables, while the others go on.
 
-    Other tables go on. Takes effect while the feed runs, or when it runs next.
+    Nothing of a table is applied until it is resumed. Takes effect while the feed runs, or when it runs next.
     """
     options = _options(file, name, data_dir)
     _request("pause", options, table)

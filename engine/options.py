@@ -64,7 +64,7 @@ class FeedOptions(StoreOptions, MergeOptions):
     ] = ()
     """Targets; without any, the feed is for `tidemill capture` or `tidemill backfill --keep`."""
     on_table_error: Literal["stop", "park"] = "stop"
-    """What an error about one table does: stop the feed, or park the table, so that the others go on."""
+    """Effect of an error about one table: stop the feed, or park the table, so that the others go on."""
     on_ddl: Annotated[tuple[Rule, ...], Given(kind=tuple[DdlOptions, ...], parse=ddl_rules)] = ()
     """Rules about schema changes of tables; the last one that matches wins. Without one they are applied."""
     filters: Annotated[

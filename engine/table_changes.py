@@ -1,4 +1,4 @@
-"""What becomes of single tables at the start of a pipeline: loaded, paused, resumed, parked or left out."""
+"""Changes of single tables at the start of a pipeline: loaded, paused, resumed, parked or left out."""
 
 from __future__ import annotations
 

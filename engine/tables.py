@@ -76,7 +76,7 @@ class _Tally:
 
 
 class SinkView(Struct, frozen=True):
-    """What one sink says about its tables."""
+    """One sink's report about its tables."""
 
     checkpoint: Checkpoint | None
     lag_seconds: float | None
@@ -114,21 +114,24 @@ class FeedTables:
             self._known = set(names)
 
     def count(self, items: Sequence[Item]) -> None:
-        """Count the rows of items, by run: about 0.2 µs each."""
+        """Count the rows of items, by run: about 0.3 µs each, and nothing for each row."""
         by_id = self._by_id
         for item in items:
             if isinstance(item, Ddl):
                 self._note(item)
                 continue
-            is_loaded = item.chunk is not None
-            for run in item.runs:
-                entry = by_id.get(id(run.table))
-                if entry is None or entry[0] is not run.table:
+            runs = item.runs
+            for run in runs:
+                table = run.table
+                entry = by_id.get(id(table))
+                if entry is None or entry[0] is not table:
                     entry = self._entry(run)
-                if is_loaded:
-                    entry[1].loaded += len(run)
+                # The number of an item's rows is known by now, that of a run's is found again.
+                count = len(item.rows) if len(runs) == 1 else len(run)
+                if item.chunk is not None:
+                    entry[1].loaded += count
                 else:
-                    entry[1].changes[run.op] += len(run)
+                    entry[1].changes[run.op] += count
 
     def _entry(self, run: Run) -> tuple[Table, _Tally]:
         if len(self._by_id) >= _MAX_TALLIES:

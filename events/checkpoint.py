@@ -23,7 +23,7 @@ class Parking(Struct, frozen=True):
     """Why nothing of a table is applied; resumed, the table is loaded again."""
 
     state: Literal["paused", "failed", "removed"]
-    """Who parked it: people, an error, or patterns that don't match the table any more."""
+    """Parked by people, by an error, or as no pattern matches the table any more."""
     since: float
     """Time in Unix seconds."""
     at: TablePosition

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from ..events import (
     PENDING,
     REST,
+    STALE,
     WHOLE,
     ChangeColumn,
     ChangeKey,
@@ -150,9 +151,10 @@ def reloaded(loading: SnapshotProgress | None, ddl: Ddl) -> SnapshotProgress:
     """Return the snapshot progress after a schema change whose tables are to be loaded again; a table that
     was parked is parked by its new name.
 
-    `loading` is the progress that `progress_after` returned.
+    `loading` is the progress that `progress_after` returned. The target isn't changed: as a renaming isn't made
+    there, it may have a copy by each of the names.
     """
     before = {REST: WHOLE} if loading is None else loading
     new = [name for name in renamed_tables(ddl).values() if name in before]
-    parked = {name: before[name] for name in new if before[name].parked is not None}
-    return {**load_again(before, tables_of(ddl)), **parked}
+    parked = {name: replace(before[name], pending=False) for name in new if before[name].parked is not None}
+    return {**before, **dict.fromkeys(tables_of(ddl), STALE), **parked}

@@ -182,7 +182,7 @@ def _renames(ddl: Ddl, wanted: Sequence[tuple[bool, bool, TableName, TableName]]
     come = [new for was, stays, _, new in wanted if stays and not was]
     parts = [_part(ddl, old, (DropTable(),)) for old in gone]
     if kept:
-        parts.append(_part(ddl, kept[0][0], (RenameTables(kept),)))
+        parts.append(_part(ddl, kept[0][0], (RenameTables(kept),), ddl.reload))
     for new in come:
         sentence = f"{'.'.join(new)} was renamed into the tables of this sink: {ddl.query}"
         parts.append(_part(ddl, new, (), sentence))

@@ -33,7 +33,7 @@ STATEMENTS = 12
 
 
 class Lives:
-    """What happens to the tables of one history, drawn from its seed."""
+    """Requests, patterns and damage of one history, drawn from its seed."""
 
     def __init__(self, copies: SchemaCopies, seed: int) -> None:
         self.log: list[str] = []
