@@ -151,8 +151,8 @@ def reloaded(loading: SnapshotProgress | None, ddl: Ddl) -> SnapshotProgress:
     """Return the snapshot progress after a schema change whose tables are to be loaded again; a table that
     was parked is parked by its new name.
 
-    `loading` is the progress that `progress_after` returned. The target isn't changed: as a renaming isn't made
-    there, it may have a copy by each of the names.
+    `loading` is the progress that `progress_after` returned. A renaming isn't made in the target, so it may
+    have a copy by each of the names.
     """
     before = {REST: WHOLE} if loading is None else loading
     new = [name for name in renamed_tables(ddl).values() if name in before]
