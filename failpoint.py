@@ -39,6 +39,8 @@ POINTS = (
     "storage.writing",
     "storage.publishing",
     "storage.published",
+    "delta.adding",
+    "delta.telling",
     "sink.mid_batch",
     "sink.altered",
     "sink.before_commit",

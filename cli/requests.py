@@ -81,7 +81,7 @@ def resume(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Resume parked tables, or a feed that stopped at a schema change.
+    """Resume tables, or a feed stopped by a schema change.
 
     A table is loaded again, while the feed runs, or when it runs next. A feed skips the change, or loads its
     table again, and runs.

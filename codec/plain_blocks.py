@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import islice, pairwise
+from operator import lt
 from struct import Struct
 from typing import Final
 from zlib import crc32
@@ -16,6 +17,7 @@ _ENTRY: Final = Struct("<QQQIIIIII")
 _MAGIC: Final = b"TMB1"
 _BEFORE_CRC: Final = 8
 _LIMIT: Final = 1 << 32
+_ABOVE: Final = 1 << 64
 MAX_KEYSPACE: Final = (1 << 31) - 1
 
 Place = tuple[int, int, int, bytes, int]
@@ -25,16 +27,13 @@ Place = tuple[int, int, int, bytes, int]
 class PlainBlock:
     """See `Block`."""
 
-    __slots__ = ("_contents", "_places", "bytes")
+    __slots__ = ("_bytes", "_contents", "_places")
 
     def __init__(self, places: list[Place], contents: list[tuple[bytes, bytes, int]]) -> None:
         """`contents` are the value, old value and origin of each change; both lists are this block's now."""
         self._places = places
         self._contents = contents
-        self.bytes = len(places) * _ENTRY.size + sum(
-            [len(place[3]) + len(content[0]) + len(content[1])
-             for place, content in zip(places, contents, strict=True)]
-        )  # fmt: skip
+        self._bytes: int | None = None
 
     def __len__(self) -> int:
         return len(self._places)
@@ -47,10 +46,6 @@ class PlainBlock:
     def __iter__(self) -> Iterator[KvChange]:
         for (commit_ts, start_ts, op, key, _), content in zip(self._places, self._contents, strict=True):
             yield KvChange(commit_ts, start_ts, op, key, *content)
-
-    @property
-    def held_bytes(self) -> int:
-        return self.bytes
 
     @property
     def first_ts(self) -> int:
@@ -130,7 +125,7 @@ class PlainBlock:
             ends = at + key, at + key + value, at + key + value + old_value
             places.append((commit_ts, start_ts, owner & 1, data[at : ends[0]], owner >> 1))
             contents.append((data[ends[0] : ends[1]], data[ends[1] : ends[2]], origin))
-        if any(a >= b for a, b in pairwise(places)):
+        if not _is_in_order(places):
             raise _damaged("its changes aren't in order")
         return PlainBlock(places, contents)
 
@@ -152,6 +147,19 @@ class PlainBlock:
                 places += [(*place[:4], keyspaces[n]) for place in block._places]
             contents += block._contents
         return _in_order(places, contents)
+
+    @property
+    def held_bytes(self) -> int:
+        return self.bytes
+
+    @property
+    def bytes(self) -> int:
+        if self._bytes is None:
+            self._bytes = len(self._places) * _ENTRY.size + sum(
+                [len(place[3]) + len(content[0]) + len(content[1])
+                 for place, content in zip(self._places, self._contents, strict=True)]
+            )  # fmt: skip
+        return self._bytes
 
 
 class PlainBuilder:
@@ -178,17 +186,18 @@ class PlainBuilder:
         origin: int = 0,
         /,
     ) -> None:
-        for number in (commit_ts, start_ts, origin):
-            if not 0 <= number < 1 << 64:
-                raise OverflowError(f"{number} isn't a number of 64 bits without a sign")
-        if op not in (0, 1):
-            raise ValueError(f"op: {op} is neither DELETE (0) nor PUT (1)")
-        for name, content in ("key", key), ("value", value), ("old value", old_value):
-            if not isinstance(content, bytes) or len(content) >= _LIMIT:
-                raise TypeError(f"{name}: bytes of less than 4 GiB")
+        is_number = 0 <= commit_ts < _ABOVE and 0 <= start_ts < _ABOVE and 0 <= origin < _ABOVE
+        is_content = type(key) is type(value) is type(old_value) is bytes
+        if not (is_number and is_content and 0 <= op <= 1):
+            raise _refused(
+                (commit_ts, start_ts, origin), op, {"key": key, "value": value, "old value": old_value}
+            )
+        size = len(key) + len(value) + len(old_value)
+        if size >= _LIMIT:
+            raise TypeError("key, value and old value: bytes of less than 4 GiB")
         self._places.append((commit_ts, start_ts, op, key, 0))
         self._contents.append((value, old_value, origin))
-        self.bytes += _ENTRY.size + len(key) + len(value) + len(old_value)
+        self.bytes += _ENTRY.size + size
 
     def add_rows(self, ts: int, keys: list[bytes], values: list[bytes], /) -> None:
         for key, value in zip(keys, values, strict=True):
@@ -205,11 +214,25 @@ class PlainBuilder:
 
 
 def _in_order(places: list[Place], contents: list[tuple[bytes, bytes, int]]) -> PlainBlock:
-    if any(a >= b for a, b in pairwise(places)):
+    if not _is_in_order(places):
         order = sorted(range(len(places)), key=places.__getitem__)
         order = order[:1] + [b for a, b in pairwise(order) if places[a] != places[b]]
         places, contents = [places[n] for n in order], [contents[n] for n in order]
     return PlainBlock(places, contents)
+
+
+def _is_in_order(places: list[Place]) -> bool:
+    return all(map(lt, places, islice(places, 1, None)))
+
+
+def _refused(numbers: tuple[int, ...], op: int, contents: Mapping[str, object]) -> Exception:
+    for number in numbers:
+        if not 0 <= number < _ABOVE:
+            return OverflowError(f"{number} isn't a number of 64 bits without a sign")
+    for name, content in contents.items():
+        if type(content) is not bytes:
+            return TypeError(f"{name}: bytes of less than 4 GiB")
+    return ValueError(f"op: {op} is neither DELETE (0) nor PUT (1)")
 
 
 def _damaged(why: str) -> ValueError:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final, Protocol, TypeAlias
 
-from ..events import Block
+from ..events import DELETE, PUT, Block
 from .blocks import BlockBuilder, new_builder
 from .native import library
+from .proto import cdcpb
 from .proto.change_data import Rows
 
 Prewrite: TypeAlias = tuple[bytes, bytes, int]
@@ -14,6 +15,14 @@ Prewrite: TypeAlias = tuple[bytes, bytes, int]
 
 Bounds: TypeAlias = tuple[bytes, bytes] | None
 """The lowest raw key, and the lowest one above; None for all keys."""
+
+_PREWRITE: Final[int] = cdcpb.Event.PREWRITE
+_COMMIT: Final[int] = cdcpb.Event.COMMIT
+_COMMITTED: Final[int] = cdcpb.Event.COMMITTED
+_KEYED: Final = frozenset((_PREWRITE, _COMMIT, _COMMITTED, cdcpb.Event.ROLLBACK))
+"""Types of rows that have a key."""
+_ROW_PUT: Final[int] = cdcpb.Event.Row.PUT
+_OPS: Final[dict[int, int]] = {_ROW_PUT: PUT, cdcpb.Event.Row.DELETE: DELETE}
 
 ENTRY_BYTES: Final = 320
 """Bytes that a prewrite in Python takes besides its key and values: tuples, ints and the slot in a dict."""
@@ -98,9 +107,55 @@ class PlainTable:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def match(self, rows: Rows, first: int, *_rules: object) -> int:  # noqa: ARG002
-        """Return `first`: the matcher does the same row by row."""
-        return first
+    def match(
+        self,
+        rows: Rows,
+        first: int,
+        builder: BlockBuilder,
+        region_id: int,
+        start_ts: int,
+        resolved_ts: int,
+        is_initialised: bool,
+        bounds: Bounds,
+        /,
+    ) -> int:
+        entries, add = self._entries, builder.add
+        lower, upper = bounds if bounds is not None else (b"", None)
+        for number in range(first, len(rows)):
+            kind, op, began, commit_ts, key, value, old_value, generation = rows[number]
+            if kind not in _KEYED:
+                return number
+            if upper is not None and not lower <= key < upper:
+                continue
+            if kind == _PREWRITE:
+                if (began, key) in entries:
+                    self.put(began, key, value, old_value, generation, op == _ROW_PUT and not value)
+                    entries = self._entries
+                else:
+                    entries[began, key] = value, old_value, generation
+                    self.bytes += ENTRY_BYTES + len(key) + len(value) + len(old_value)
+                continue
+            is_new = commit_ts > start_ts
+            is_regular = op in _OPS and (not is_new or commit_ts > resolved_ts)
+            if kind == _COMMITTED:
+                if not is_new:
+                    continue
+                if not is_regular:
+                    return number
+                add(commit_ts, began, _OPS[op], key, value, old_value, region_id)
+                continue
+            if not is_initialised or (kind == _COMMIT and not is_regular):
+                return number
+            prewrite = entries.pop((began, key), None)
+            if prewrite is None:
+                if kind == _COMMIT:
+                    return number
+                continue
+            value, old_value, _ = prewrite
+            self.bytes -= ENTRY_BYTES + len(key) + len(value) + len(old_value)
+            if kind == _COMMIT and is_new:
+                add(commit_ts, began, _OPS[op], key, value, old_value, region_id)
+        return len(rows)
 
     def put(
         self, start_ts: int, key: bytes, value: bytes, old_value: bytes, generation: int, is_fake: bool, /

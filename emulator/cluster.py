@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from .. import config
 from ..actors.clock import Clock, SystemClock
@@ -37,6 +37,11 @@ from .topology import Topology
 from .transactions import Transactions
 
 T = TypeVar("T")
+
+
+_ROWS_AT_ONCE: Final = 1_024
+"""Maximum number of rows in an event. One request may resolve all locks of a transaction; TiKV writes them
+in several steps, of 256 keys, and each makes an event."""
 
 
 class Cluster(Faults):
@@ -200,7 +205,10 @@ class Cluster(Faults):
             if rows:
                 if self._random is not None:
                     self._random.shuffle(rows)
-                self.stores[region.leader].change_data.publish(region, rows)
+                for first in range(0, len(rows), _ROWS_AT_ONCE):
+                    self.stores[region.leader].change_data.publish(
+                        region, rows[first : first + _ROWS_AT_ONCE]
+                    )
 
     # --- resolved ts
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from socket import SHUT_RDWR
 from threading import Thread
@@ -28,26 +30,10 @@ class _Quiet(WSGIRequestHandler):
         pass
 
 
-class S3Store:
-    """A server with one bucket for each user of `bucket`."""
+class S3Client:
+    """Clients of a store that aren't the sink's: buckets, URLs, and the objects that are there."""
 
-    def __init__(self) -> None:
-        self._app = DomainDispatcherApplication(create_backend_app)
-        self._server = make_server("127.0.0.1", 0, self._handle, True, request_handler=_Quiet)
-        self._thread = Thread(target=self._server.serve_forever, name="s3", daemon=True)
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
-        self.fault: Fault | None = None
-        self.requests = 0
-        """Requests so far."""
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    endpoint: str
 
     def files(self) -> pafs.FileSystem:
         """Return another client than the sink's."""
@@ -86,6 +72,28 @@ class S3Store:
         wanted = [name for name in names if hidden or "/_tidemill/" not in name]
         return {name.removeprefix(f"{path}/"): _read(files, name) for name in wanted}
 
+
+class S3Store(S3Client):
+    """A server with one bucket for each user of `bucket`."""
+
+    def __init__(self) -> None:
+        self._app = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._handle, True, request_handler=_Quiet)
+        self._thread = Thread(target=self._server.serve_forever, name="s3", daemon=True)
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self.fault: Fault | None = None
+        self.requests = 0
+        """Requests so far."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
     def _handle(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         self.requests += 1
         if self.fault is not None:
@@ -97,6 +105,29 @@ class S3Store:
                 return []
         content: Iterable[bytes] = self._app(environ, start_response)
         return content
+
+
+class S3Process(S3Client):
+    """The same server in a process of its own, without faults: for clients that hold the interpreter's lock
+    while they wait for it."""
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.endpoint = self._process.stdout.readline().strip()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._process.communicate()  # closes its input, by which it ends
+
+
+def serve() -> None:
+    """Serve until the input ends; print the endpoint first."""
+    with S3Store() as store:
+        sys.stdout.write(f"{store.endpoint}\n")
+        sys.stdout.flush()
+        sys.stdin.read()
 
 
 def _read(files: pafs.FileSystem, name: str) -> bytes:

@@ -51,7 +51,7 @@ FOREIGN = {
     "sharding": {"msgspec"},
     "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc", "zstandard", "etcd3", "prometheus_client"},
     "emulator": {"msgspec", "grpc"},
-    "sink": {"msgspec", "pymysql", "psycopg", "pyarrow", "numpy", "duckdb", "confluent_kafka"},
+    "sink": {"msgspec", "pymysql", "psycopg", "pyarrow", "numpy", "duckdb", "confluent_kafka", "deltalake"},
 }
 
 WITHIN = {

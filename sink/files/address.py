@@ -18,6 +18,7 @@ BUCKET_EXAMPLE: Final = "s3://bucket/prefix"
 DIRECTORY_EXAMPLE: Final = "directory:///var/rows"
 FILE_EXAMPLE: Final = "file:///var/rows.ndjson"
 ARCHIVE_EXAMPLE: Final = "parquet:///var/rows"
+DELTA_EXAMPLE: Final = "delta:///var/lake"
 
 _NOT_IN_URLS: Final = frozenset({"encoding", "access_key", "secret_key", "session_token"})
 """Options that a URL can't contain: tables, and secrets, as URLs are shown."""
@@ -47,8 +48,9 @@ def bucket_of(url: str, options: A) -> tuple[BucketAddress, A]:
 def directory_of(url: str, options: D) -> tuple[Path, D]:
     """Return the directory, and the options with those in the URL. Raises ConfigError."""
     parts = urlsplit(url)
-    if parts.scheme == "directory" and (parts.netloc or not parts.path.strip("/")):
-        raise ConfigError(f"{redacted(url)!r} names no directory; for instance {DIRECTORY_EXAMPLE}")
+    if parts.scheme in ("directory", "delta") and (parts.netloc or not parts.path.strip("/")):
+        example = DELTA_EXAMPLE if parts.scheme == "delta" else DIRECTORY_EXAMPLE
+        raise ConfigError(f"{redacted(url)!r} names no directory; for instance {example}")
     path, options = path_of(url, options, ARCHIVE_EXAMPLE)
     return path.absolute().resolve(), options
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import pyarrow.fs as pafs
 
@@ -51,6 +51,8 @@ class Bucket:
         self._options: Final = options
         self._made: pafs.FileSystem | None = None
         self.name: Final = f"s3:{options.endpoint.rstrip('/')}/{address.root}"
+        self.url: Final = f"s3://{address.root}"
+        self.is_remote: Final = True
 
     @property
     def _fs(self) -> pafs.FileSystem:
@@ -86,6 +88,29 @@ class Bucket:
             if "not found" in str(error):
                 raise SinkError(self._no_bucket()) from error
             raise
+
+    @property
+    def access(self) -> Mapping[str, str]:
+        options = self._options
+        known = {
+            "AWS_ACCESS_KEY_ID": options.access_key,
+            "AWS_SECRET_ACCESS_KEY": options.secret_key,
+            "AWS_SESSION_TOKEN": options.session_token,
+            "AWS_REGION": options.region or ("us-east-1" if options.endpoint else self._found_region()),
+            "AWS_ENDPOINT_URL": options.endpoint.rstrip("/"),
+            "AWS_IAM_ROLE_ARN": options.role,
+            "timeout": f"{options.timeout_seconds:g}s",
+            "conditional_put": "etag",  # a commit of a table isn't made twice
+        }
+        if options.endpoint:
+            known["AWS_ALLOW_HTTP"] = "true"
+            known["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] = str(not options.path_style).lower()
+        return {name: value for name, value in known.items() if value}
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[BinaryIO]:
+        with self._explained(), self._fs.open_input_file(self._path(name)) as file:
+            yield file
 
     def check(self) -> None:
         with self._explained():

@@ -149,6 +149,7 @@ class Commits:
         for name, content in state.definitions.items():
             self._store.write(name, content.encode())
         in_parallel(self._target.options.parallel, self._publish_staged, list(names.items()))
+        self._target.layout.announce(state)
         for name, content in state.marks.items():
             self._store.write(name, content.encode())
         reach("storage.published")

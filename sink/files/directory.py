@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from ...errors import SinkError
 from ...store.disk import make_folder, replace, sync
@@ -20,6 +20,14 @@ class Directory:
     def __init__(self, path: Path) -> None:
         self._path: Final = path
         self.name: Final = f"directory:{path}"
+        self.url: Final = str(path)
+        self.access: Final[Mapping[str, str]] = {}
+        self.is_remote: Final = False
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[BinaryIO]:
+        with self._explained(), (self._path / name).open("rb") as file:
+            yield file
 
     def check(self) -> None:
         with self._explained():

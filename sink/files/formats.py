@@ -74,6 +74,10 @@ def folder_format(options: DirectoryOptions) -> Format:
     """Return the format of the files in a directory or bucket. Raises ConfigError for the encoding's
     options."""
     _check_encoding(options)
+    if options.layout == "delta":
+        from .delta_format import DeltaFormat
+
+        return DeltaFormat()
     if options.format == "parquet":
         from .parquet_format import ParquetFormat
 

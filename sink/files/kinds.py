@@ -17,9 +17,25 @@ from ...config.survey import begins, writable_directory, writable_file
 from ...errors import ConfigError
 from ..kind import ByFiles, NotOnSpark, SinkContext, SinkKind
 from ..sink import Sink
-from .address import BUCKET_EXAMPLE, DIRECTORY_EXAMPLE, FILE_EXAMPLE, bucket_of, directory_of, path_of
+from .address import (
+    BUCKET_EXAMPLE,
+    DELTA_EXAMPLE,
+    DIRECTORY_EXAMPLE,
+    FILE_EXAMPLE,
+    bucket_of,
+    directory_of,
+    path_of,
+)
 from .formats import file_lines
-from .options import FILE_FORMATS, ArchiveOptions, BucketOptions, DirectoryOptions, LinesOptions
+from .options import (
+    FILE_FORMATS,
+    ArchiveOptions,
+    BucketOptions,
+    DeltaBucketOptions,
+    DeltaOptions,
+    DirectoryOptions,
+    LinesOptions,
+)
 
 if TYPE_CHECKING:
     from .target import FilesTarget
@@ -132,6 +148,22 @@ ARCHIVE: Final = replace(
     options=ArchiveOptions,
 )
 
+
+def _delta_variant(url: str, _: Mapping[str, Any]) -> SinkKind | None:
+    return _DELTA_BUCKET if urlsplit(url).scheme == "delta+s3" else None
+
+
+DELTA: Final = replace(
+    DIRECTORY,
+    name="Delta",
+    schemes=("delta",),
+    drivers=("s3",),
+    examples=(DELTA_EXAMPLE, "delta+s3://bucket/prefix"),
+    options=DeltaOptions,
+    variant=_delta_variant,
+    extra="lake",
+)
+
 BUCKET: Final = replace(
     DIRECTORY,
     name="an object store",
@@ -143,4 +175,8 @@ BUCKET: Final = replace(
     on_spark=ByFiles(_bucket),
     has_definitions=lambda url, options: bucket_of(url, options)[1].layout == "ticdc",
     extra="s3",
+)
+
+_DELTA_BUCKET: Final = replace(
+    BUCKET, name="Delta", schemes=("delta",), options=DeltaBucketOptions, extra="lake"
 )

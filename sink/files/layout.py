@@ -12,13 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
 from ...errors import SinkError
 from ...events import LOGICAL_BITS, Ddl, Ts, physical_ms, timestamp
 from .formats import Group
 from .store import Store
+
+if TYPE_CHECKING:
+    from .ledger import State
 
 HIDDEN: Final = "_tidemill"
 """Folder of the feed's own; readers skip names that begin with an underscore."""
@@ -67,6 +70,10 @@ class FileLayout(Protocol):
         visible then; None if that isn't known."""
         ...
 
+    def announce(self, state: State) -> None:
+        """Make the published files of a saved state known to readers; nothing happens if they are. Raises as
+        Store does."""
+
     def dated(self, store: Store) -> Iterator[DatedFolder]:
         """Yield the folders of rows by day, more than once each. Raises as Store does."""
         ...
@@ -94,6 +101,9 @@ class TablesLayout:
     def marks(self, ts: Ts | None) -> dict[str, str]:
         return {} if ts is None else {f"{HIDDEN}/metadata": checkpoint_text(ts)}
 
+    def announce(self, state: State) -> None:
+        pass
+
     def dated(self, store: Store) -> Iterator[DatedFolder]:
         for folder in store.entries():
             if folder.startswith("table=") and folder != DDL_FOLDER:
@@ -105,7 +115,12 @@ class TablesLayout:
 def table_folder(schema: str, name: str) -> str:
     """Return a table's folder, with other characters than letters and digits as %XX. A long name is cut, and
     ends in a digest of the whole name."""
-    folder = f"table={_escaped(schema)}.{_escaped(name)}"
+    return folder_of(schema, name, "table=")
+
+
+def folder_of(schema: str, name: str, prefix: str = "") -> str:
+    """Return the name of a table's folder after a prefix."""
+    folder = f"{prefix}{_escaped(schema)}.{_escaped(name)}"
     if len(folder) <= _MOST_BYTES:
         return folder
     digest = sha256(folder.encode()).hexdigest()[:_DIGEST_DIGITS]

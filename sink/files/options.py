@@ -43,8 +43,9 @@ class DirectoryOptions:
     """Minimum pause between writes to the journal, after which rows are acknowledged that have yet to be in
     files. Rows that are enough for files meanwhile go there without the journal. There is none if this is as
     long as `flush_seconds`."""
-    layout: Literal["tables", "ticdc"] = "tables"
-    """Names of the files: by table and date, or as TiCDC names them."""
+    layout: Literal["tables", "ticdc", "delta"] = "tables"
+    """Names of the files: by table and date, or as TiCDC names them; delta: a Delta table for each table,
+    which has every change."""
     encoding: dict[str, Any] = field(default_factory=dict, repr=False)
     """Options of the encoding, as in `[sink.encoding]`."""
     commit_rows: Annotated[int, Meta(ge=1)] = 200_000
@@ -78,6 +79,12 @@ class DirectoryOptions:
                 raise ConfigError(f'{option} goes with layout = "ticdc": give it too, or leave {option} out')
         if self.file_expiration_days and self.date_separator != "day":
             raise ConfigError('file_expiration_days needs date_separator = "day"')
+        if self.layout == "delta" and self.format != "parquet":
+            raise ConfigError(f'layout = "delta" has files of Parquet: leave format = "{self.format}" out')
+        if self.layout == "delta" and self.file_expiration_days:
+            raise ConfigError(
+                "file_expiration_days: rows of Delta tables are removed by DELETE and VACUUM: leave it out"
+            )
         if self.row_key and self.format in _KEYLESS:
             raise ConfigError(f"row_key: the format {self.format} has no place for a key: leave row_key out")
 
@@ -95,6 +102,14 @@ class ArchiveOptions(DirectoryOptions):
     commit_rows: Annotated[int, Meta(ge=1)] = 1_000_000
     """Rows at which files are written, whatever their bytes: the feed keeps them in memory until then. They
     are there as bytes of the source, not as Python objects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaOptions(ArchiveOptions):
+    """Options of Delta tables in a directory. Raises ConfigError that names the accepted values."""
+
+    layout: Literal["delta"] = "delta"
+    """A Delta table for each table, which has every change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,3 +152,14 @@ class BucketOptions(BucketAccess, DirectoryOptions):
     def __post_init__(self) -> None:
         DirectoryOptions.__post_init__(self)
         BucketAccess.__post_init__(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaBucketOptions(BucketOptions):
+    """Options of Delta tables in an S3-compatible store. Raises ConfigError that names the accepted
+    values."""
+
+    format: Literal["parquet"] = "parquet"
+    """Format of the files."""
+    layout: Literal["delta"] = "delta"
+    """A Delta table for each table, which has every change."""

@@ -69,8 +69,12 @@ class ParquetFormat:
         table = pa.Table.from_batches([piece.content for piece in pieces])
         source = pa.repeat(pa.scalar(group[2], pa.string()), table.num_rows)
         buffer = pa.BufferOutputStream()
-        write_parquet(table.add_column(0, _SOURCE, source), buffer)
+        write_parquet(self.arranged(table.add_column(0, _SOURCE, source)), buffer)
         return buffer.getvalue()
+
+    def arranged(self, table: pa.Table) -> pa.Table:
+        """Return a file's columns in the types that it has."""
+        return table
 
     def pack(self, content: pa.RecordBatch) -> pa.Buffer:
         return content.serialize()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -19,6 +20,25 @@ class Store(Protocol):
     @property
     def name(self) -> str:
         """Canonical name, for users and to compare targets."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """URL of the prefix, for other libraries."""
+        ...
+
+    @property
+    def access(self) -> Mapping[str, str]:
+        """How libraries that are based on object_store reach it: their options by name."""
+        ...
+
+    @property
+    def is_remote(self) -> bool:
+        """True if it may be out of reach for a while."""
+        ...
+
+    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """Open an object for reading at any place."""
         ...
 
     def check(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from .formats import Format, folder_format
 from .layout import FileLayout, TablesLayout
@@ -27,5 +27,18 @@ class FilesTarget(NamedTuple):
 
 def files_target(store: Store, options: DirectoryOptions) -> FilesTarget:
     """Return the target for options. Raises ConfigError for those of an encoding."""
-    layout: FileLayout = TicdcLayout(store, options) if options.layout == "ticdc" else TablesLayout()
-    return FilesTarget(store, layout, folder_format(options), options)
+    return FilesTarget(store, _layout(store, options), folder_format(options), options)
+
+
+def _layout(store: Store, options: DirectoryOptions) -> FileLayout:
+    match options.layout:
+        case "tables":
+            return TablesLayout()
+        case "ticdc":
+            return TicdcLayout(store, options)
+        case "delta":
+            from .delta_layout import DeltaLayout
+
+            return DeltaLayout(store, options.parallel)
+        case _:
+            assert_never(options.layout)

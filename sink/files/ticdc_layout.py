@@ -24,6 +24,7 @@ from ...events import Ddl, RenameTables, Table, Ts, altered
 from ..encoding.statement_kind import statement_kind, table_after
 from .formats import Group
 from .layout import HIDDEN, DatedFolder, checkpoint_text, date_of
+from .ledger import State
 from .options import DATE_LENGTHS, DirectoryOptions
 from .store import Store
 from .ticdc_schema import KEY_COLUMNS, columns_of, schema_checksum, schema_name, schema_text
@@ -130,6 +131,9 @@ class TicdcLayout:
             except msgspec.DecodeError as error:
                 raise CheckpointError(f"{self._store.name}/{path} is damaged: {error}") from error
         return self._known[full]
+
+    def announce(self, state: State) -> None:
+        pass
 
     def dated(self, store: Store) -> Iterator[DatedFolder]:
         for schema in store.entries():

@@ -5,16 +5,17 @@ from __future__ import annotations
 import gc
 import random
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tidemill.codec.blocks import block_of
+from tidemill.codec.blocks import BlockBuilder, block_of
 from tidemill.codec.native import library
-from tidemill.codec.plain_blocks import PlainBuilder
-from tidemill.codec.prewrites import PlainTable
+from tidemill.codec.plain_blocks import PlainBlock, PlainBuilder
+from tidemill.codec.prewrites import PlainTable, PrewriteTable
 from tidemill.codec.proto import cdcpb
-from tidemill.events import DELETE, PUT
+from tidemill.events import DELETE, PUT, Block
 
 pytestmark = pytest.mark.skipif(library.native is None, reason="the native decoder isn't built")
 
@@ -75,15 +76,19 @@ def random_rows(rng: random.Random, count: int, keys: int, room: int) -> Any:
     return found[0][2]
 
 
-def compare(seed: int) -> int:
-    """Compare the table with the model, and return the number of changes."""
+def compare(seed: int, *, is_native: bool) -> int:
+    """Compare a table with the model, and return the number of changes."""
     assert library.native is not None
     rng = random.Random(seed)
     keys, room, most = rng.choice((3, 50, 2_000)), rng.choice((2, 300, 9_000)), rng.choice((3, 40, 700))
-    table, model = library.native.PrewriteTable(), PlainTable()
+    table: PrewriteTable = library.native.PrewriteTable() if is_native else PlainTable()
+    builder: BlockBuilder = library.native.BlockBuilder() if is_native else PlainBuilder()
+    from_bytes: Callable[[bytes], Block] = (
+        library.native.block_from_bytes if is_native else PlainBlock.from_bytes
+    )
+    model, plain = PlainTable(), PlainBuilder()
     kept: list[tuple[Any, list[Any]]] = []
     spilled: list[tuple[Any, Any]] = []
-    builder, plain = library.native.BlockBuilder(), PlainBuilder()
     changes = 0
     for _ in range(rng.randrange(2, 30)):
         rows = random_rows(rng, rng.randrange(most), keys, room)
@@ -120,7 +125,7 @@ def compare(seed: int) -> int:
                 spilled.append((part.to_bytes(), its))
             case 4 if spilled:
                 data, its = spilled.pop()
-                table.load(library.native.block_from_bytes(data))
+                table.load(from_bytes(data))
                 model.load(its)
         assert len(table) == len(model)
         assert table.get(start_ts, key) == model.get(start_ts, key), seed
@@ -134,14 +139,15 @@ def plain_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "in_use", False)
 
 
-def test_the_table_matches_as_the_model_does() -> None:
-    assert sum(compare(seed) for seed in range(40)) > 500
+@pytest.mark.parametrize("is_native", [True, False])
+def test_the_table_matches_as_the_model_does(is_native: bool) -> None:
+    assert sum(compare(seed, is_native=is_native) for seed in range(40)) > 500
 
 
 @pytest.mark.soak
 def test_the_table_matches_as_the_model_does_in_many_histories() -> None:
     for seed in range(60, 2_000):
-        compare(seed)
+        compare(seed, is_native=seed % 10 > 0)
 
 
 def prewrites(count: int, first: int = 0, size: int = 100) -> Any:

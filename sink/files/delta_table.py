@@ -1,0 +1,194 @@
+"""One Delta table: created, widened, and given files, each commit of a feed once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from ...errors import Retryable, SinkError
+
+DATE: Final = "date"
+"""The column by which a table is partitioned: the UTC date of the commit ts."""
+_STATISTICS: Final = '{"numRecords": %d}'
+"""Without least and greatest values: if only some columns have them, `to_pyarrow_dataset` of delta-rs 1.6
+takes the others for empty, and a condition on them finds no row."""
+
+
+class DataFile(NamedTuple):
+    """A file that is in its place, but not in the table yet."""
+
+    path: str
+    """Relative to the table's folder."""
+    date: str
+    size: int
+    metadata: pq.FileMetaData
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.metadata.schema.to_arrow_schema()
+
+
+class Delta:
+    """A table below a URL. Used by one thread at a time.
+
+    Every method raises Retryable if the store doesn't answer, and SinkError if the table can't be used.
+    """
+
+    def __init__(self, name: str, url: str, storage: Mapping[str, str], *, is_remote: bool) -> None:
+        """`name` is for errors. `storage` are options of the store, in the names of delta-rs. A local store
+        always answers."""
+        self._name = name
+        self._url = url
+        self._storage = dict(storage)
+        self._is_remote = is_remote
+        self._table: DeltaTable | None = None
+
+    def has(self, writer: str, number: int) -> bool:
+        """Return True if the table has this commit of a writer, or a later one."""
+        with self._explained():
+            table = self._latest()
+            return table is not None and self._number(table, writer) >= number
+
+    def add(self, writer: str, number: int, made_ms: int, files: Sequence[DataFile]) -> int:
+        """Add a commit's files, and return the table's version; nothing happens if the table `has` it.
+
+        `made_ms` is the time of the commit in Unix milliseconds.
+        """
+        with self._explained():
+            table = self._latest()
+            if table is not None and self._number(table, writer) >= number:
+                return int(table.version())
+            fields = _united(self._name, [file.schema for file in files])
+            table = self._created(writer, number, fields) if table is None else self._widened(table, fields)
+            actions: list[AddAction | RemoveAction] = [
+                AddAction(
+                    path=file.path,
+                    size=file.size,
+                    partition_values={DATE: file.date},
+                    modification_time=made_ms,
+                    data_change=True,
+                    stats=_STATISTICS % file.metadata.num_rows,
+                )
+                for file in files
+            ]
+            table.create_write_transaction(
+                actions, "append", table.schema(), [DATE], commit_properties=_properties(writer, number)
+            )
+            table.update_incremental()
+            return int(table.version())
+
+    def _latest(self) -> DeltaTable | None:
+        """Return the table as it is now; None if there is none."""
+        if self._table is None:
+            try:
+                self._table = DeltaTable(self._url, storage_options=self._storage)
+            except TableNotFoundError:
+                return None
+        else:
+            self._table.update_incremental()
+        return self._table
+
+    def _number(self, table: DeltaTable, writer: str) -> int:
+        number = table.transaction_version(writer)
+        if number is None:
+            raise SinkError(
+                f"{self._name} is a Delta table that another program made: remove it, or give another prefix"
+            )
+        return int(number)
+
+    def _created(self, writer: str, number: int, fields: pa.Schema) -> DeltaTable:
+        self._table = DeltaTable.create(
+            self._url,
+            Schema.from_arrow(fields.append(pa.field(DATE, pa.date32()))),
+            partition_by=[DATE],
+            storage_options=self._storage,
+            commit_properties=_properties(writer, number - 1),
+        )
+        return self._table
+
+    def _widened(self, table: DeltaTable, fields: pa.Schema) -> DeltaTable:
+        """Add the columns that these files have and the table hasn't."""
+        have = pa.schema(table.schema().to_arrow())
+        wanted = _united(self._name, [have, fields])
+        if wanted.equals(have):
+            return table
+        write_deltalake(
+            table, wanted.empty_table(), mode="append", schema_mode="merge", partition_by=[DATE],
+            storage_options=self._storage,
+        )  # fmt: skip
+        table.update_incremental()
+        return table
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except CommitFailedError as error:
+            self._table = None
+            if "oncurrent" in str(error):
+                raise SinkError(
+                    f"{self._name}: another copy of the feed writes to it: stop one of them"
+                ) from error
+            raise self._error(error) from error
+        except (DeltaError, OSError) as error:
+            self._table = None
+            raise self._error(error) from error
+
+    def _error(self, error: Exception) -> Exception:
+        if isinstance(error, OSError) and self._is_remote and "ermission" not in str(error):
+            return Retryable(f"{self._name}: the store doesn't answer as it should: {error}")
+        return SinkError(f"{self._name}: the Delta table can't be written: {error}")
+
+
+def _properties(writer: str, number: int) -> CommitProperties:
+    return CommitProperties(app_transactions=[Transaction(writer, number)])
+
+
+def _united(name: str, schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """Return the columns of all schemas, in the order in which they come. Raises SinkError if a column has
+    two types."""
+    fields: dict[str, pa.Field] = {}
+    for schema in schemas:
+        for field in schema:
+            have = fields.get(field.name)
+            fields[field.name] = field if have is None else _both(name, have, field)
+    return pa.schema(list(fields.values()))
+
+
+def _both(name: str, have: pa.Field, field: pa.Field) -> pa.Field:
+    if pa.types.is_struct(have.type) and pa.types.is_struct(field.type):
+        inner = _united(f"{name}.{have.name}", [pa.schema(list(have.type)), pa.schema(list(field.type))])
+        _check_letters(name, inner)
+        return pa.field(have.name, pa.struct(list(inner)), have.nullable)
+    if _plain(have.type) != _plain(field.type):
+        raise SinkError(
+            f"{name}.{field.name} has the type {_plain(have.type)}, and is {_plain(field.type)} in its new "
+            "rows, which one Delta column can't hold: give the feed another prefix, where it loads all tables"
+        )
+    return have
+
+
+def _check_letters(name: str, schema: pa.Schema) -> None:
+    """Raise SinkError for names that differ only in the case of letters, which Delta doesn't tell apart."""
+    names: dict[str, str] = {}
+    for field in schema:
+        other = names.setdefault(field.name.lower(), field.name)
+        if other != field.name:
+            raise SinkError(
+                f"{name}: Delta doesn't tell the columns {other} and {field.name} apart: give the feed "
+                "another prefix, where it loads all tables"
+            )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """Return the type as Delta has it: strings and bytes of any length."""
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(kind) else kind
