@@ -88,6 +88,8 @@ class BatchCutter:
                 items.append(emptied(item) if isinstance(settled, Ddl) and settled.reload else settled)
                 break
             waiting.popleft()
+            if not (item.last or item.rows or item.chunk):
+                continue  # a dropped part, as that of a DDL: it must not open a transaction after other rows
             if self.reloads:
                 item = without_tables(item, self.reloads)
             reached.add(item)

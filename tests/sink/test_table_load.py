@@ -186,6 +186,28 @@ def delivery(target: Target, *, can_reload: bool = True, loading: SnapshotProgre
     return Delivery(target, at(1, loading=loading), "src", can_reload=can_reload)  # type: ignore[arg-type]
 
 
+def test_a_statement_about_a_paused_table_and_another_one_comes_after_complete_rows() -> None:
+    batches: list[Batch] = []
+
+    class Noting(Target):
+        def write(self, batch: Batch) -> None:
+            batches.append(batch)
+            super().write(batch)
+
+    work = delivery(Noting(), loading={REST: WHOLE, "s.a": TableProgress((), parked=PARKED["paused"])})
+    work.accept(
+        [
+            transaction(2, insert(ORDERS, 1, "")),
+            *(replace(one, commit_ts=3) for one in statement("drop a, b")),
+        ]
+    )
+    work.run(0)
+    assert [(len(batch.items), batch.checkpoint and batch.checkpoint.ts) for batch in batches] == [
+        (1, 2),
+        (1, 3),
+    ]
+
+
 def unknown(ts: int, table: Table, *, last: bool = True) -> Ddl:
     query = f"ALTER TABLE {table.name} DROP PARTITION p"
     reload = f"table {table.full_name}: rows are gone: {query}"
