@@ -78,16 +78,19 @@ class Lives:
         self.log.append(f"-- the copy of {name} is damaged")
 
     def end(self) -> None:
-        """Follow all tables again, and load each again that may have been parked, or damaged."""
+        """Follow all tables again, and resume each that waits, or fails on the way; load those again whose
+        damage no change has met."""
         names = tuple(f"{self._copies.schema}.{name}" for name in NAMES)
         self._copies.choose([f"{self._copies.schema}.*"])
         self._copies.requests.add(TableRequests(resume=names))
         self._copies.follow()
-        self._copies.requests.add(TableRequests(load_again=self._damaged(names)))
+        damaged = self._damaged()
+        others = tuple(name for name in names if name not in damaged)  # a failure moves with a renaming
+        self._copies.requests.add(TableRequests(load_again=damaged, resume=others))
         self._copies.follow()
 
-    def _damaged(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return tables whose copy was damaged and which had no change after that."""
+    def _damaged(self) -> tuple[str, ...]:
+        """Return the tables of which a copy was damaged."""
         schema = self._copies.schema
         return tuple(f"{schema}.{name}" for name in NAMES if f"-- the copy of {name} is damaged" in self.log)
 
