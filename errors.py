@@ -14,6 +14,9 @@ TidemillError
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class TidemillError(Exception):
     """Base of all errors that tidemill raises."""
@@ -44,6 +47,22 @@ class SourceError(Fatal):
 
 class SinkError(Fatal):
     """A target rejects the rows permanently."""
+
+    def __init__(self, message: str, table: str = "") -> None:
+        super().__init__(message)
+        self.table = table
+        """Full name of the source's table, if the error is about that table alone: every other one can be
+        written. Empty for any other error, such as a lost right or a full disk."""
+
+
+@contextmanager
+def about(table: str) -> Iterator[None]:
+    """Note that a SinkError of the body is about the table of this full name alone."""
+    try:
+        yield
+    except SinkError as error:
+        error.table = error.table or table
+        raise
 
 
 class StoreError(Fatal):

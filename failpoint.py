@@ -54,6 +54,9 @@ POINTS = (
     "server.data_removed",
     "server.file_removed",
     "server.removed",
+    "tables.stored",
+    "tables.kept",
+    "tables.begun",
 )
 
 _name, _, _nth = os.environ.get("TIDEMILL_FAILPOINT", "").partition(":")

@@ -10,7 +10,7 @@ import typer
 
 from .. import __version__
 from ..errors import ConfigError, TidemillError
-from . import diff, feed, locks, remote, replay, requests, schema, serve, spark
+from . import diff, feed, locks, replay, requests, schema, serve, spark
 from .bench import bench
 from .dead_letters import dead_letters
 from .drainer import drainer
@@ -51,7 +51,6 @@ diff.add_commands(app)
 replay.add_commands(app)
 schema.add_commands(app)
 serve.add_commands(app)
-remote.add_commands(app)
 spark.add_commands(app)
 
 

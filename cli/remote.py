@@ -1,8 +1,7 @@
-"""Flags of commands that ask a server, and the command that only a server knows: pause."""
+"""Flags of commands that may ask a server, and its clients."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,9 +25,6 @@ Server = Annotated[
         metavar="URL", help='Ask the server at this URL, such as "http://127.0.0.1:8300", not a feed file'
     ),
 ]
-RequiredServer = Annotated[
-    str, typer.Option("--server", metavar="URL", help='URL of the server, such as "http://127.0.0.1:8300"')
-]
 Feed = Annotated[
     str, typer.Option("--feed", help="Name of the server's feed; required if it has several", metavar="NAME")
 ]
@@ -39,10 +35,6 @@ ServerToken = Annotated[
 CaFile = Annotated[
     Path | None, typer.Option("--ca-file", help="PEM file of the CA that signed the server's certificate")
 ]
-
-
-def add_commands(app: typer.Typer) -> None:
-    app.command()(pause)
 
 
 def client_of(server: str, token_file: Path | None, ca_file: Path | None) -> Client:
@@ -69,23 +61,3 @@ def say_feeds(feeds: Sequence[FeedSummary]) -> None:
         say(f"{feed.name}: {feed.state}{lag}, {feed.rows:,} rows{detail}")
     if not feeds:
         say("the server has no feeds")
-
-
-def pause(
-    server: RequiredServer,
-    feed: Feed = "",
-    token_file: ServerToken = None,
-    ca_file: CaFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one object per line")] = False,
-) -> None:
-    """Stop a feed of a server until it is resumed.
-
-    Its checkpoints are saved; it stays stopped when the server restarts.
-    """
-    client = client_of(server, token_file, ca_file)
-    paused = client.pause(client.only_feed(feed))
-    say(
-        json.dumps({"feed": paused.name, "state": paused.state})
-        if as_json
-        else f"{paused.name}: {paused.state}"
-    )

@@ -17,6 +17,7 @@ from ..events import (
     WHOLE,
     Checkpoint,
     Owner,
+    Parking,
     SnapshotProgress,
     TablePosition,
     TableProgress,
@@ -33,6 +34,10 @@ _MAX_PACKED_BYTES: Final = 1 << 30
 _WHOLE: Final = "whole"
 _STALE: Final = "stale"
 _PENDING: Final = "pending"
+_PARKED: Final = "parked"
+"""Key of a parked table's fields, ..."""
+_IS_PENDING: Final = "pending"
+"""... and of True if the target doesn't have the table."""
 
 
 def encode_checkpoint(checkpoint: Checkpoint, length: int = 0) -> str:
@@ -123,7 +128,9 @@ def _loading_to_json(loading: SnapshotProgress | None) -> dict[str, object] | No
     return {name: _progress_to_json(loaded) for name, loaded in loading.items()}
 
 
-def _progress_to_json(loaded: TableProgress) -> str | list[int | str]:
+def _progress_to_json(loaded: TableProgress) -> str | list[int | str] | dict[str, object]:
+    if loaded.parked is not None:
+        return {_PARKED: msgspec.to_builtins(loaded.parked), _IS_PENDING: loaded.pending}
     if loaded.stale:
         return _STALE
     if loaded.pending:
@@ -138,6 +145,9 @@ def _loading_from_json(loading: dict[str, object] | None) -> SnapshotProgress | 
 
 
 def _progress_from_json(loaded: Any) -> TableProgress:
+    if isinstance(loaded, dict):
+        parking = msgspec.convert(loaded[_PARKED], Parking)
+        return TableProgress((), pending=loaded[_IS_PENDING], parked=parking)
     if loaded == _STALE:
         return STALE
     if loaded == _PENDING:

@@ -48,5 +48,5 @@ def begins(checkpoint: Checkpoint | None) -> Begins:
         return Begins("ok", "begins with a snapshot")
     if not checkpoint.position:
         return Begins("ok", "loads all tables again", at=checkpoint)
-    text = f"goes on from {checkpoint.position}" + ("" if checkpoint.loading is None else ", in its snapshot")
+    text = f"goes on from {checkpoint.position}" + ("" if checkpoint.is_loaded else ", in its snapshot")
     return Begins("ok", text, at=checkpoint)

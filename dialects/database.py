@@ -27,6 +27,11 @@ class StatementRejected(Exception):
     """The database rejected a group of changes. The change at fault is known only in a group of one."""
 
 
+class ObjectRejected(StatementRejected):
+    """... because of the table, or another object that it names: any other change of the table would be
+    rejected as well. Changes of other tables can be applied."""
+
+
 class Comparison(NamedTuple):
     """A value of a row here, and whether it is exactly the source's."""
 
@@ -173,7 +178,8 @@ def check_columns(tables: Definer, table: Table) -> None:
     if have is None:
         raise SinkError(
             f"{tables.identity}: table {name}, the copy of {table.full_name}, isn't there: name another "
-            "target to load everything again"
+            "target to load everything again",
+            table.full_name,
         )
     wanted = tables.wanted_columns(table)
     if set(have) != set(wanted):
@@ -181,7 +187,8 @@ def check_columns(tables: Definer, table: Table) -> None:
         raise SinkError(
             f"{tables.identity}: table {name} differs from {table.full_name}: it "
             f"{difference(have, names_only)}: change it by hand, or name another target to load "
-            "everything again"
+            "everything again",
+            table.full_name,
         )
 
 

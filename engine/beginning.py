@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import CheckpointError, SinkError
+from ..errors import CheckpointError, ConfigError, SinkError
 from ..events import Checkpoint, SparkQuery, TablePosition, source_and_table
 from ..sharding import adopted_tables
 from ..sharding.key_space import check_shards
@@ -17,7 +17,7 @@ from ..sink.rules import SinkRules
 from ..sources.source import Rank, Source, SourceInfo
 from .checkpoint import lowest
 from .options import FeedOptions
-from .patterns import check_patterns, reject_unmatched
+from .patterns import reject_changes, reject_new_unmatched, reject_unmatched
 
 
 class Beginning(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Beginning(Struct, frozen=True):
     @property
     def loads(self) -> bool:
         """True if a snapshot of a target is incomplete."""
-        return any(one is None or one.loading is not None for one in self.checkpoints.values())
+        return any(one is None or not one.is_loaded for one in self.checkpoints.values())
 
 
 def continued_identity(
@@ -85,18 +85,35 @@ def beginning(
 
 
 def start_checks(
-    options: FeedOptions, source: Source, present: SourceInfo, *, is_new: bool, checks_tables: bool = True
+    options: FeedOptions,
+    source: Source,
+    present: SourceInfo,
+    *,
+    is_new: bool,
+    why_not_single: str,
+    checks_tables: bool = True,
 ) -> list[Callable[[], None]]:
     """Return what raises an error if the feed can't follow this source. `is_new` is True if no target has a
-    position; `checks_tables`, if each pattern then has to match a table."""
-    if not is_new:  # later all tables of a pattern may have been dropped
-        return [partial(check_patterns, options)]
+    position; `checks_tables`, if each new pattern has to match a table. `why_not_single` is the reason that
+    single tables can't be loaded; empty if they can."""
+    if why_not_single and options.on_table_error == "park":
+        return [partial(_reject_parking, why_not_single)]
+    if not is_new:
+        if why_not_single:
+            return [partial(reject_changes, options, why_not_single)]
+        return [partial(reject_new_unmatched, options, present)] if checks_tables else []
     checks: list[Callable[[], None]] = []
     if checks_tables:
         checks.append(partial(reject_unmatched, options, present))
     if options.routes:
         checks.append(partial(check_merge, options, source))
     return checks
+
+
+def _reject_parking(why: str) -> None:
+    raise ConfigError(
+        f"on_table_error: a table that is parked is loaded again, which this feed can't do: {why}"
+    )
 
 
 def wants_origin(options: FeedOptions, names: Sequence[str], sink: SinkRules, table: str) -> bool:

@@ -64,6 +64,7 @@ def lowest(
     accepts any position, as nothing before its snapshot concerns it;
     * if no sink has a position, the source begins at its end; so it does, from the highest ts, for targets
     that have stale copies of tables;
+    * a parked table isn't loaded, and its changes may come as those of any other table: the sink drops them;
     * the progress of a table is that of the sink that has least of it; a sink that has more drops the rows
     that it has. A table that is missing in some sink isn't in the result, or is stale if REST is in it, or if
     it is stale in some sink and none is empty.
@@ -80,7 +81,7 @@ def lowest(
             f"the checkpoints of this feed's sinks belong to different sources: {', '.join(sorted(sources))}"
         )
     start = min((c.resume for c in placed), key=lambda place: (order(place.position), place.ts))
-    loadings: list[SnapshotProgress | None] = [{} if c is None else c.loading for c in known]
+    loadings: list[SnapshotProgress | None] = [{} if c is None else c.to_load for c in known]
     if wants:
         loadings = [
             None if loading is None else _filled(loading, wanted, loadings)
@@ -91,7 +92,7 @@ def lowest(
 
 def _unplaced(known: Sequence[Checkpoint]) -> Checkpoint | None:
     """Return the start for targets without a position; None if they have no copies of tables."""
-    loading = _least_loaded([c.loading for c in known])
+    loading = _least_loaded([c.to_load for c in known])
     if not loading:
         return None
     return Checkpoint(max(c.ts for c in known), "", loading, known[0].source)

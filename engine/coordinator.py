@@ -101,15 +101,10 @@ class End:
         self.until = until
         self._rank = rank
         self._waiting_shards = waiting_shards
-        self._is_postponed = False
-
-    def postpone(self) -> None:
-        """Never reach the end: a table is to be loaded again, and the pipeline ends by LoadRequired."""
-        self._is_postponed = True
 
     def is_reached(self, sink: str, checkpoint: Checkpoint) -> bool:
         until = self.until
-        if self._is_postponed or until is None or checkpoint.loading is not None or not checkpoint.position:
+        if until is None or not checkpoint.is_loaded or not checkpoint.position:
             return False
         waiting = self._waiting_shards(sink)
         lags = [

@@ -52,8 +52,9 @@ class DecodeActor(PooledActor[Sorted | Deliver]):
         until: Rank | None,
         loading: bool,
         before_sinks: Callable[[list[Item]], list[Item]] | None = None,
+        count: Callable[[Sequence[Item]], object] = len,
     ) -> None:
-        """`before_sinks` is applied to the items of the sorter's output."""
+        """`before_sinks` is applied to the items of the sorter's output; `count` gets those for the sinks."""
         super().__init__()
         self._until = until
         self._passed = False
@@ -62,6 +63,7 @@ class DecodeActor(PooledActor[Sorted | Deliver]):
         self._sinks = sinks
         self._counts = counts
         self._before_sinks = before_sinks
+        self._count = count
 
     def on_receive(self, message: Sorted | Deliver) -> None:
         items = message.items if isinstance(message, Deliver) else self._mounted(message)
@@ -70,6 +72,7 @@ class DecodeActor(PooledActor[Sorted | Deliver]):
         if not items:
             return
         self._counts.add(items)
+        self._count(items)
         deliver = Deliver(items)
         for sink in self._sinks:
             self.send(sink, deliver)

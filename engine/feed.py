@@ -8,11 +8,13 @@ from contextlib import suppress
 from functools import partial
 from threading import Event, Thread
 
+from msgspec.structs import replace
+
 from ..actors import Clock, SystemClock
 from ..chain import Stage
 from ..errors import CheckpointError, ConfigError, TidemillError
-from ..events import TablePosition, Wait
-from ..sink import LoadRequired, SinkFactory
+from ..events import Parking, TablePosition, Wait
+from ..sink import LoadRequired, SinkFactory, TableFailed
 from ..sink.factory import reject_duplicates
 from ..store.plan import Outcome
 from .coordinator import Course, SeekRequested
@@ -22,13 +24,15 @@ from .live_status import LiveStatus
 from .opening import make_data_dir
 from .options import FeedOptions
 from .parts import FeedParts
-from .pipeline import Pipeline, start
+from .pipeline import Pipeline, TablesRequested, start
 from .plan_inbox import PlanInbox
 from .renewal import Renewed
-from .requests import RequestedLoads, RequestFile
+from .requests import PipelineRequests, RequestFile
 from .shared import Shared
 from .sinks import AbandonedSink
 from .status import FeedStatus, SinkStatus, State, StatusFile, first_status
+from .table_verbs import TableVerb, request_tables
+from .tables import FeedTables, TablesFile, TableStatus
 from .telemetry import Telemetry, open_telemetry
 from .waits import Startup
 
@@ -42,6 +46,8 @@ LOOKS_PART = 50
 """... but at least this multiple of the last update's duration, as there may be 100,000 tables, ..."""
 MOST_LOOK_SECONDS = 20.0
 """... and at most this."""
+TABLES_SECONDS = 2.0
+"""Least pause between updates of the list of all tables."""
 
 
 class Feed:
@@ -72,6 +78,7 @@ class Feed:
         self._clock: Clock = clock if clock is not None else SystemClock()
         self._startup = Startup(self._clock)
         lag = LagModel()
+        self._tables = FeedTables(self._clock.time())
         self._parts = FeedParts(
             options=options,
             sinks=tuple(sinks),
@@ -81,13 +88,13 @@ class Feed:
             stages=stages or {},
             keeps_state=keeps_state,
             shared=shared,
+            tables=self._tables,
         )
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)
         self._requests = RequestFile(options.data_dir)
-        self._loads = RequestedLoads(
-            self._requests, {sink.name: partial(options.wants, sink.rules) for sink in sinks}
-        )
+        self._failed: dict[str, dict[str, Parking]] = {}
+        """Tables that the next pipeline parks, by sink."""
         self._seek: TablePosition | None = None
         self._failures = 0  # consecutive failures of pipelines
         self._retry: Retry | None = None  # reason of the pause before the next pipeline
@@ -103,7 +110,13 @@ class Feed:
             now=self._clock.time(),
             sorter=options.sorter,
         )
-        self._live = LiveStatus(first, self._clock, self._startup, lag)
+        wants = {
+            sink.name: partial(options.wants, sink.rules) for sink in sinks if sink.rules.tables is not None
+        }
+        self._live = LiveStatus(first, self._clock, self._startup, lag, self._tables, wants)
+        self._tables_file = TablesFile(options.data_dir)
+        self._next_tables = 0.0  # when the file is due
+        self._saved_changes = 0  # FeedTables.changes in the file
         self._threads: list[Thread] = []
         self._telemetry: Telemetry | None = None
 
@@ -173,25 +186,27 @@ class Feed:
         course = Course(self._clock)
         try:
             while not self._stop.is_set():
-                pipeline = None
+                requests = PipelineRequests()
                 course = Course(self._clock)
                 try:
                     self._await_abandoned()
                     if self._stop.is_set():
                         break
-                    pipeline = start(self._parts, self._loads.next(self._seek), course)
-                    self._seek = None
+                    requests = self._next_requests()
+                    pipeline = start(self._parts, requests, course)
+                    self._seek, self._failed = None, {}
                     if self._attend(pipeline):
                         self._say("finished")
                         return
                 except SeekRequested as error:
                     self._seek = error.at
                 except Renewed:
-                    self._loads.renewed()
-                except LoadRequired:
-                    assert pipeline is not None
-                    statistics = [delivery.statistics() for delivery in pipeline.stages.sinks.deliveries]
-                    self._loads.note({one.name: one.checkpoint for one in statistics})
+                    self._requests.remove(replace(requests.tables, pause=()))
+                except (LoadRequired, TablesRequested) as again:
+                    log.info("feed %s: %s", self.options.name, again)
+                except TableFailed as error:
+                    self._failed.setdefault(error.sink, {})[error.table] = error.parking
+                    log.warning("sink %s: table %s is parked: %s", error.sink, error.table, error)
                 except Unavailable as error:
                     if course.progressed:
                         self._failures, self._retry = 0, None
@@ -206,6 +221,11 @@ class Feed:
         finally:
             self._ended.set()
             on_end()
+
+    def _next_requests(self) -> PipelineRequests:
+        """Return the requests for the next pipeline. Raises CheckpointError."""
+        stored = self._requests.load()
+        return PipelineRequests(stored.tables, self._failed, stored.unlock, self._seek)
 
     def _attend(self, pipeline: Pipeline) -> bool:
         """Run a pipeline to its end; return True if the feed is finished then."""
@@ -261,11 +281,38 @@ class Feed:
         pipeline = self._live.pipeline
         return pipeline.waits() if pipeline is not None else self._live.waits()
 
+    def tables(self) -> list[TableStatus]:
+        """Return the state of each table, by name. Any thread; 100,000 tables take about a second."""
+        return self._tables.all()
+
+    def pause_table(self, name: str) -> None:
+        """Apply nothing more of a table, by its full name, while the others go on; returns at once.
+
+        Raises ConfigError for a table that isn't followed or that is parked already, and CheckpointError if
+        the request can't be stored.
+        """
+        self._request("pause", name)
+
+    def resume_table(self, name: str) -> None:
+        """Load a paused or failed table again, and follow it from there; returns at once. Raises as
+        `pause_table` does."""
+        self._request("resume", name)
+
+    def reload_table(self, name: str) -> None:
+        """Load a table again, and follow it from there; returns at once. Raises as `pause_table` does."""
+        self._request("reload", name)
+
+    def _request(self, verb: TableVerb, name: str) -> None:
+        table = self._tables.get(name)
+        known = None if table is None else {name: table}
+        request_tables(verb, [name], self.options, self._parts.sinks, self._clock, known)
+
     def _watch(self) -> None:
         try:
             self._look_until_end()
         finally:
             self._save()
+            self._save_tables()
             if self._telemetry is not None:
                 self._telemetry.close()
             self._release()
@@ -294,10 +341,20 @@ class Feed:
             began = self._clock.now()
             self._live.update()
             self._save()
+            if self._clock.now() >= self._next_tables or self._saved_changes != self._tables.changes:
+                self._save_tables()
             took = self._clock.now() - began
             shared = self._parts.shared
             least = LOOK_SECONDS if shared is None else max(LOOK_SECONDS, shared.look_seconds)
             pause = min(max(least, LOOKS_PART * took), MOST_LOOK_SECONDS)
+
+    def _save_tables(self) -> None:
+        began = self._clock.now()
+        self._saved_changes = self._tables.changes
+        with suppress(OSError):  # the status says so
+            self._tables_file.save(self._tables.all())
+        now = self._clock.now()
+        self._next_tables = now + max(TABLES_SECONDS, LOOKS_PART * (now - began))
 
     def _hand_on_plan(self, pipeline: Pipeline) -> None:
         try:

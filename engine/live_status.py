@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Final, NamedTuple, TypedDict
 
@@ -19,6 +19,7 @@ from .pipeline import Pipeline
 from .rate import Rate
 from .sentences import letters_sentence
 from .status import FeedStatus, Received, SinkStatus, SnapshotStatus, State, at_rest, resident_bytes
+from .tables import FeedTables, SinkView
 from .waits import Startup
 
 _SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "finished": "finished"}
@@ -28,7 +29,18 @@ _SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "fin
 class LiveStatus:
     """The last known status; `current` may be read from any thread."""
 
-    def __init__(self, first: FeedStatus, clock: Clock, startup: Startup, lag: LagModel) -> None:
+    def __init__(
+        self,
+        first: FeedStatus,
+        clock: Clock,
+        startup: Startup,
+        lag: LagModel,
+        tables: FeedTables,
+        wants: Mapping[str, Callable[[str], bool]],
+    ) -> None:
+        """`wants` have, by the name of a sink that isn't given all tables, True for full names of its own."""
+        self._tables = tables
+        self._wants = wants
         self.current = first
         self._lag = lag
         self.pipeline: Pipeline | None = None
@@ -116,6 +128,11 @@ class LiveStatus:
             f"sink {sink.name}: {letters_sentence(sink.dead_letters)}" for sink in sinks if sink.dead_letters
         ]
         warning = "; ".join(warnings)
+        checkpoints, wants, lags = pipeline.course.checkpoints, self._wants, self._lags(sinks)
+        views = [
+            SinkView(checkpoints.get(one.name), one.lag_seconds, wants.get(one.name)) for one in lags["sinks"]
+        ]
+        self._tables.look(views, {} if progress is None else progress.estimates, now)
         self.current = replace(
             self.current,
             state="warning" if warning else "normal",
@@ -132,11 +149,13 @@ class LiveStatus:
             snapshot=None if progress is None or not progress.table else _snapshot_status(progress),
             waits=pipeline.waits(),
             locks=stages.chains.locks(),
-            **self._lags(sinks),
+            **lags,
             connected=pipeline.is_connected,
             idle=not pipeline.course.retries and self._lag.is_idle(self._clock.now()),
             log_hours_left=pipeline.hours_left(self._lag.source_time(self._moment)),
             received=self._received(pipeline),
+            table_states=self._tables.states(),
+            tables=self._tables.shown(),
         )
 
     @property
@@ -220,7 +239,7 @@ def sink_status(
         batches=base.batches + statistics.batches,
         retries=base.retries + statistics.retries,
         histograms=histograms,
-        loading=checkpoint is None or checkpoint.loading is not None,
+        loading=checkpoint is None or not checkpoint.is_loaded,
         state="warning" if warning else "normal",
         detail=warning,
         workers=workers.workers if workers is not None else 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from .. import config
 from ..chain.selection.rule import Rule
@@ -64,6 +64,8 @@ class FeedOptions(StoreOptions, MergeOptions):
         Given(name="sink", kind=tuple[SinkSection, ...], parse=sinks_of, form=SINK_FORM),
     ] = ()
     """Targets; without any, the feed is for `tidemill capture` or `tidemill backfill --keep`."""
+    on_table_error: Literal["stop", "park"] = "stop"
+    """Effect of an error about one table: stop the feed, or park the table, so that the others go on."""
     on_ddl: Annotated[tuple[Rule, ...], Given(kind=tuple[DdlOptions, ...], parse=ddl_rules)] = ()
     """Rules about schema changes of tables; the last one that matches wins. Without one they are applied."""
     filters: Annotated[
@@ -121,6 +123,14 @@ class FeedOptions(StoreOptions, MergeOptions):
             raise ConfigError(f"route: {who} can't merge tables: only tidemill run with --engine local can")
         self.reject_filters(who)
 
+    def reject_parking(self, who: str) -> None:
+        """Raise ConfigError if tables are parked after errors, which `who` can't do."""
+        if self.on_table_error == "park":
+            raise ConfigError(
+                f"on_table_error: {who} can't park a table: only tidemill run with --engine local can; set "
+                '"stop"'
+            )
+
     def reject_filters(self, who: str) -> None:
         """Raise ConfigError if events are filtered, which `who` can't do."""
         if self.filters:
@@ -136,7 +146,8 @@ class FeedOptions(StoreOptions, MergeOptions):
 
     def wants(self, sink: SinkRules, table: str) -> bool:
         """Return True if the sink with these rules is given the table of this full name."""
-        return (sink.tables or self.tables).matches_full(table)
+        is_given = sink.tables is None or sink.tables.matches_full(table)
+        return is_given and self.tables.matches_full(table)
 
 
 F = TypeVar("F", bound=FeedOptions)

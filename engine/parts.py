@@ -14,6 +14,7 @@ from .lag_model import LagModel
 from .opening import open_source
 from .options import FeedOptions
 from .shared import Shared
+from .tables import FeedTables
 from .waits import Startup
 
 
@@ -39,5 +40,7 @@ class FeedParts:
     """Applied to the items that the sorter's output becomes, before the sinks' chains; None for no change."""
     shared: Shared | None = None
     """Resources shared with other feeds of the process; None: the feed has its own."""
+    tables: FeedTables = field(default_factory=lambda: FeedTables(0.0))
+    """The tables, over all pipelines."""
     open_source: Callable[[FeedOptions, Clock], Source] = open_source
     """Returns a source, not connected yet."""

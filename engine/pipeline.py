@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from ..events import REST, Checkpoint, Wait, physical_ms
+from ..errors import TidemillError
+from ..events import Checkpoint, Wait, physical_ms
+from ..failpoint import reach
 from ..puller.puller import PullerStatistics
-from ..sink import Flush, LoadRequired, Review, Sink
+from ..sink import Flush, Review, Sink
 from ..sources.source import Source, SourceInfo, StartContext
 from .beginning import Beginning, beginning, continued_identity, start_checks, with_shards
 from .coordination import Coordination
 from .coordinator import Course, Started
+from .failures import blamed
 from .parts import FeedParts
 from .patterns import keep_patterns
 from .renewal import Renewed, renew
-from .requests import PipelineRequests, Requests
+from .requests import PipelineRequests, RequestFile, Requests
 from .stages import Stages, spawn_stages
+from .table_changes import carried_out, changed_checkpoints, store, unneeded_tables, why_not_single
 from .teardown import Teardown
 from .waits import waits_of
+
+log = logging.getLogger("tidemill")
+
+
+class TablesRequested(TidemillError):
+    """People have requested something about tables: the next pipeline begins with it."""
+
+    def __init__(self, tables: Iterable[str]) -> None:
+        super().__init__(f"requested for {', '.join(sorted(tables))}")
 
 
 def start(parts: FeedParts, requests: PipelineRequests, course: Course) -> Pipeline:
@@ -36,13 +50,14 @@ def start(parts: FeedParts, requests: PipelineRequests, course: Course) -> Pipel
         undo.add(source.close)
         with parts.startup.step("source", source.address):
             present = source.look()
-        begins = _choose(parts, requests, source, present, sinks, stored)
+        begins, unneeded = _choose(parts, requests, source, present, sinks, stored)
         course.checkpoints = {name: one for name, one in begins.checkpoints.items() if one is not None}
+        followed = [table for table in present.tables if parts.options.tables.matches(*table)]
+        parts.tables.begin([] if begins.names else map(".".join, followed))
         coordination = _coordinate(parts, present.names, course, undo)
         stages = spawn_stages(parts, course, source, sinks, begins, coordination, undo)
         parts.lag.begin(stages.sorter, stages.sinks.deliveries)
         stages.chains.unlock(requests.unlock)
-        requested = stages.sinks.begin(requests.load_again)
         with parts.startup.step("source", source.address):
             source.start(
                 StartContext(
@@ -55,7 +70,7 @@ def start(parts: FeedParts, requests: PipelineRequests, course: Course) -> Pipel
                     begins.placed,
                     decodes=all(sink.traits.reads_rows for sink in sinks),
                     state_dir=parts.options.data_dir if parts.keeps_state else None,
-                    requested=requested,
+                    unneeded=unneeded,
                 )
             )
         undo.add(source.stop)
@@ -87,20 +102,46 @@ def _choose(
     present: SourceInfo,
     sinks: Sequence[Sink],
     stored: Mapping[str, Checkpoint | None],
-) -> Beginning:
-    """Return where the pipeline begins, with the sinks at the checkpoints `stored`. Raises Renewed."""
+) -> tuple[Beginning, frozenset[str]]:
+    """Return where the pipeline begins, with the sinks at the checkpoints `stored`, and the tables whose
+    changes no sink needs. Raises Renewed."""
     options, rules = parts.options, [factory.rules for factory in parts.sinks]
+    by_name = {factory.name: factory.rules for factory in parts.sinks}
     identity = continued_identity(source, present, stored, renews=requests.renews)
     if requests.renews:
         renew(options, source, [*zip(sinks, rules, strict=True)], stored, present.source, parts.clock.time())
         raise Renewed
     placed = with_shards(options, source, sinks, stored)
-    begins = beginning(options, source, present, identity, placed, rules, requests.seek)
-    is_new = not begins.placed
-    for check in start_checks(options, source, present, is_new=is_new, checks_tables=parts.checks_tables):
+    why_not = why_not_single(options, source, {sink.name: sink.traits for sink in sinks})
+    is_new = not any(one is not None and one.position for one in placed.values())
+    for check in start_checks(
+        options,
+        source,
+        present,
+        is_new=is_new,
+        why_not_single=why_not,
+        checks_tables=parts.checks_tables,
+    ):
         check()
+    if why_not and requests.tables.names:
+        log.warning("%s: this feed can't do that: %s", ", ".join(sorted(requests.tables.names)), why_not)
+    elif not why_not:
+        with blamed("source"):
+            changed = changed_checkpoints(
+                options, by_name, source, present, placed, requests, parts.clock.time()
+            )
+        for sink in sinks:
+            if sink.name in changed:
+                with blamed(f"sink {sink.name}"):
+                    store(sink, changed[sink.name])
+                reach("tables.stored")
+        placed |= changed
     keep_patterns(options)
-    return begins
+    reach("tables.kept")
+    RequestFile(options.data_dir).remove(carried_out(requests.tables, placed))
+    begins = beginning(options, source, present, identity, placed, rules, requests.seek)
+    reach("tables.begun")
+    return begins, unneeded_tables(options, by_name, begins.checkpoints)
 
 
 def _coordinate(
@@ -149,12 +190,11 @@ class Pipeline:
 
     def carry_out(self, requests: Requests) -> None:
         """Have the stages carry out people's requests; called about twice a second, as a feed whose shards
-        wait may have no other items. A request for all tables ends the pipeline."""
+        wait may have no other items. A request about tables ends the pipeline: the next one begins with
+        it."""
         stages = self.stages
-        if REST in requests.load_again:
-            self.course.end(LoadRequired((), "all tables are loaded again on request"))
-        else:
-            stages.sinks.load_again(requests.load_again)
+        if requests.names and len(self.course.checkpoints) == len(stages.sinks.deliveries):
+            self.course.end(TablesRequested(requests.names))
         if stages.chains.unlock(requests.unlock):
             stages.sinks.tell(Review())
             stages.coordinator.offer(Review())

@@ -16,7 +16,7 @@ from ..codec.native.library import description
 from ..config import Finding
 from ..config.survey import Begins
 from ..errors import SinkError, TidemillError
-from ..events import REST, Checkpoint, Table
+from ..events import Checkpoint, Table
 from ..sink.factory import reject_duplicates
 from ..sink.registry import misfits, survey_sink
 from ..sources.kind import SourceContext
@@ -26,8 +26,9 @@ from .beginning import beginning, continued_identity, start_checks
 from .opening import open_sinks, sink_context, source_context
 from .options import FeedOptions
 from .renewal import reject_unrenewable
-from .requests import RequestFile
+from .requests import PipelineRequests, RequestFile
 from .sink_options import SinkOptions
+from .table_changes import changed_checkpoints, unneeded_tables, why_not_single
 
 
 def check_feed(options: FeedOptions) -> list[Finding]:
@@ -100,7 +101,7 @@ def _start(
         except TidemillError:
             is_new = all(one is None or not one.position for one in stored.values())
             return replace(context, is_new=is_new), []
-        return _tried(options, context, source, present, stored)
+        return _tried(options, context, source, present, stored, clock)
 
 
 def _tried(
@@ -109,25 +110,38 @@ def _tried(
     source: Source,
     present: SourceInfo,
     stored: Mapping[str, Checkpoint | None],
+    clock: Clock,
 ) -> tuple[SourceContext, list[Finding]]:
-    requested = RequestFile(options.data_dir).load().load_again
-    renews = REST in requested
+    requests = PipelineRequests(RequestFile(options.data_dir).load().tables)
+    renews = requests.renews
+    factories = open_sinks(options)
+    by_name = {sink.name: sink.rules for sink in factories}
+    why_not = why_not_single(options, source, {sink.name: sink.traits for sink in factories})
     findings: list[Finding] = []
     start: Checkpoint | None = None
     placed: list[Checkpoint] = []
+    unneeded: frozenset[str] = frozenset()
+    is_placed = any(one is not None and one.position for one in stored.values())
     try:
         if renews:
             reject_unrenewable(options)
         identity = continued_identity(source, present, stored, renews=renews)
         if not renews:
             rules = [sink.rules for sink in options.sinks if sink.name in stored]
+            if is_placed and not why_not:
+                changed = changed_checkpoints(
+                    options, by_name, source, present, stored, requests, clock.time()
+                )
+                findings += _by_patterns(stored, changed)
+                stored = {**stored, **changed}
             begins = beginning(options, source, present, identity, stored, rules)
+            unneeded = unneeded_tables(options, by_name, begins.checkpoints)
             start = begins.start and _of(begins.start, identity)
             placed = [_of(one, identity) for one in begins.placed]
     except TidemillError as error:
         findings.append(Finding("error", str(error)))
     is_known = stored.keys() == {sink.name for sink in options.sinks}
-    checks = start_checks(options, source, present, is_new=not placed)
+    checks = start_checks(options, source, present, is_new=not placed, why_not_single=why_not)
     for check in checks if placed or (is_known and not findings) else ():
         try:
             check()
@@ -140,10 +154,26 @@ def _tried(
             start=start,
             sink_checkpoints=placed,
             state_dir=options.data_dir,
-            requested=frozenset(requested),
+            unneeded=unneeded,
         ),
         findings,
     )
+
+
+def _by_patterns(
+    before: Mapping[str, Checkpoint | None], changed: Mapping[str, Checkpoint]
+) -> Iterator[Finding]:
+    """Yield findings about the tables that other patterns match, or match no longer."""
+    for sink, checkpoint in changed.items():
+        have = before[sink]
+        known = (have.loading if have is not None else None) or {}
+        new = {name: one for name, one in (checkpoint.loading or {}).items() if one != known.get(name)}
+        if added := sorted(name for name, one in new.items() if one.pending and one.parked is None):
+            yield Finding("ok", f"sink {sink}: loads {', '.join(added)}, which the patterns match now")
+        parked = [(name, one.parked) for name, one in new.items() if one.parked is not None]
+        if removed := sorted(name for name, parking in parked if parking.state == "removed"):
+            names = ", ".join(removed)
+            yield Finding("ok", f"sink {sink}: keeps the rows of {names}, which no pattern matches any more")
 
 
 def _of(checkpoint: Checkpoint, identity: str) -> Checkpoint:

@@ -19,11 +19,19 @@ from ..events import Wait
 from .diagnosis import cause_of
 from .sentences import sentence
 from .status import RUNNING, BackfillProgress, FeedStatus, SnapshotStatus
+from .tables import TableStatus
 
 LINE_SECONDS = 5.0
 """Pause between two plain log lines while only numbers change."""
 
-_COLOURS = {"normal": "green", "finished": "green", "warning": "yellow", "failed": "red"}
+_COLOURS = {
+    "normal": "green",
+    "finished": "green",
+    "following": "green",
+    "warning": "yellow",
+    "paused": "yellow",
+    "failed": "red",
+}
 
 
 class Progress(Protocol):
@@ -159,7 +167,35 @@ def panel(status: FeedStatus) -> Group:
         parts.append(_snapshot_line(status.snapshot))
     if status.backfill is not None:
         parts.append(_backfill_line(status.backfill))
-    return Group(*parts, _sinks(status))  # type: ignore[arg-type]
+    parts.append(_sinks(status))
+    if status.table_states:
+        counts = ", ".join(f"{count:,} {state}" for state, count in status.table_states.items())
+        parts.append(_line(f"tables: {counts}"))
+    if shown := [one for one in status.tables if one.state != "following" or one.lag_seconds]:
+        parts.append(tables_panel(shown))
+    return Group(*parts)  # type: ignore[arg-type]
+
+
+def tables_panel(tables: Sequence[TableStatus]) -> Table:
+    """Return tables as lines, with their errors."""
+    panel = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
+    for title in ("table", "state", "lag", "inserts", "updates", "deletes", "position"):
+        is_number = title in ("lag", "inserts", "updates", "deletes")
+        panel.add_column(title, justify="right" if is_number else "left", no_wrap=True)
+    panel.add_column("error", overflow="ellipsis")
+    for one in tables:
+        state: str = one.state
+        if state == "loading" and one.rows_estimated:
+            state = f"loading {min(100, 100 * one.rows_loaded // one.rows_estimated)}%"
+        panel.add_row(
+            _line(one.name),
+            Text(state, style=_COLOURS.get(one.state, "white")),
+            lag(one.lag_seconds),
+            *(f"{count:,}" for count in (one.inserts, one.updates, one.deletes)),
+            _line(one.position or "-"),
+            _line(one.error),
+        )
+    return panel
 
 
 def _sinks(status: FeedStatus) -> Table:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ..errors import ConfigError, SinkError, TidemillError
-from ..events import REST, STALE, Batch, Checkpoint, Ts, compose_ts
+from ..errors import ConfigError, TidemillError
+from ..events import FORMER, STALE, Checkpoint, Ts, compose_ts
 from ..failpoint import reach
 from ..sink import Sink
 from ..sink.rules import SinkRules
 from ..sources.source import Source
 from .failures import blamed
 from .options import FeedOptions
-from .requests import RequestFile
+from .table_changes import store
 
 
 class Renewed(TidemillError):
@@ -31,42 +31,14 @@ def reject_unrenewable(options: FeedOptions) -> None:
         )
 
 
-def request_load(options: FeedOptions, tables: Sequence[str]) -> None:
-    """Store the request to load tables again; `REST` among them means all.
-
-    Raises ConfigError for a table that the feed doesn't follow, and CheckpointError.
-    """
-    if REST in tables:
-        reject_unrenewable(options)
-    for table in tables:
-        if table != REST and not options.tables.matches_full(table):
-            raise ConfigError(
-                f"{table}: the feed doesn't follow this table: its patterns are "
-                f"{', '.join(options.tables.patterns)}"
-            )
-    RequestFile(options.data_dir).add(load_again=tuple(tables))
-
-
 def renewed(checkpoint: Checkpoint, copies: Collection[str], source: str, ts: Ts) -> Checkpoint:
     """Return the checkpoint of a target that was at `checkpoint`: each of its copies is loaded again.
 
     It has no position, so the source begins at its end. `ts` is above that of every transaction that any
     target has.
     """
-    return Checkpoint(
-        ts, "", dict.fromkeys(sorted(copies), STALE), source, checkpoint.owner, stages=checkpoint.stages
-    )
-
-
-def store(sink: Sink, checkpoint: Checkpoint) -> None:
-    """Make the checkpoint durable in a sink that is open. Raises SinkError for a sink that doesn't save it
-    at once, and as `Sink.write` does."""
-    sink.write(Batch([], checkpoint))
-    if sink.flush() != checkpoint:
-        raise SinkError(
-            f"sink {sink.name}: it saves no checkpoint before its items are acknowledged, so its tables "
-            "can't be loaded again together: name another target"
-        )
+    stages = {key: state for key, state in checkpoint.stages.items() if key != FORMER}
+    return Checkpoint(ts, "", dict.fromkeys(sorted(copies), STALE), source, checkpoint.owner, stages=stages)
 
 
 def renew(

@@ -1,8 +1,8 @@
-"""Requests of people to a feed, as a file in its data directory: tables to load again, statements to skip."""
+"""Requests of people to a feed, as a file in its data directory: about tables, and statements to skip."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -11,19 +11,43 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import CheckpointError
-from ..events import REST, STALE, Checkpoint, TablePosition
+from ..events import REST, Parking, TablePosition
 from ..sharding import Unlock
 from ..store import disk
 
 
-class Requests(Struct, frozen=True):
+class TableRequests(Struct, frozen=True):
+    """Full names of tables by what is to be done; each is removed once every sink's checkpoint says so."""
+
     load_again: tuple[str, ...] = ()
-    """Full names of tables to be loaded again, or REST for all; removed once every sink's checkpoint says
-    so."""
+    """Tables to be loaded again, or REST for all."""
+    pause: tuple[str, ...] = ()
+    """Tables of which nothing is to be applied until they are resumed."""
+    resume: tuple[str, ...] = ()
+    """Parked tables that are to be loaded again."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset((*self.load_again, *self.pause, *self.resume))
+
+    def without(self, names: Collection[str]) -> TableRequests:
+        return TableRequests(
+            *(
+                tuple(name for name in some if name not in names)
+                for some in (self.load_again, self.pause, self.resume)
+            )
+        )
+
+
+class Requests(TableRequests, frozen=True):
     skip: tuple[str, ...] = ()
     """Positions of schema changes that aren't applied. They stay, as a restart may read one again."""
     unlock: tuple[Unlock, ...] = ()
     """Schema changes of merged tables to be resolved before all shards have made them. They stay, too."""
+
+    @property
+    def tables(self) -> TableRequests:
+        return TableRequests(self.load_again, self.pause, self.resume)
 
 
 class RequestFile:
@@ -31,6 +55,7 @@ class RequestFile:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "requests.json"
+        self._lock_path = directory / "requests.lock"
 
     def load(self) -> Requests:
         """Return the requests. Raises CheckpointError if the file is damaged or can't be read."""
@@ -45,89 +70,65 @@ class RequestFile:
 
     def add(
         self,
+        tables: TableRequests | None = None,
         *,
-        load_again: tuple[str, ...] = (),
         skip: tuple[str, ...] = (),
         unlock: tuple[Unlock, ...] = (),
     ) -> None:
-        before = self.load()
-        self._save(
-            Requests(
-                tuple(dict.fromkeys((*before.load_again, *load_again))),
-                tuple(dict.fromkeys((*before.skip, *skip))),
-                tuple(dict.fromkeys((*before.unlock, *unlock))),
-            )
-        )
-
-    def remove(self, tables: frozenset[str]) -> None:
-        """Remove tables that are to be loaded again."""
-        before = self.load()
-        left = tuple(name for name in before.load_again if name not in tables)
-        if left != before.load_again:
-            self._save(replace(before, load_again=left))
-
-    def _save(self, requests: Requests) -> None:
+        """Add requests; a later one about a table replaces an earlier one. Raises CheckpointError."""
+        added = tables or TableRequests()
         try:
             disk.make_private(self.path.parent)
-            disk.replace(self.path, msgspec.json.encode(requests))
+            with disk.locked(self._lock_path):
+                before = self.load()
+                left = before.tables.without(added.names)
+                self._save(
+                    Requests(
+                        tuple(dict.fromkeys((*left.load_again, *added.load_again))),
+                        tuple(dict.fromkeys((*left.pause, *added.pause))),
+                        tuple(dict.fromkeys((*left.resume, *added.resume))),
+                        tuple(dict.fromkeys((*before.skip, *skip))),
+                        tuple(dict.fromkeys((*before.unlock, *unlock))),
+                    )
+                )
         except OSError as error:
             raise CheckpointError(f"can't write {self.path}: {error.strerror}") from error
+
+    def remove(self, done: TableRequests) -> None:
+        """Remove requests about tables that are carried out, unless others replaced them meanwhile. Raises
+        CheckpointError."""
+        if not done.names:
+            return
+        try:
+            with disk.locked(self._lock_path):
+                before = self.load()
+                self._save(
+                    replace(
+                        before,
+                        load_again=tuple(name for name in before.load_again if name not in done.load_again),
+                        pause=tuple(name for name in before.pause if name not in done.pause),
+                        resume=tuple(name for name in before.resume if name not in done.resume),
+                    )
+                )
+        except OSError as error:
+            raise CheckpointError(f"can't write {self.path}: {error.strerror}") from error
+
+    def _save(self, requests: Requests) -> None:
+        disk.replace(self.path, msgspec.json.encode(requests))
 
 
 class PipelineRequests(Struct, frozen=True):
     """Requests to one pipeline at its start, which otherwise goes on from the sinks' checkpoints."""
 
-    load_again: Mapping[str, Collection[str]] = MappingProxyType({})
-    """Full names of tables to load again, by the sink's name."""
-    renews: bool = False
-    """True if all tables are to be loaded again: the pipeline has the sinks' checkpoints say so, and ends."""
+    tables: TableRequests = TableRequests()
+    failed: Mapping[str, Mapping[str, Parking]] = MappingProxyType({})
+    """Tables to park, by the sink's name and the table's full name."""
     unlock: tuple[Unlock, ...] = ()
     seek: TablePosition | None = None
     """Position from which a stage needs the source read again, or from an earlier one."""
 
-
-class RequestedLoads:
-    """The requests in a feed's file, and how far its loads are: tables are requested until every sink has
-    begun to load them. Called only from the feed's thread."""
-
-    def __init__(self, requests: RequestFile, sinks: Mapping[str, Callable[[str], bool]]) -> None:
-        """`sinks` return, by their names, True for the full names of the tables that they are given."""
-        self._requests = requests
-        self._sinks = sinks
-        self._begun: set[tuple[str, str]] = set()
-        """Sinks and tables whose requested load has begun, while it hasn't for all sinks."""
-
-    def next(self, seek: TablePosition | None) -> PipelineRequests:
-        """Return the requests for the next pipeline. Raises CheckpointError."""
-        stored = self._requests.load()
-        loads = self._left(stored.load_again)
-        return PipelineRequests(loads, REST in stored.load_again, stored.unlock, seek)
-
-    def renewed(self) -> None:
-        """Note that every sink's checkpoint has all tables to be loaded again."""
-        self._requests.remove(frozenset(self._requests.load().load_again))
-        self._begun.clear()
-
-    def note(self, checkpoints: Mapping[str, Checkpoint | None]) -> None:
-        """Note which requested loads have begun; several sinks may have begun at the same time.
-
-        `checkpoints` are those of the sinks, by name.
-        """
-        requested = self._requests.load().load_again
-        for sink, checkpoint in checkpoints.items():
-            loading = (checkpoint.loading if checkpoint is not None else None) or {}
-            self._begun.update((sink, name) for name in requested if loading.get(name) == STALE)
-        left = {table for tables in self._left(requested).values() for table in tables}
-        done = frozenset(requested) - left - {REST}
-        self._requests.remove(done)
-        self._begun = {(sink, table) for sink, table in self._begun if table not in done}
-
-    def _left(self, requested: Iterable[str]) -> dict[str, list[str]]:
-        return {
-            sink: [
-                table
-                for table in requested
-                if table != REST and wants(table) and (sink, table) not in self._begun
-            ]
-            for sink, wants in self._sinks.items()
-        }
+    @property
+    def renews(self) -> bool:
+        """True if all tables are to be loaded again: the pipeline has the sinks' checkpoints say so, and
+        ends."""
+        return REST in self.tables.load_again

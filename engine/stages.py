@@ -23,6 +23,7 @@ from .decode import Counts, DecodeActor
 from .failures import blamed
 from .parts import FeedParts
 from .sinks import SinkActors
+from .table_changes import why_not_single
 from .teardown import Teardown
 
 log = logging.getLogger("tidemill")
@@ -74,10 +75,7 @@ def spawn_stages(
     chains = Chains(options, begins.names, parts.stages, coordination, partial(coordinator.offer, Review()))
     undo.add(lambda: chains.close([sink.name for sink in course.abandoned]))
     end = End(begins.until, source.rank, chains.waiting_shards)
-    # A shard is a part of a table, and can't be loaded again by itself.
-    can_reload = (
-        source.traits.reloads and not options.routes and all(sink.traits.loads_tables for sink in sinks)
-    )
+    can_reload = not why_not_single(options, source, {sink.name: sink.traits for sink in sinks})
 
     def deliver(sink: Sink, rules: SinkRules) -> tuple[Delivery, Reports]:
         reports, checkpoint = Reports(sink.name, coordinator), begins.checkpoints[sink.name]
@@ -101,9 +99,11 @@ def spawn_stages(
     made = [deliver(sink, rules) for sink, rules in zip(sinks, gets, strict=True)]
     counts = Counts()
     with Teardown() as undo_sinks:
-        actors = [(delivery, spawn_sink(blocking, delivery, reports)) for delivery, reports in made]
-        wants = [partial(options.wants, rules) for rules in gets]
-        running = SinkActors(wants, clock, actors, end.postpone, can_reload=can_reload)
+        parked_at = clock.time if options.on_table_error == "park" and can_reload else None
+        actors = [
+            (delivery, spawn_sink(blocking, delivery, reports, parked_at)) for delivery, reports in made
+        ]
+        running = SinkActors(clock, actors)
         stop_sinks = partial(_stop_sinks, running, course)
         undo_sinks.add(stop_sinks)
         decoder: PooledRef[Sorted | Deliver] = compute.spawn(
@@ -114,6 +114,7 @@ def spawn_stages(
             end.until,
             begins.loads,
             parts.before_sinks,
+            parts.tables.count,
             name="decoder",
             capacity=4,
             supervisor=coordinator,

@@ -17,6 +17,7 @@ from ..events import Wait
 from ..sharding.status import LockStatus
 from ..store.disk import is_locked, lock
 from .lag import Lag, SinkHistograms
+from .tables import TableStatus
 
 if TYPE_CHECKING:
     from ..sorter import SorterOptions
@@ -162,6 +163,10 @@ class FeedStatus(Struct, frozen=True):
     disk_quota_bytes: int = 0
     """Quota of `sorter_disk_bytes`; 0: none."""
     received: Received = Received()
+    table_states: dict[str, int] = {}
+    """Number of tables by state."""
+    tables: list[TableStatus] = []
+    """Tables that aren't following, at most 100, and the 20 that lag most behind their sinks."""
 
 
 def first_status(

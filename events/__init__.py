@@ -9,6 +9,7 @@ from .change import DELETE, PUT, Changes, KvChange, Sorted
 from .change import Block as Block
 from .checkpoint import (
     CREATED,
+    FORMER,
     PENDING,
     REST,
     STALE,
@@ -16,12 +17,15 @@ from .checkpoint import (
     Checkpoint,
     Chunk,
     Owner,
+    Parking,
     SnapshotProgress,
     SparkBatch,
     SparkQuery,
     TablePosition,
     TableProgress,
     load_again,
+    park,
+    parked_tables,
     progress_of,
 )
 from .collation import form_of, letters_of, space_padded, text_of, unpadded
@@ -97,6 +101,7 @@ __all__ = [
     "DELETE",
     "DISPLAY_WIDTHS",
     "FLOATS",
+    "FORMER",
     "INTEGERS",
     "KINDS",
     "LOGICAL_BITS",
@@ -144,6 +149,7 @@ __all__ = [
     "Op",
     "OrderedKey",
     "Owner",
+    "Parking",
     "Receipt",
     "Receipts",
     "RenameTables",
@@ -180,6 +186,8 @@ __all__ = [
     "moment_form",
     "not_a_member",
     "origin_name",
+    "park",
+    "parked_tables",
     "parse_ts",
     "physical_ms",
     "progress_of",

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from .key_order import OrderedKey
 from .ts import Ts
+
+
+class TablePosition(Struct, frozen=True):
+    """Position up to which one table's changes are applied."""
+
+    ts: Ts
+    position: str
+    """The source's own position after the transaction of that ts."""
+
+
+class Parking(Struct, frozen=True):
+    """Why nothing of a table is applied; resumed, the table is loaded again."""
+
+    state: Literal["paused", "failed", "removed"]
+    """Parked by people, by an error, or as no pattern matches the table any more."""
+    since: float
+    """Time in Unix seconds."""
+    at: TablePosition
+    """Position as of which the target has the rows of the table."""
+    cause: str = ""
+    """The error; empty unless `failed`."""
 
 
 class TableProgress(Struct, frozen=True):
@@ -21,6 +42,9 @@ class TableProgress(Struct, frozen=True):
     """True if the table is to be loaded again: the target has an old copy of it, or none."""
     pending: bool = False
     """True if the table is to be loaded for the first time: the target doesn't have it yet."""
+    parked: Parking | None = None
+    """Set if nothing of the table is applied until it is resumed; with `pending`, the target doesn't have
+    it."""
 
 
 WHOLE: Final = TableProgress()
@@ -42,13 +66,27 @@ def progress_of(loading: SnapshotProgress | None, name: str) -> TableProgress | 
     if loading is None:
         return WHOLE
     progress = loading.get(name) or loading.get(REST)
-    return None if progress is None or progress.stale or progress.pending else progress
+    is_absent = progress is None or progress.stale or progress.pending or progress.parked is not None
+    return None if is_absent else progress
 
 
 def load_again(loading: SnapshotProgress | None, names: Iterable[str]) -> SnapshotProgress:
-    """Return the snapshot progress with these tables to be loaded again."""
+    """Return the snapshot progress with these tables to be loaded: again, unless the target doesn't have
+    them yet."""
     before = {REST: WHOLE} if loading is None else loading
-    return {**before, **dict.fromkeys(names, STALE)}
+    return before | {name: PENDING if name in before and before[name].pending else STALE for name in names}
+
+
+def park(loading: SnapshotProgress | None, name: str, parking: Parking) -> SnapshotProgress:
+    """Return the snapshot progress with a parked table."""
+    before = {REST: WHOLE} if loading is None else loading
+    have = before.get(name) or before.get(REST)
+    return {**before, name: TableProgress((), pending=have is None or have.pending, parked=parking)}
+
+
+def parked_tables(loading: SnapshotProgress | None) -> dict[str, Parking]:
+    """Return the parked tables by origin name."""
+    return {name: have.parked for name, have in (loading or {}).items() if have.parked is not None}
 
 
 class Chunk(Struct, frozen=True):
@@ -63,14 +101,6 @@ class Chunk(Struct, frozen=True):
     loaded: TableProgress = TableProgress()
     after: OrderedKey | None = None
     """The rows have keys above this one, in any order. None: they are in key order."""
-
-
-class TablePosition(Struct, frozen=True):
-    """Position up to which one table's changes are applied."""
-
-    ts: Ts
-    position: str
-    """The source's own position after the transaction of that ts."""
 
 
 class SparkQuery(Struct, frozen=True, tag="spark query"):
@@ -88,6 +118,11 @@ class SparkBatch(Struct, frozen=True, tag="spark batch"):
 
 
 Owner: TypeAlias = SparkQuery | SparkBatch
+
+
+FORMER: Final = "former tables"
+"""Key in `Checkpoint.stages` of the patterns by which tables were chosen until they changed. While it is
+there, a table that `loading` doesn't list and that the former patterns don't match isn't in the target."""
 
 
 class Checkpoint(Struct, frozen=True):
@@ -108,6 +143,24 @@ class Checkpoint(Struct, frozen=True):
     """State of stages as of `ts`, by a key of theirs: for instance the shards of a merged table."""
 
     @property
+    def is_loaded(self) -> bool:
+        """True if the target has all rows of every table that isn't parked, and no load is to end."""
+        loading = self.loading
+        if loading is None:
+            return True
+        if FORMER in self.stages or len(loading) < 2 or loading.get(REST) != WHOLE:
+            return False
+        return all(have.parked is not None for name, have in loading.items() if name != REST)
+
+    @property
+    def to_load(self) -> SnapshotProgress | None:
+        """The progress that concerns the source, which loads no parked table; None if nothing is to be
+        loaded."""
+        if self.loading is None or self.is_loaded:
+            return None
+        return {name: have if have.parked is None else WHOLE for name, have in self.loading.items()}
+
+    @property
     def resume(self) -> TablePosition:
         """The lowest position from which changes are still needed: its own, or that of a lagging table."""
         own = TablePosition(self.ts, self.position)
@@ -125,6 +178,8 @@ class Checkpoint(Struct, frozen=True):
             have.stale and (self.loading is None or self.loading.get(name) != have)
             for name, have in other.loading.items()
         ):
+            return False
+        if self.ts == other.ts and (self.loading != other.loading or self.stages != other.stages):
             return False
         if not (self.tables or other.tables):
             return self.ts >= other.ts

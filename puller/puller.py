@@ -6,6 +6,7 @@ supervisor gets the error) or by being stopped.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -47,6 +48,8 @@ class SnapshotReport(Struct, frozen=True):
     """Rows in all tables by the source's statistics, which may be off by some tens of percent."""
     tables_done: int
     tables: int
+    estimates: Mapping[str, int] = {}
+    """Rows by the full names of tables, by the source's statistics; it may change while it is read."""
 
 
 SourceReport: TypeAlias = Connected | Retrying | StopRequested | SnapshotReport

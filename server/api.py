@@ -7,10 +7,8 @@ from collections import Counter
 
 from .. import __version__
 from ..engine.metrics import metrics_text
-from ..engine.renewal import request_load
 from ..engine.sentences import sentence
 from ..engine.status import resident_bytes
-from ..events import REST
 from .events import MAX_STREAMS
 from .listing import listed
 from .model.feeds import (
@@ -133,10 +131,20 @@ class Api:
     @operation("POST", "/feeds/{feed}/tables/{table:path}/reload", 202)
     def reload_table(self, feed: str, table: str, body: Empty, by: str) -> Said:  # noqa: ARG002
         """Load a table again in all sinks, or with "*" all tables: now, or when the feed runs next."""
-        found = self._registry.feed(feed)
-        request_load(found.options(), [table])
-        found.note("operation", f"{'all tables' if table == REST else table}: loaded again", by)
+        self._registry.feed(feed).request_tables("reload", [table], by)
         return Said([f"{table} will be loaded again"])
+
+    @operation("POST", "/feeds/{feed}/tables/{table:path}/pause", 202)
+    def pause_table(self, feed: str, table: str, body: Empty, by: str) -> Said:  # noqa: ARG002
+        """Apply nothing more of a table, while the others go on."""
+        self._registry.feed(feed).request_tables("pause", [table], by)
+        return Said([f"{table} is paused: its changes are skipped until it is resumed"])
+
+    @operation("POST", "/feeds/{feed}/tables/{table:path}/resume", 202)
+    def resume_table(self, feed: str, table: str, body: Empty, by: str) -> Said:  # noqa: ARG002
+        """Load a paused or failed table again, and follow it from there."""
+        self._registry.feed(feed).request_tables("resume", [table], by)
+        return Said([f"{table} is loaded again, and followed from there"])
 
     @operation("GET", "/feeds/{feed}/tables/{table:path}")
     def get_table(self, feed: str, table: str) -> TableStatus:

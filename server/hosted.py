@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from threading import Condition, Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from ..actors import Clock
 from ..engine.feed import Feed
+from ..engine.opening import open_sinks
 from ..engine.options import FeedOptions
 from ..engine.progress import explanation
 from ..engine.status import RUNNING, FeedStatus
-from ..events import Wait
+from ..engine.table_verbs import TableVerb, request_tables
+from ..engine.tables import TablesFile, TableStatus
+from ..errors import CheckpointError
+from ..events import REST, Wait
 from .history import History
 from .model.feeds import EntryKind, FeedSummary, HistoryEntry, SinkSummary
-from .model.tables import TableStatus
 from .problem import Problem
 
 
@@ -65,26 +68,22 @@ class HostedFeed(ABC):
         return feed
 
     def tables(self) -> list[TableStatus]:
-        status = self.status()
-        loading = status.snapshot
-        if loading is None or not loading.table:
+        """Return the feed's tables, by name; those of its last run if it doesn't run. Raises ConfigError."""
+        feed = self.feed
+        if feed is not None:
+            return feed.tables()
+        try:
+            return TablesFile(self.options().data_dir).load()
+        except CheckpointError:
             return []
-        return [
-            TableStatus(
-                name=loading.table,
-                state="loading",
-                since=status.started,
-                position=status.position,
-                ts=0,
-                lag_seconds=None,
-                inserts=0,
-                updates=0,
-                deletes=0,
-                error="",
-                rows_loaded=loading.rows,
-                rows_estimated=loading.rows_estimated,
-            )
-        ]
+
+    def request_tables(self, verb: TableVerb, names: Collection[str], by: str) -> None:
+        """Store a request about tables, for now, or for when the feed runs next. Raises ConfigError."""
+        options = self.options()
+        known = {one.name: one for one in self.tables()}
+        request_tables(verb, names, options, open_sinks(options), self._clock, known)
+        for name in names:
+            self.note("operation", f"{'all tables' if name == REST else name}: {_SAID[verb]}", by)
 
     def waits(self) -> list[Wait]:
         feed = self.feed
@@ -115,6 +114,9 @@ class HostedFeed(ABC):
 
     def note(self, kind: EntryKind, text: str, by: str = "") -> None:
         self.history.add(HistoryEntry(self._clock.time(), kind, text, by))
+
+
+_SAID: Final[Mapping[TableVerb, str]] = {"pause": "paused", "resume": "resumed", "reload": "loaded again"}
 
 
 class GivenFeed(HostedFeed):
@@ -157,7 +159,7 @@ def summary_of(status: FeedStatus, since: float, *, managed: bool) -> FeedSummar
         lag=max(lags, default=None),
         rows=status.rows,
         rows_per_second=status.rows_per_second,
-        table_states={},
+        table_states=status.table_states,
         since=since,
         managed=managed,
     )

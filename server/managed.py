@@ -15,7 +15,6 @@ from ..config.secrets import masked, unmasked
 from ..engine.feed import Feed
 from ..engine.opening import open_sinks
 from ..engine.options import FeedOptions, feed_options
-from ..engine.renewal import request_load
 from ..engine.requests import RequestFile
 from ..engine.shared import Shared
 from ..engine.status import RUNNING, FeedStatus, State, StatusFile, first_status
@@ -141,7 +140,7 @@ class ManagedFeed(HostedFeed):
             if skip and self.status().state in RUNNING:
                 raise Problem(409, f"feed {self.name} runs: pause it, then resume it with `skip`", "skip")
             if reload:
-                request_load(self.options(), reload)
+                self.request_tables("reload", reload, by)
             if skip:
                 RequestFile(self.options().data_dir).add(skip=skip)
             self._files.set_intent(self.name, FeedIntent())

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .messages import Deliver as Deliver
     from .messages import Flush as Flush
     from .messages import FromSink as FromSink
-    from .messages import LoadAgain as LoadAgain
     from .messages import Review as Review
     from .messages import Seek as Seek
     from .messages import ToSink as ToSink
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from .sink import Sink as Sink
     from .sink import SinkStatistics as SinkStatistics
     from .sink import SinkTraits as SinkTraits
+    from .table_failed import TableFailed as TableFailed
 
 _NAMES = Names(
     __name__,
@@ -40,7 +40,6 @@ _NAMES = Names(
         "DeliveryOptions": ".delivery",
         "Flush": ".messages",
         "FromSink": ".messages",
-        "LoadAgain": ".messages",
         "LoadRequired": ".delivery",
         "ReplayRequired": ".delivery",
         "Reports": ".actor",
@@ -52,6 +51,7 @@ _NAMES = Names(
         "SinkFactory": ".factory",
         "SinkStatistics": ".sink",
         "SinkTraits": ".sink",
+        "TableFailed": ".table_failed",
         "ToSink": ".messages",
         "open_sink": ".registry",
         "spawn_sink": ".actor",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import assert_never
@@ -13,7 +13,7 @@ from ..actors import ActorSystem, Failed, PooledActor, PooledRef, Restart, Timer
 from ..errors import Retryable, SinkError
 from ..events import Checkpoint, Item, TablePosition
 from .delivery import Delivery, ReplayRequired
-from .messages import Acknowledged, Deliver, Flush, FromSink, LoadAgain, Review, Seek, ToSink
+from .messages import Acknowledged, Deliver, Flush, FromSink, Review, Seek, ToSink
 
 
 class _Tick(Struct, frozen=True):
@@ -55,8 +55,13 @@ class SinkActor(PooledActor[ToSink | _Tick]):
 
     takes_all = True
 
-    def __init__(self, delivery: Delivery, reports: Reports) -> None:
+    def __init__(
+        self, delivery: Delivery, reports: Reports, parked_at: Callable[[], float] | None = None
+    ) -> None:
+        """With `parked_at`, which returns the time in Unix seconds, an error about one table is raised as
+        TableFailed."""
         super().__init__()
+        self._parked_at = parked_at
         self._delivery = delivery
         self._reports = reports
         self._timer: Timer | None = None
@@ -73,6 +78,10 @@ class SinkActor(PooledActor[ToSink | _Tick]):
     def _reporting(self) -> Iterator[None]:
         try:
             yield
+        except SinkError as error:
+            if self._parked_at is None:
+                raise
+            raise self._delivery.table_failed(error, self._parked_at()) from error
         finally:
             for report in self._reports.take_late():
                 self.send(self._reports.coordinator, report)
@@ -87,10 +96,6 @@ class SinkActor(PooledActor[ToSink | _Tick]):
                 case Review():
                     self._accept(items)
                     self._delivery.review()
-                case LoadAgain(tables):
-                    self._accept(items)
-                    for table in tables:
-                        self._delivery.load_again(table)
                 case Flush():
                     flushes = True
                 case _Tick():
@@ -136,18 +141,25 @@ class RetryDelay(Restart):
 
 
 def spawn_sink(
-    system: ActorSystem, delivery: Delivery, reports: Reports, *, capacity: int = 16
+    system: ActorSystem,
+    delivery: Delivery,
+    reports: Reports,
+    parked_at: Callable[[], float] | None = None,
+    *,
+    capacity: int = 16,
 ) -> PooledRef[ToSink]:
     """Start a sink's actor in a system for blocking work.
 
     `reports` are those of the delivery. Their coordinator is also the supervisor, which receives Failed: with
     `restart_seconds` the sink is being retried; without, its error is the reason of the stop: ReplayRequired
-    (start again from the sink's checkpoint) or Fatal. `delivery.statistics()` may be read meanwhile.
+    (start again from the sink's checkpoint) or Fatal; with `parked_at` TableFailed, if it is about one table.
+    `delivery.statistics()` may be read meanwhile.
     """
     return system.spawn(
         SinkActor,
         delivery,
         reports,
+        parked_at,
         name=f"sink {delivery.sink.name}",
         capacity=capacity,
         supervisor=reports.coordinator,

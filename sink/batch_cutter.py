@@ -46,12 +46,6 @@ class BatchCutter:
         self._reached = Reached(start)
         self._marked = False  # True if the tables differ from those in the last batch's checkpoint
 
-    def load_again(self, table: str) -> None:
-        """Load a table again, by its full name. Raises SinkError if the source can't."""
-        self._reload([table], f"table {table} is loaded again on request")
-        self._reached.load_again([table])
-        self._marked = True
-
     def cut(self) -> Batch | None:
         """Return the next batch; None if nothing waits, or a barrier is first."""
         items = self._cut_items()
@@ -67,7 +61,7 @@ class BatchCutter:
         assert isinstance(ddl, Ddl)
         tables = tables_of(ddl)
         self._reload(tables, f"{error}: {ddl.query}")
-        self._reached.load_again(tables)
+        self._reached.load_again(ddl)
         return Batch([emptied(ddl)], self._reached.checkpoint)
 
     def _cut_items(self) -> list[Item]:
@@ -94,6 +88,8 @@ class BatchCutter:
                 items.append(emptied(item) if isinstance(settled, Ddl) and settled.reload else settled)
                 break
             waiting.popleft()
+            if not (item.last or item.rows or item.chunk):
+                continue  # a dropped part, as that of a DDL: it must not open a transaction after other rows
             if self.reloads:
                 item = without_tables(item, self.reloads)
             reached.add(item)
@@ -172,7 +168,7 @@ class BatchCutter:
         if ddl.if_exists and not self._sink.has_table(ddl.schema, ddl.table):
             return emptied(ddl)
         if ddl.refusal:
-            raise SinkError(ddl.refusal)
+            raise SinkError(ddl.refusal, ddl.full_name if ddl.table else "")
         self._reload(tables_of(ddl), ddl.reload)
         return ddl
 

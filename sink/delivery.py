@@ -12,7 +12,7 @@ from ..chain import Barrier, Chain, Stage, StageContext
 from ..errors import InvariantViolated, NotReproducible, Retryable, SinkError, TidemillError
 from ..events import (
     BATCH_ROWS,
-    STALE,
+    WHOLE,
     Batch,
     Checkpoint,
     Ddl,
@@ -26,6 +26,7 @@ from ..events import (
 from .batch_cutter import BatchCutter
 from .resume_filter import START, ResumeFilter
 from .sink import Sink, WorkersProgress
+from .table_failed import table_failed
 from .table_load import creates_for_snapshot
 
 
@@ -173,10 +174,10 @@ class Delivery:
         """Accept items that a stage lets pass on request; a call of `run` must follow."""
         self._cutter.waiting.extend(self._chain.durable(self._checkpoint or self._start))
 
-    def load_again(self, table: str) -> None:
-        """Load a table again, by its full name; a call of `run` must follow. Raises SinkError if the source
-        can't."""
-        self._cutter.load_again(table)
+    def table_failed(self, error: SinkError, now: float) -> SinkError:
+        """Return the error that parks the table that an error is about, if it is about one. `now` is in Unix
+        seconds."""
+        return table_failed(error, self.sink.name, self._checkpoint or self._start, now)
 
     def run(self, now: float) -> float | None:
         """Write and flush waiting items; return the seconds until the next call, None if none is needed.
@@ -308,7 +309,8 @@ class Delivery:
 
     def _durably_stale(self) -> bool:
         loading = self._checkpoint.loading if self._checkpoint is not None else None
-        return loading is not None and all(loading.get(name) == STALE for name in self._cutter.reloads)
+        listed = [] if loading is None else [loading.get(name, WHOLE) for name in self._cutter.reloads]
+        return bool(listed) and all(have.stale or have.pending or have.parked is not None for have in listed)
 
     @contextmanager
     def _undone_by_retryable(self) -> Iterator[None]:

@@ -24,6 +24,7 @@ class SinkFactory:
         self._last = make()
         self.name = self._last.name
         self.target = self._last.target
+        self.traits = self._last.traits
 
     def new(self) -> Sink:
         """Return a sink that isn't open. Raises ConfigError if `make` returns the same one again."""

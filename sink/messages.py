@@ -26,12 +26,6 @@ class Review(Struct, frozen=True):
     """To a SinkActor: ask the stages for items that can pass now. To the coordinator: has the feed ended?"""
 
 
-class LoadAgain(Struct, frozen=True):
-    """To a SinkActor: load these tables again, by full name."""
-
-    tables: tuple[str, ...]
-
-
 class Acknowledged(Struct, frozen=True):
     """To the coordinator: `checkpoint` is durable in this sink's target."""
 
@@ -46,6 +40,6 @@ class Seek(Struct, frozen=True):
     at: TablePosition
 
 
-ToSink: TypeAlias = Deliver | Flush | Review | LoadAgain
+ToSink: TypeAlias = Deliver | Flush | Review
 FromSink: TypeAlias = Acknowledged | Seek
 """To the coordinator."""

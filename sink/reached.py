@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from msgspec.structs import replace
 
 from ..chain import Keep, Lag
 from ..errors import InvariantViolated
-from ..events import Checkpoint, Ddl, Item, TablePosition, Transaction, Ts, load_again
+from ..events import Checkpoint, Ddl, Item, TablePosition, Transaction, Ts
 from .resume_filter import advance, changes_progress
-from .table_load import tables_of
+from .table_load import reloaded
 
 
 class Reached:
@@ -24,11 +22,12 @@ class Reached:
         self._open = False
         self._behind = {name: place for name, place in start.tables.items() if place.ts < start.ts}
         self._ahead = {name: place for name, place in start.tables.items() if place.ts > start.ts}
-        self._is_plain = self._at.loading is None and not (self._behind or self._ahead)
+        self._is_plain = self._at.is_loaded and not (self._behind or self._ahead)
         self._late: set[str] = set()
         """Tables in the parts of a late transaction."""
-        self._stale: list[str] = []
-        """Tables to be loaded again, which the checkpoint doesn't list as such yet."""
+        self._reloads: list[Ddl] = []
+        """Schema changes whose tables are to be loaded again, which the checkpoint doesn't list as such
+        yet."""
 
     @property
     def checkpoint(self) -> Checkpoint | None:
@@ -38,10 +37,10 @@ class Reached:
         if self._last is not None:
             self._at = advance(self._at, self._last)
             self._last = None
-        if self._stale:
-            self._at = replace(self._at, loading=load_again(self._at.loading, self._stale))
-            self._stale = []
+        for ddl in self._reloads:
+            self._at = replace(self._at, loading=reloaded(self._at.loading, ddl))
             self._is_plain = False
+        self._reloads = []
         self._owns_loading = False
         checkpoint = self._at
         tables = {**self._behind, **self._ahead}
@@ -60,7 +59,7 @@ class Reached:
         it."""
         ts = item.commit_ts
         if isinstance(item, Ddl) and item.reload:
-            self.load_again(tables_of(item))
+            self.load_again(item)
         if self._is_plain and item.last and ts >= self._ts:
             self._last, self._ts, self._open = item, ts, False
             return
@@ -71,7 +70,7 @@ class Reached:
         else:
             self._add_next(item)
         self._open = not item.last
-        self._is_plain = self._at.loading is None and not (self._behind or self._ahead)
+        self._is_plain = self._at.is_loaded and not (self._behind or self._ahead)
 
     def _add_next(self, item: Item) -> None:
         loading = self._at.loading
@@ -99,9 +98,9 @@ class Reached:
         stages = {**self._at.stages, mark.key: mark.state}
         self._at = replace(self._at, stages={key: state for key, state in stages.items() if state})
 
-    def load_again(self, tables: Iterable[str]) -> None:
-        """Note that tables are to be loaded again, as of the next checkpoint."""
-        self._stale += tables
+    def load_again(self, ddl: Ddl) -> None:
+        """Note that the tables of a schema change are to be loaded again, as of the next checkpoint."""
+        self._reloads.append(ddl)
         self._is_plain = False
 
     def _add_late(self, item: Item) -> None:

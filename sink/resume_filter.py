@@ -8,14 +8,18 @@ from typing import Final, Literal
 from msgspec.structs import replace
 
 from ..chain import Element, Lag, Mark, Stage, StageContext, emptied, narrowed
+from ..chain.selection.former import former_tables
 from ..errors import InvariantViolated
 from ..events import (
     CREATED,
+    FORMER,
+    PENDING,
     REST,
     WHOLE,
     Checkpoint,
     Chunk,
     Ddl,
+    DropTable,
     Item,
     OrderedKey,
     Row,
@@ -27,10 +31,20 @@ from ..events import (
     Transaction,
     computed_columns,
     key_order,
+    parked_tables,
     progress_of,
     runs_of,
 )
-from .table_load import creates_for_snapshot, needed, progress_after, progress_after_chunk, tables_of
+from .table_load import (
+    creates_by_statement,
+    creates_for_snapshot,
+    needed,
+    new_tables,
+    progress_after,
+    progress_after_chunk,
+    renamed_tables,
+    tables_of,
+)
 
 START = Checkpoint(ts=0, position="", loading={})
 """Checkpoint of an empty target, before the snapshot."""
@@ -47,7 +61,8 @@ class ResumeFilter(Stage):
     * items at or below the checkpoint's ts, or their table's ts, are applied already: they are dropped;
     * while loading, changes of rows that aren't loaded are dropped, as the snapshot contains those rows in
     the state after these changes; so are schema changes of a table that doesn't exist yet;
-    * rows of a snapshot that are loaded already are dropped.
+    * rows of a snapshot that are loaded already are dropped;
+    * everything of a parked table is dropped, and of one that the target lacks, as its patterns are new.
     """
 
     name = "resume filter"
@@ -55,6 +70,11 @@ class ResumeFilter(Stage):
     def open(self, context: StageContext) -> None:
         start = context.checkpoint
         self._start = self._at = start
+        self._had = former_tables(start.stages.get(FORMER, ""))
+        """True for a table that the target has unless the progress says otherwise; None: for all."""
+        self._parked = frozenset(parked_tables(start.loading))
+        self._absent: set[str] = set()
+        """Tables that are listed only here: the target lacks them, and they aren't loaded."""
         self._owns_loading = False
         self._ts = start.ts
         self._inside: Item | None = None  # the latest part of a transaction that is still open
@@ -69,8 +89,8 @@ class ResumeFilter(Stage):
 
         Raises InvariantViolated if items aren't in commit order, or a transaction isn't contiguous.
         """
-        if self._at.loading is None and self._ts > self._ahead_ts and self._is_plain(batch):
-            return batch
+        if self._ts > self._ahead_ts and self._at.is_loaded and self._is_plain(batch):
+            return self._without_parked(batch) if self._at.loading is not None else batch
         passed: list[Element] = []
         for item in batch:
             if isinstance(item, Mark):
@@ -102,6 +122,15 @@ class ResumeFilter(Stage):
         self._ts = stamps[-1]
         return True
 
+    def _without_parked(self, batch: Sequence[Element]) -> Sequence[Element]:
+        """Return whole transactions without the rows of parked tables."""
+        parked = self._parked
+        return [
+            narrowed(item, lambda run: run.origin_name not in parked)
+            for item in batch
+            if isinstance(item, Transaction)
+        ]
+
     def _caught_up(self) -> list[Lag]:
         """Note that no table lags behind the sink's checkpoint any more."""
         behind, self._behind = self._behind, []
@@ -116,19 +145,51 @@ class ResumeFilter(Stage):
         if self._reloaded and isinstance(item, Transaction):
             item = without_tables(item, self._reloaded)
         passed = uncovered(self._start, item) if item.commit_ts <= self._ahead_ts else item
+        if self._had is not None and loading is not None:
+            loading = self._list_absent(item, loading, self._had)
         if isinstance(passed, Ddl):
-            ddl = needed(passed, {REST: WHOLE} if loading is None else loading)
+            ddl = None
+            if not (passed.origin_name in self._absent and DropTable() in passed.actions):
+                ddl = needed(passed, {REST: WHOLE} if loading is None else loading)
             if ddl is not None and ddl.reload and not (ddl.if_exists or computed_columns(ddl.actions)):
                 self._reloaded.update(tables_of(ddl))  # no target can do without
             passed = emptied(passed) if ddl is None else ddl
         elif passed.chunk is not None:
-            passed = self._chunk(passed, passed.chunk, loading)
+            is_parked = passed.chunk.table in self._parked
+            passed = _with_rows(passed, []) if is_parked else self._chunk(passed, passed.chunk, loading)
         elif loading is not None:
             passed = self._catch_up(passed, loading)
         if loading is not None and changes_progress(item):
             self._at = advance(self._at, item, owns_loading=self._owns_loading)
             self._owns_loading |= self._at.loading is not loading
+            if isinstance(item, Ddl):
+                self._parked = frozenset(parked_tables(self._at.loading))
+            if FORMER not in self._at.stages:
+                self._had = None
         return passed
+
+    def _list_absent(
+        self, item: Item, loading: SnapshotProgress, had: Callable[[str], bool]
+    ) -> SnapshotProgress:
+        """List tables of the item that the target lacks as the former patterns didn't match them: nothing of
+        them passes until they are loaded, created by a statement, or gone at the end of the load."""
+        absent, gone, names = self._absent & loading.keys(), set[str](), list[str]()
+        if isinstance(item, Transaction):
+            if item.chunk is None:
+                names = [run.origin_name for run in item.runs]
+            elif not item.chunk.table:
+                gone = absent
+        elif creates_by_statement(item):
+            gone = absent & {item.origin_name}
+        elif not (item.reload or creates_for_snapshot(item)):
+            names = [*renamed_tables(item)] or [item.origin_name]
+        new = {name for name in names if name not in loading and not had(name)}
+        self._absent = (absent | new) - gone
+        if new or gone:
+            kept = {name: have for name, have in loading.items() if name not in gone}
+            loading = kept | dict.fromkeys(new, PENDING)
+            self._at = replace(self._at, loading=loading)
+        return loading
 
     def _late(self, item: Item) -> Item | None:
         """Return the part of an item at or below the checkpoint that lagging tables lack."""
@@ -198,17 +259,22 @@ def advance(checkpoint: Checkpoint, item: Item, *, owns_loading: bool = False) -
     With `owns_loading` the progress in `checkpoint` is changed in place: with very many tables a copy of it
     for each one takes long.
     """
-    loading = checkpoint.loading
+    loading, stages = checkpoint.loading, checkpoint.stages
     if loading is not None:
         if isinstance(item, Transaction):
             chunk = item.chunk
             if chunk is not None:
                 loading = progress_after_chunk(loading, chunk, owned=owns_loading)
+                if not chunk.table and FORMER in stages:
+                    stages = {key: state for key, state in stages.items() if key != FORMER}
         elif not creates_for_snapshot(item):
-            loading = progress_after(loading, item)
-        elif progress_of(loading, item.origin_name) is None:
+            new = new_tables(item, loading) if FORMER in stages else []
+            loading = dict.fromkeys(new, WHOLE) | progress_after(loading, item)
+        elif progress_of(loading, name := item.origin_name) is None and (
+            name not in loading or loading[name].parked is None
+        ):
             loading = loading if owns_loading else loading.copy()
-            loading[item.origin_name] = CREATED
+            loading[name] = CREATED
     ts, position = (item.commit_ts, item.position) if item.last else (checkpoint.ts, checkpoint.position)
     return Checkpoint(
         ts,
@@ -217,7 +283,7 @@ def advance(checkpoint: Checkpoint, item: Item, *, owns_loading: bool = False) -
         checkpoint.source,
         checkpoint.owner,
         checkpoint.tables,
-        checkpoint.stages,
+        stages,
     )
 
 

@@ -79,8 +79,8 @@ class SourceContext:
     """For `survey`: checkpoints of all targets that have a position."""
     state_dir: Path | None = None
     """For `survey`: directory of the feed's state; None for a feed that keeps none."""
-    requested: frozenset[str] = frozenset()
-    """For `survey`: full names of tables that every target is asked to load again."""
+    unneeded: frozenset[str] = frozenset()
+    """For `survey`: full names of tables whose changes no target needs before they are loaded again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from ..puller.mysql.retention import RetentionWatch
 from ..puller.mysql.stop_signal import StopSignal
 from ..puller.puller import PullerStatistics, Statistics
 from ..sharding.key_space import KeySpace
-from .mysql_state import catalog_name, choose_columns, file_name, known_tables, name_of, reloading
+from .mysql_state import catalog_name, choose_columns, file_name, forget_unneeded, known_tables, name_of
 from .source import Source, SourceInfo, SourceTraits, StartContext
 
 BINLOG_KEYSPACE = 1
@@ -114,10 +114,10 @@ class MysqlSource(Source):
         start = context.start
         identity = start.source if start is not None and start.source else self._identity
         catalog = self._restored(context, identity)
-        stale = reloading(context.sink_checkpoints)
         if catalog is not None:
             assert self._history is not None
-            choose_columns(self._options, catalog, self._history.later, stale | context.requested)
+            choose_columns(self._options, catalog, self._history.later, context.unneeded)
+            forget_unneeded(catalog, context.unneeded)
         self._mounter = Mounter(
             self._layouts,
             identity,
@@ -128,7 +128,7 @@ class MysqlSource(Source):
             refuses_cascades=self._refuses_cascades,
             details=self._details,
             copies_generated=self._options.copies_generated,
-            reloading=stale,
+            reloading=context.unneeded,
             lacks=partial(_is_lacking, context.sink_checkpoints),
         )
         if context.state_dir is not None:

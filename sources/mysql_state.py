@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 
 from ..codec.mysql.left_out import leave_out_generated, with_generated
 from ..codec.mysql.tokens import NotUnderstood
 from ..errors import SourceError
-from ..events import Checkpoint
 from ..mounter.mysql.catalog import Catalog
 from ..mounter.mysql.history import Later
 from ..puller.lane import ALONE, Lane
@@ -38,12 +37,13 @@ def known_tables(catalog: Catalog | None) -> Callable[[str, str], bool] | None:
     return lambda schema, table: (schema, table) in known
 
 
-def reloading(checkpoints: Sequence[Checkpoint]) -> set[str]:
-    """Return the full names of tables that every sink loads again."""
-    stale = [
-        {name for name, one in (checkpoint.loading or {}).items() if one.stale} for checkpoint in checkpoints
-    ]
-    return set.intersection(*stale) if stale else set()
+def forget_unneeded(catalog: Catalog, unneeded: Collection[str]) -> None:
+    """Forget the definitions of tables that are loaded again before a target needs a change of theirs: other
+    patterns may not have matched them meanwhile, so they may be outdated, or missing."""
+    if catalog.state != "loading":  # then a table that isn't known is one that isn't loaded yet
+        for name in sorted(unneeded):
+            schema, _, table = name.partition(".")
+            catalog.forget((schema, table))
 
 
 def choose_columns(

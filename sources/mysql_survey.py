@@ -17,7 +17,7 @@ from ..puller.mysql.pull import Pull
 from ..puller.mysql.requirements import Survey
 from ..puller.mysql.stream import try_position
 from .kind import SourceContext
-from .mysql_state import catalog_name, choose_columns, known_tables, name_of, reloading
+from .mysql_state import catalog_name, choose_columns, known_tables, name_of
 from .source import no_table_matches
 
 
@@ -31,8 +31,7 @@ def survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Find
         if catalog is not None and context.start is not None and context.start.position:
             history = _history(context, context.start)
             catalog = history.as_of(context.start.ts)
-            loaded_again = reloading(context.sink_checkpoints) | context.requested
-            choose_columns(options, catalog, history.later, loaded_again)
+            choose_columns(options, catalog, history.later, context.unneeded)
     except TidemillError as error:
         yield Finding("error", str(error))
     pull = Pull(

@@ -176,9 +176,9 @@ class Several(Source):
                     blocking=self._system,
                     start=replace(self._part(start, member), ts=self._clocks[member.name]),
                     sink_checkpoints=[self._part(one, member) for one in context.sink_checkpoints],
-                    requested=frozenset(
+                    unneeded=frozenset(
                         table
-                        for source, table in (source_and_table(x, self._names) for x in context.requested)
+                        for source, table in (source_and_table(x, self._names) for x in context.unneeded)
                         if source in ("", member.name)
                     ),
                     load_barrier=barrier,

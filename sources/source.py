@@ -66,8 +66,8 @@ class StartContext(Struct, frozen=True):
     """True if every sink reads rows as tuples: then `mount` may decode them at once."""
     state_dir: Path | None = None
     """Directory of the feed's state; None for a feed that keeps none."""
-    requested: frozenset[str] = frozenset()
-    """Full names of tables that every sink is asked to load again before it gets any item."""
+    unneeded: frozenset[str] = frozenset()
+    """Full names of tables whose changes no sink needs before they are loaded again."""
     load_barrier: LoadBarrier | None = None
     """Where one of several sources waits for the snapshots of the others; None for a feed's only source."""
 

@@ -48,7 +48,7 @@ def tables_to_load(checkpoints: Sequence[Checkpoint]) -> dict[str, OrderedKey] |
 
     Empty if only the end of the load is left; None if no sink loads tables again.
     """
-    loads = [one.loading for one in checkpoints if one.loading is not None and REST in one.loading]
+    loads = [loading for one in checkpoints if (loading := one.to_load) is not None and REST in loading]
     lasts: dict[str, OrderedKey] = {}
     for loading in loads:
         for name, have in loading.items():

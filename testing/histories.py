@@ -6,7 +6,7 @@ refuses, because a table is locked or a value doesn't convert, belongs to the hi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 from typing import Final
 
@@ -18,7 +18,7 @@ from .private_server import PrivateServer
 
 _NAMES: Final = tuple(f"t{number}" for number in range(5))
 _COLUMNS: Final = tuple(f"c{number}" for number in range(6))
-_CHARSETS: Final = ("utf8mb4", "latin1", "utf8mb3", "ucs2")
+CHARSETS: Final = ("utf8mb4", "latin1", "utf8mb3", "ucs2")
 _TEXTS: Final = ("", "a", "Zürich", "x" * 12, "12", "-3.7", "2024-02-29", " pad ", "it's", "\\")
 _TYPES: Final = (
     "TINYINT", "SMALLINT UNSIGNED", "INT", "BIGINT", "BIGINT UNSIGNED", "DECIMAL(12,3)", "DOUBLE", "FLOAT",
@@ -32,7 +32,19 @@ _MOMENTS: Final = ("2024-02-29 12:34:56.789", "1999-12-31", "2001-01-01 00:00:00
 class History:
     """Statements in `schema`, made one after the other by `advance`."""
 
-    def __init__(self, server: PrivateServer, schema: str, seed: int, sessions: int = 3) -> None:
+    def __init__(
+        self,
+        server: PrivateServer,
+        schema: str,
+        seed: int,
+        sessions: int = 3,
+        *,
+        spares: Collection[str] = (),
+        charsets: Sequence[str] = CHARSETS,
+    ) -> None:
+        """`spares` are tables that no statement is about."""
+        self._charsets = charsets
+        self._spares = frozenset(spares)
         self._random = Random(seed)
         self._schema = schema
         self.log: list[str] = []
@@ -102,9 +114,8 @@ class History:
 
     def _tables(self) -> list[str]:
         where = f"table_schema = '{self._schema}' ORDER BY table_name"
-        return [
-            row[0] for row in self._look(f"SELECT table_name FROM information_schema.tables WHERE {where}")
-        ]
+        rows = self._look(f"SELECT table_name FROM information_schema.tables WHERE {where}")
+        return [str(name) for (name,) in rows if name not in self._spares]
 
     def _table(self) -> str:
         return self._random.choice(self._tables())
@@ -173,7 +184,7 @@ class History:
     def _type(self) -> str:
         kind = self._random.choice(_TYPES)
         if kind.startswith(("CHAR", "VARCHAR", "TEXT")) and self._random.random() < 0.4:
-            kind += f" CHARACTER SET {self._random.choice(_CHARSETS)}"
+            kind += f" CHARACTER SET {self._random.choice(self._charsets)}"
         return kind
 
     def _definition(self, kind: str = "") -> str:
@@ -198,7 +209,7 @@ class History:
             lines.append("PRIMARY KEY (id)")
         replaces = random.choice(("CREATE TABLE", "CREATE TABLE", "CREATE OR REPLACE TABLE"))
         name = self._new_name() if replaces == "CREATE TABLE" else random.choice(_NAMES)
-        return f"{replaces} {name} ({', '.join(lines)}) CHARSET {random.choice(_CHARSETS)}"
+        return f"{replaces} {name} ({', '.join(lines)}) CHARSET {random.choice(self._charsets)}"
 
     def _create_like(self) -> str:
         return f"CREATE TABLE IF NOT EXISTS {self._random.choice(_NAMES)} LIKE {self._table()}"
@@ -261,7 +272,7 @@ class History:
         return f"ALTER TABLE {table} ALTER COLUMN {name} {change}"
 
     def _convert(self) -> str:
-        charset = self._random.choice(_CHARSETS)
+        charset = self._random.choice(self._charsets)
         change = self._random.choice(("CONVERT TO CHARACTER SET", "DEFAULT CHARACTER SET"))
         table = self._table()
         if charset == "ucs2" and {"enum", "set"}.intersection(dict(self._columns(table)).values()):

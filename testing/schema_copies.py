@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from ..engine.requests import RequestFile
 from ..events import Row
 from .child import CLI, Child
 from .compare import Rows, compare, mariadb_rows, postgres_rows, source_columns, sqlite_rows
@@ -64,6 +65,23 @@ class SchemaCopies:
         if postgres is not None:
             postgres_sink = {"name": "postgres", "url": postgres.url(), "schema": schema, "dates": "text"}
             self._config["sink"].append(postgres_sink)
+
+    @property
+    def requests(self) -> RequestFile:
+        """Requests to the feed."""
+        return RequestFile(self._directory / "state")
+
+    def choose(self, tables: Sequence[str], **of_sinks: Sequence[str]) -> None:
+        """Have the next run follow these tables, by patterns, and give sinks, by name, only some of them."""
+        self._config["source"]["tables"] = [*tables]
+        for sink in self._config["sink"]:
+            sink.pop("tables", None)
+            if sink["name"] in of_sinks:
+                sink["tables"] = [*of_sinks[sink["name"]]]
+
+    def park_failed(self) -> None:
+        """Have errors about a table park it."""
+        self._config["on_table_error"] = "park"
 
     def execute(self, *statements: str) -> list[Row]:
         """Run statements in one session in the schema; return the rows of the last one."""

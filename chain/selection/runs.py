@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ...errors import about
 from ...events import Op, Row, RowChange, Run, Table
 from .rule import Rule
 from .where import Test
@@ -57,7 +58,8 @@ class RunRules:
             if rule.concerns(table, op, is_loaded=is_loaded):
                 if rule.condition is None:
                     return None
-                steps.append((rule, rule.condition.test(table)))
+                with about(table.full_name):
+                    steps.append((rule, rule.condition.test(table)))
         return steps
 
 

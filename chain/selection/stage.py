@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ...errors import SinkError
+from ...errors import SinkError, about
 from ...events import (
     Action,
     Ddl,
@@ -108,7 +108,9 @@ class SelectionStage(Stage):
         whole = [rule for rule in rules if rule.is_whole]
         for part in self._of_tables(ddl, whole) if whole else [ddl]:
             left = self._of_kinds(part, rules) if isinstance(part, Ddl) else part
-            yield self._of_rows(left) if isinstance(left, Ddl) else left
+            with about(part.full_name if isinstance(part, Ddl) else ""):
+                kept = self._of_rows(left) if isinstance(left, Ddl) else left
+            yield kept
 
     def _of_tables(self, ddl: Ddl, whole: Sequence[Rule]) -> Sequence[Item]:
         """Return what of a schema change concerns tables that the sink has."""
@@ -180,7 +182,7 @@ def _renames(ddl: Ddl, wanted: Sequence[tuple[bool, bool, TableName, TableName]]
     come = [new for was, stays, _, new in wanted if stays and not was]
     parts = [_part(ddl, old, (DropTable(),)) for old in gone]
     if kept:
-        parts.append(_part(ddl, kept[0][0], (RenameTables(kept),)))
+        parts.append(_part(ddl, kept[0][0], (RenameTables(kept),), ddl.reload))
     for new in come:
         sentence = f"{'.'.join(new)} was renamed into the tables of this sink: {ddl.query}"
         parts.append(_part(ddl, new, (), sentence))

@@ -40,14 +40,16 @@ class TablePatterns:
         matches: Matches | None = None,
         keys: tuple[bytes, bytes] = (b"", b""),
         is_part: bool = False,
+        is_canal: bool = False,
     ) -> None:
-        """`matches` decides in place of the patterns."""
+        """`matches` decides in place of the patterns; `is_canal` is True for those in Canal's notation."""
         self.patterns = tuple(one.text for one in patterns)
         self.keys = keys
         """Range of row keys that is chosen, for a source whose rows have keys: from the first up to but not
         including the second; empty: no bound."""
         self._patterns = tuple(patterns)
         self._is_part = is_part
+        self._is_canal = is_canal
         self.matches = lru_cache(maxsize=4096)(matches or self._last)
 
     @staticmethod
@@ -76,10 +78,29 @@ class TablePatterns:
 
         Raises ConfigError for an expression that can't be compiled.
         """
-        wanted = [_expression(one, "regex") for one in split(regex)]
-        black = [_expression(one, "black_regex") for one in split(black_regex)]
+        return TablePatterns._of_canal(split(regex), split(black_regex))
+
+    @staticmethod
+    def _of_canal(regex: Sequence[str], black_regex: Sequence[str]) -> TablePatterns:
+        wanted = [_expression(one, "regex") for one in regex]
+        black = [_expression(one, "black_regex") for one in black_regex]
         excluded = [replace(one, text=f"!{one.text}", is_wanted=False) for one in black]
-        return TablePatterns([*(wanted or [ANY]), *excluded])
+        return TablePatterns([*(wanted or [ANY]), *excluded], is_canal=True)
+
+    @property
+    def document(self) -> list[str] | dict[str, list[str]]:
+        """The patterns as JSON, from which `of_document` makes the same choice."""
+        return {"canal": [*self.patterns]} if self._is_canal else [*self.patterns]
+
+    @staticmethod
+    def of_document(document: list[str] | dict[str, list[str]]) -> TablePatterns:
+        """Return the choice of a `document`. Raises ConfigError for one that is none."""
+        if isinstance(document, list):
+            return TablePatterns.parse(document)
+        patterns = document["canal"]
+        black = [text.removeprefix("!") for text in patterns if text.startswith("!")]
+        wanted = [text for text in patterns if not text.startswith("!") and text != ANY.text]
+        return TablePatterns._of_canal(wanted, black)
 
     @staticmethod
     def of_several(members: Mapping[str, TablePatterns]) -> TablePatterns:

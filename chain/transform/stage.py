@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ...errors import SinkError
+from ...errors import SinkError, about
 from ...events import (
     Action,
     AddColumn,
@@ -47,7 +47,8 @@ class TransformStage(Stage):
 
     def _transformed(self, item: Element) -> Element:
         if isinstance(item, Ddl):
-            return self._ddl(item)
+            with about(item.full_name):
+                return self._ddl(item)
         if isinstance(item, Transaction) and any(self._of(run.table) for run in item.runs):
             return replace(item, rows=Rows([self._run(run) for run in item.runs]))
         return item
@@ -55,9 +56,10 @@ class TransformStage(Stage):
     def _of(self, table: Table) -> TableTransform | None:
         if table not in self._known:
             rule = self._rule(table.schema, table.name)
-            self._known[table] = (
-                None if rule is None else TableTransform(rule, table, needs_key=self._needs_key)
-            )
+            with about(table.full_name):
+                self._known[table] = (
+                    None if rule is None else TableTransform(rule, table, needs_key=self._needs_key)
+                )
         return self._known[table]
 
     def _rule(self, schema: str, table: str) -> Transform | None:
@@ -68,10 +70,11 @@ class TransformStage(Stage):
         if transform is None:
             return run
         table, row = transform.table, transform.row
-        changes = [
-            RowChange(one.commit_ts, one.start_ts, table, one.op, row(one.before), row(one.after))
-            for one in run.changes()
-        ]
+        with about(table.full_name):
+            changes = [
+                RowChange(one.commit_ts, one.start_ts, table, one.op, row(one.before), row(one.after))
+                for one in run.changes()
+            ]
         return Run(run.commit_ts, run.start_ts, table, run.op, changes)
 
     # --- schema changes

@@ -12,7 +12,7 @@ import duckdb
 from ...errors import Retryable, SinkError
 from ...events import Row
 from ..address import Address, path_of
-from ..database import CHECKPOINT_TABLE, StatementRejected
+from ..database import CHECKPOINT_TABLE, ObjectRejected, StatementRejected
 from ..options import DuckDbOptions
 from .apply import DuckDbApplier
 from .define import DuckDbDefiner
@@ -24,6 +24,13 @@ _REJECTED = (
     duckdb.ConversionException,
     duckdb.OutOfRangeException,
     duckdb.InvalidInputException,
+)
+_OF_AN_OBJECT = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.DependencyException,
+    duckdb.NotImplementedException,
+    duckdb.ParserException,
 )
 
 
@@ -80,6 +87,8 @@ class DuckDbDatabase:
             return SinkError(f"{said}: make room, then start again")
         if isinstance(error, _REJECTED):
             return StatementRejected(str(error))
+        if isinstance(error, _OF_AN_OBJECT):
+            return ObjectRejected(str(error))
         if isinstance(error, duckdb.TransactionException):
             return Retryable(said)
         if isinstance(error, duckdb.IOException):

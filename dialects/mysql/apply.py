@@ -10,11 +10,10 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
-from ...errors import SinkError
 from ...events import RowChange, Table
 from ...events.per_table import PerTable
 from ...failpoint import reach
-from ..database import MISSING, Comparison, StatementRejected, check_columns
+from ..database import MISSING, Comparison, ObjectRejected, StatementRejected, check_columns
 from ..groups import Group
 from ..keys import TableKeys
 from ..statement import ANY, Statement, packets
@@ -112,7 +111,7 @@ class MySqlApplier:
                 for statement in statements[:-1]:
                     self._send([statement])
                 return self._send_first(statements[-1:])
-            raise SinkError(
+            raise ObjectRejected(
                 f"a statement of {size} bytes is more than the server takes: "
                 f"raise its max_allowed_packet (now {limit}) to at least {size + 1}"
             )

@@ -15,7 +15,7 @@ from ...codec.mysql.tls import rejected_certificate
 from ...errors import Retryable, SinkError
 from ...events import Row
 from ..address import Address
-from ..database import StatementRejected
+from ..database import ObjectRejected, StatementRejected
 from . import text as text
 from . import tidb
 from .connection import Connection, Outcome, connector
@@ -55,6 +55,15 @@ _ABOUT_A_ROW: Final = tidb.ABOUT_A_ROW | {
 }  # fmt: skip
 """Errors of a row that doesn't fit: duplicate key, out of range, truncated, a constraint, a trigger's
 signal."""
+_ABOUT_AN_OBJECT: Final = {
+    1050, 1051, 1054, 1059, 1060, 1061, 1063, 1064, 1067, 1068, 1069, 1070, 1071, 1072, 1073, 1074,
+    1075, 1089, 1090, 1091, 1101, 1110, 1113, 1115, 1117, 1121, 1136, 1138, 1142, 1143, 1146, 1163,
+    1166, 1167, 1170, 1171, 1214, 1273, 1286, 1347, 1364, 1425, 1426, 1427, 1439, 1701, 1709, 1822,
+    1825, 1826, 1830, 1832, 1833, 1834, 1901, 1903, 1904, 3105, 3106, 3752, 3757, 3780, 3813, 4078,
+    4161,
+}  # fmt: skip
+"""Errors of a table that isn't there or is another one, of a missing right to it, and of a definition that
+the server can't have."""
 
 _TRUNCATED: Final = 1265
 """Code of the warning about a value that isn't a member of an ENUM."""
@@ -238,6 +247,8 @@ class MySqlSession:
             return Retryable(said)
         if code in _ABOUT_A_ROW:
             return StatementRejected(str(error.args[-1]))
+        if code in _ABOUT_AN_OBJECT:
+            return ObjectRejected(str(error.args[-1]))
         return SinkError(said)
 
 

@@ -14,7 +14,7 @@ import psycopg
 from ...errors import InvariantViolated, Retryable, SinkError
 from ...events import Row
 from ..address import Address
-from ..database import MISSING, StatementRejected
+from ..database import MISSING, ObjectRejected, StatementRejected
 from ..statement import ANY, Statement
 
 LEAST_VERSION: Final = 14
@@ -70,6 +70,9 @@ _CONTENTION: Final = {"40001", "40P01", "55P03"}
 _ABOUT_A_ROW: Final = ("21", "22", "23", "44", "54000", "P0001")
 """Beginnings of codes of a row that doesn't fit: data, constraints, the size of an index's row, a trigger's
 RAISE."""
+_ABOUT_AN_OBJECT: Final = ("0A", "2BP01", "42", "54")
+"""Beginnings of codes of a table that isn't there or is another one, of a missing right to it, and of a
+definition that the server can't have."""
 _NEVER: Final = re.compile(
     r"authentication failed|no password supplied|no pg_hba\.conf entry|does not exist|not permitted to log in"
     r"|permission denied|not currently accepting connections|does not support SSL|certificate"
@@ -228,6 +231,8 @@ class PostgresSession:
         if code.startswith(_ABOUT_A_ROW):
             detail = error.diag.message_detail
             return StatementRejected(f"{reason}: {detail}" if detail else reason)
+        if code.startswith(_ABOUT_AN_OBJECT):
+            return ObjectRejected(reason)
         is_lost = isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
         if not code and is_lost and not _NEVER.search(reason):
             return Retryable(said)

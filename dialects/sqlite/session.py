@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ...errors import Retryable, SinkError
 from ..address import Address, path_of
-from ..database import StatementRejected
+from ..database import ObjectRejected, StatementRejected
 
 _ATTEMPTS: Final = 10
 _BUSY_SECONDS: Final = 1.0
@@ -66,6 +66,8 @@ class SqliteSession:
                 return Retryable(said)
             case sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_MISMATCH | sqlite3.SQLITE_TOOBIG:
                 return StatementRejected(str(error))
+            case sqlite3.SQLITE_ERROR:  # no such table or column, and the like
+                return ObjectRejected(str(error))
             case sqlite3.SQLITE_FULL:
                 return SinkError(f"{said}: make room, then start again")
             case sqlite3.SQLITE_CANTOPEN:

@@ -31,21 +31,14 @@ class Policy:
         return Policy(self._rules, self._skip, name)
 
     def apply(self, changes: list[Change], query: Query) -> list[Change]:
-        """Return the changes of a statement that are left.
-
-        If one of them is to stop the feed, that is the only one.
-        """
+        """Return the changes of a statement that are left, those that are refused first: nothing of the
+        statement is applied before the feed stops there, and the rest of it once their tables are parked."""
         if self._source and query.position:
             query = replace(query, position=f"{self._source}={query.position}")
         if not changes or query.position in self._skip:
             return []
-        left: list[Change] = []
-        for change in changes:
-            for one in self._applied(change, query):
-                if one.refusal:
-                    return [one]
-                left.append(one)
-        return left
+        left = [one for change in changes for one in self._applied(change, query)]
+        return sorted(left, key=lambda one: (not one.refusal, bool(one.table)))
 
     def _applied(self, change: Change, query: Query) -> list[Change]:
         def action_of(kind: str) -> str:

@@ -48,7 +48,9 @@ class LoadProgress:
     def report(self, table: str) -> SnapshotReport:
         """Return the progress; `table` is the table that is read, or empty after the last one."""
         tables = len(self._estimates)
-        self._reported = SnapshotReport(table, self._rows, self._total, self._tables_done, tables)
+        self._reported = SnapshotReport(
+            table, self._rows, self._total, self._tables_done, tables, self._estimates
+        )
         return self._reported
 
     def report_change(self, table: str) -> SnapshotReport | None:

@@ -77,7 +77,8 @@ class TableLoads:
         watch: LogWatch,
         planned: Mapping[tuple[str, str], SourceTable],
     ) -> None:
-        """`loading` and `progress` are updated. Chunks are read once the log reader is at `end`. `watch` is
+        """`loading` and `progress` are updated. Chunks are read, and the load ends, once the log reader is at
+        `end`. `watch` is
         that of `transactions`. `planned` has definitions that tables had before."""
         self.undivided: list[tuple[str, str]] = []
         """Tables that must be loaded while the log waits."""
@@ -103,7 +104,8 @@ class TableLoads:
 
     @property
     def is_done(self) -> bool:
-        return not (self._waiting or self._active) and self._decoder.is_between
+        is_read = not (self._waiting or self._active) and self._decoder.is_between
+        return is_read and place(self._decoder.position) >= self._end
 
     @property
     def is_full(self) -> bool:

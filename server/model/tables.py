@@ -6,22 +6,10 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
+from ...engine.tables import TableState
+from ...engine.tables import TableStatus as TableStatus
+
 MAX_LIMIT: Final = 1_000
-
-
-class TableStatus(Struct, frozen=True):
-    name: str
-    state: Literal["loading", "following", "paused", "failed", "removed"]
-    since: float
-    position: str
-    ts: int
-    lag_seconds: float | None
-    inserts: int
-    updates: int
-    deletes: int
-    error: str
-    rows_loaded: int
-    rows_estimated: int
 
 
 class TableList(Struct, frozen=True):
@@ -35,7 +23,7 @@ class TableList(Struct, frozen=True):
 class TablesQuery(Struct, frozen=True, forbid_unknown_fields=True):
     search: str = ""
     """Part of the full name, in upper or lower case."""
-    state: Literal["", "loading", "following", "paused", "failed", "removed"] = ""
+    state: Literal[""] | TableState = ""
     """Empty: any."""
     sort: Literal["name", "lag", "rows", "state", "since"] = "name"
     order: Literal["asc", "desc"] = "asc"

@@ -88,7 +88,7 @@ class Commits:
         """
         number = self.number + 1 if number is None else number
         names = self._named(staged, number)
-        is_visible = not journal and reached.loading is None
+        is_visible = not journal and reached.is_loaded
         layout, options = self._target.layout, self._target.options
         state = State(
             feed=self._ledger.feed,

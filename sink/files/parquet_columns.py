@@ -170,7 +170,9 @@ class ChangeColumns:
             return pa.array(values, field.type)
         except (pa.ArrowException, OverflowError) as error:
             what = f"{self.table.full_name}.{field.name}"
-            raise SinkError(f"{what} has a value that {field.type} can't hold: {error}") from error
+            raise SinkError(
+                f"{what} has a value that {field.type} can't hold: {error}", self.table.full_name
+            ) from error
 
 
 def ddl_batch(ddl: Ddl) -> pa.RecordBatch:

@@ -158,7 +158,8 @@ def _folder(schema: str, name: str) -> str:
         if is_reserved or "/" in part or not part.isprintable() or len(part.encode()) > _MOST_BYTES:
             raise SinkError(
                 f"table {schema}.{name}: the layout ticdc can't have a folder of this name: leave the table "
-                'out, or give layout = "tables"'
+                'out, or give layout = "tables"',
+                f"{schema}.{name}",
             )
     return f"{schema}/{name}"
 

@@ -71,6 +71,7 @@ def _indexes(table: Table, columns: tuple[str, ...]) -> list[int]:
         if name.lower() not in names:
             raise SinkError(
                 f"table {table.full_name} has no column {name!r} of partition_hash; it has: "
-                f"{', '.join(column.name for column in table.columns)}"
+                f"{', '.join(column.name for column in table.columns)}",
+                table.full_name,
             )
     return sorted({names.index(name.lower()) for name in columns})

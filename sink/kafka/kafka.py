@@ -176,7 +176,7 @@ class KafkaSink(Sink):
         marks: Outgoing = {}
         ts = reached.resume.ts  # a table that lags behind has no later one
         is_due = now - self._marked_at >= self._client.options.watermark_seconds
-        if reached.loading is None and ts > self._marked_ts and is_due:
+        if reached.is_loaded and ts > self._marked_ts and is_due:
             marks = messages.watermark(ts)
         if not (pending or marks):
             return

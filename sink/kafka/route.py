@@ -165,7 +165,8 @@ def _values(table: Table, destination: Destination) -> Callable[[Row], Sequence[
         if name not in names:
             raise SinkError(
                 f"table {table.full_name} has no column {name!r}, by which its rows are dispatched; it has: "
-                f"{', '.join(names)}"
+                f"{', '.join(names)}",
+                table.full_name,
             )
     indexes = [names.index(name) for name in destination.columns]
     return lambda row: [row[index] for index in indexes]

@@ -72,6 +72,7 @@ def checked(topic: str, schema: str, table: str) -> str:
     if len(name) > _MAX_TOPIC or name in (".", ".."):
         raise SinkError(
             f"table {schema}.{table} can't have the topic {name!r}: a name has up to {_MAX_TOPIC} "
-            "characters; give the table another one in dispatch"
+            "characters; give the table another one in dispatch",
+            f"{schema}.{table}",
         )
     return name

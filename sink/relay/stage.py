@@ -53,7 +53,7 @@ class RelayStage(Stage):
                 checkpoint.ts,
             )
         # A snapshot's rows may come otherwise again.
-        if gap or not writer.source or checkpoint.loading is not None:
+        if gap or not writer.source or not checkpoint.is_loaded:
             writer.begin(
                 checkpoint.source,
                 checkpoint.ts,

@@ -60,7 +60,8 @@ class AfterStart:
                 raise SinkError(
                     f"{target.identity}: table {name_here} has no key, and "
                     "its engine no transactions, so after a crash rows would be there twice: give it the "
-                    "engine InnoDB"
+                    "engine InnoDB",
+                    name,
                 )
             with self._lock:
                 self._kept[name] = kept

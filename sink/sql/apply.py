@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from ...dialects.database import (
     MISSING,
     Database,
+    ObjectRejected,
     StatementRejected,
     describe,
     describe_differences,
@@ -48,8 +49,8 @@ class Placed(NamedTuple):
 class RowRejected(SinkError):
     """The target rejected the change of a row."""
 
-    def __init__(self, message: str, ts: Ts) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, ts: Ts, table: str) -> None:
+        super().__init__(message, table)
         self.ts = ts
         """Commit ts of its transaction."""
 
@@ -174,7 +175,7 @@ class Applier:
     ) -> None:
         reason = (str(rejected) == MISSING and self._differences(one.change)) or str(rejected)
         letter = self._letter(one, reason, self._statement(one.change))
-        if letters is not None:
+        if letters is not None and not isinstance(rejected, ObjectRejected):
             letters.add(letter)
             return
         where = f", position {letter.position}" if letter.position else ""
@@ -185,6 +186,7 @@ class Applier:
             f"{where}; statement: {shortened(letter.statement, MAX_SHOWN)})"
             f"{advice if str(rejected) == MISSING else ''}",
             letter.ts,
+            table,
         ) from error
 
     def _letter(self, one: Placed, reason: str, statement: str = "") -> Letter:
@@ -220,11 +222,12 @@ class Applier:
             return error
         return self._target.explain(error, doing) or error
 
-    def failure(self, error: Exception, doing: str) -> Exception:
-        """Return the error to raise when the SQL transaction is given up."""
+    def failure(self, error: Exception, doing: str, table: str = "") -> Exception:
+        """Return the error to raise when the SQL transaction is given up; a statement was about `table`, if
+        there is one."""
         explained = self.explain(error, doing)
         if isinstance(explained, StatementRejected):
-            return SinkError(f"{self._target.identity}: {doing}: {explained}")
+            return SinkError(f"{self._target.identity}: {doing}: {explained}", table)
         return explained
 
 

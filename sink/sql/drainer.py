@@ -38,6 +38,10 @@ class DrainerSink(SqlSink):
         self._home = target.home
         self._safe_start = SafeStart(self.safe_mode, clock)
 
+    @property
+    def traits(self) -> SinkTraits:
+        return replace(super().traits, loads_tables=False)
+
     def open(self) -> Checkpoint | None:
         checkpoint = super().open()
         if not self._home.is_consistent:

@@ -8,7 +8,7 @@ from typing import NoReturn
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...dialects.applied import Applied, AppliedStore, all_ts
 from ...dialects.database import CHECKPOINT_TABLE, Database, difference
-from ...errors import InvariantViolated, NotReproducible, SinkError
+from ...errors import InvariantViolated, NotReproducible, SinkError, about
 from ...events import (
     AddColumn,
     Batch,
@@ -149,10 +149,11 @@ class SqlSink(Sink):
         items = batch.items if self._durable is None else lacking(self._durable, batch.items)
         if self.applied:
             items = [item for item in items if item.commit_ts not in self.applied]
-        doing = "writing"
+        doing, table = "writing", ""
         try:
             if items and isinstance(ddl := items[0], Ddl):
                 doing = f"following {ddl.query!r}" if ddl.query else f"creating {ddl.full_name}"
+                table = ddl.full_name
                 self._define(ddl)
             else:
                 self._apply(
@@ -163,7 +164,7 @@ class SqlSink(Sink):
                     ]
                 )
         except Exception as error:
-            self._fail(error, doing)
+            self._fail(error, doing, table)
         self._reached = batch.checkpoint
 
     def flush(self) -> Checkpoint | None:
@@ -264,11 +265,12 @@ class SqlSink(Sink):
         if not self._is_tidied:
             self._database.tables.undo_creation()
             self._is_tidied = True
-        if ddl.shared is None:
-            self._change(ddl)
-            return
-        with self._database.tables.defining(ddl.schema, ddl.table):
-            self._change(ddl)
+        with about(ddl.full_name):
+            if ddl.shared is None:
+                self._change(ddl)
+                return
+            with self._database.tables.defining(ddl.schema, ddl.table):
+                self._change(ddl)
 
     def _change(self, ddl: Ddl) -> None:
         self._alter_letters(ddl)
@@ -367,9 +369,10 @@ class SqlSink(Sink):
 
     # --- errors
 
-    def _fail(self, error: Exception, doing: str) -> NoReturn:
-        """Roll back, and raise the error as one of tidemill's."""
-        failure = self._applier.failure(error, doing)
+    def _fail(self, error: Exception, doing: str, table: str = "") -> NoReturn:
+        """Roll back, and raise the error as one of tidemill's; a statement was about `table`, if there is
+        one."""
+        failure = self._applier.failure(error, doing, table)
         self.close()
         if failure is error:
             raise error

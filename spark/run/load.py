@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...engine.failures import pause_seconds
 from ...engine.feed import Feed
-from ...engine.patterns import check_patterns, keep_patterns
+from ...engine.patterns import keep_patterns, reject_changes
 from ...engine.progress import Progress
 from ...errors import ConfigError, Retryable
 from ...events import Checkpoint
@@ -28,7 +28,7 @@ from ..backfill.fill import Stopped, fill
 from ..backfill.fill_status import FillStatus
 from ..backfill.run import directory_of
 from ..sections import SparkFeedOptions
-from .start import Start, check_partitions, find_start, is_loaded, take_over
+from .start import Start, check_partitions, find_start, is_loaded, reject_parked, take_over
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,8 +53,9 @@ class Load:
         """Load the sinks and return the starts of their queries; none if stopped. Raises as feeds do."""
         there = {name: find_start(sink) for name, sink in self.sinks.items()}
         check_partitions(there, self.options.spark.partitions)
+        reject_parked(there)
         if any(map(_position, there.values())):
-            check_patterns(self.options)
+            reject_changes(self.options, "Spark reads its tables only together")
         keep_patterns(self.options)
         begun = {name: at for name, at in there.items() if isinstance(at, Start)}
         fresh = [name for name in self.sinks if name not in begun]

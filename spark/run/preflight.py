@@ -15,11 +15,15 @@ from ..write.options import way_of
 
 def check_on_spark(options: FeedOptions) -> Iterator[Finding]:
     """Yield a warning for each source and sink that only the local engine takes, and for settings of a server
-    that are enough for it only."""
+    that are enough for it only; an error for an option that it would ignore."""
     try:
         reading_of_kind(options.source.kind)
     except ConfigError as error:
         yield Finding("warning", str(error), "source")
+    try:
+        options.reject_parking("Spark")
+    except ConfigError as error:
+        yield Finding("error", str(error), "feed")
     source = options.source.options
     if isinstance(source, MysqlOptions):
         for finding in check_without_catalog(source):

@@ -33,6 +33,7 @@ def run(found: Mapping[str, object], *, as_json: bool = False, **flags: object) 
     options = spark_feed(found, flags)
     how = options.spark
     options.reject_local_only("Spark")
+    options.reject_parking("Spark")
     reading_of_kind(options.source.kind)
     sinks = local_sinks(options)
     reject_duplicates([*sinks.values()])

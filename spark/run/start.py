@@ -16,7 +16,7 @@ from ...engine.opening import sink_context
 from ...engine.options import FeedOptions
 from ...engine.sink_options import SinkOptions
 from ...errors import ConfigError
-from ...events import Batch, Checkpoint, SparkQuery
+from ...events import Batch, Checkpoint, SparkQuery, parked_tables
 from ...sink import SinkFactory
 from ...sink.registry import open_given
 from ...sink.sink import closing
@@ -91,8 +91,19 @@ def check_partitions(found: Mapping[str, Start | Checkpoint | None], partitions:
             )
 
 
+def reject_parked(found: Mapping[str, Start | Checkpoint | None]) -> None:
+    """Raise ConfigError if a table of a target is paused or failed, which Spark would follow nevertheless."""
+    for name, start in found.items():
+        parked = parked_tables(start.loading) if isinstance(start, Checkpoint) else {}
+        if tables := sorted(table for table, one in parked.items() if one.state != "removed"):
+            raise ConfigError(
+                f"sink {name}: {', '.join(tables)}: Spark can't leave out a table that is paused or failed: "
+                "resume it, and run the feed with --engine local until it follows"
+            )
+
+
 def is_loaded(found: Start | Checkpoint | None) -> bool:
     """True if a query may start, or has started."""
     if isinstance(found, Checkpoint):
-        return found.loading is None and bool(found.position)
+        return found.is_loaded and bool(found.position)
     return found is not None

@@ -15,7 +15,7 @@ from tidemill.engine import stages
 from tidemill.engine.feed import Feed
 from tidemill.engine.opening import open_sinks
 from tidemill.engine.options import FeedOptions, feed_options
-from tidemill.engine.requests import RequestFile
+from tidemill.engine.requests import RequestFile, TableRequests
 from tidemill.engine.sinks import AbandonedSink
 from tidemill.errors import ConfigError
 from tidemill.events import Checkpoint
@@ -106,7 +106,7 @@ def load_again(feed: Feed) -> None:
     """
     requests = RequestFile(feed.options.data_dir)
     eventually(lambda: feed.error or not requests.load().load_again)
-    requests.add(load_again=("shop.item",))
+    requests.add(TableRequests(load_again=("shop.item",)))
 
 
 def until_abandoned(feed: Feed) -> None:

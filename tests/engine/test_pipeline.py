@@ -8,19 +8,18 @@ from typing import Any
 
 import pytest
 
-from tidemill.actors import PooledActor, SeededSystem, SystemClock
+from tidemill.actors import PooledActor, SystemClock
 from tidemill.engine.coordinator import Course
 from tidemill.engine.failures import Unavailable
 from tidemill.engine.options import feed_options
 from tidemill.engine.parts import FeedParts
 from tidemill.engine.pipeline import start
-from tidemill.engine.requests import PipelineRequests
-from tidemill.engine.sinks import SinkActors
+from tidemill.engine.requests import PipelineRequests, RequestFile, TableRequests
 from tidemill.engine.waits import Startup
 from tidemill.errors import CheckpointError, ConfigError, Retryable, SourceError, StoreError, TidemillError
-from tidemill.events import Batch, Checkpoint, Item, Sorted, TablePosition, Ts, Wait
+from tidemill.events import REST, STALE, WHOLE, Batch, Checkpoint, Item, Sorted, TablePosition, Ts, Wait
 from tidemill.puller.puller import PullerStatistics
-from tidemill.sink import Delivery, Flush, LoadAgain, Sink, SinkFactory, ToSink
+from tidemill.sink import Sink, SinkFactory
 from tidemill.sources.source import Source, SourceInfo, SourceTraits, StartContext
 
 
@@ -206,30 +205,6 @@ def test_the_source_begins_at_the_lowest_checkpoint_or_where_a_stage_needs_it(tm
     assert threads() <= before
 
 
-class Hearing(PooledActor[ToSink]):
-    def __init__(self, heard: list[object]) -> None:
-        self._heard = heard
-
-    def on_receive(self, message: ToSink) -> None:
-        self._heard.append(message)
-
-
-def test_a_sink_without_room_is_asked_for_a_load_later_and_the_others_at_once(tmp_path):
-    parts, _ = parts_of(tmp_path, Noted(), None, None)
-    system, heard = SeededSystem(), ([], [])
-    made = [Delivery(factory.new(), None) for factory in parts.sinks]
-    refs = [system.spawn(Hearing, own, capacity=1) for own in heard]
-    refs[0].tell(Flush())
-    actors = list(zip(made, refs, strict=True))
-    wants = [lambda _table: True] * len(actors)
-    sinks = SinkActors(wants, system.clock, actors, lambda: None, can_reload=True)
-    for _ in range(3):
-        sinks.load_again(["shop.item"])
-        system.run()
-    asked = LoadAgain(("shop.item",))
-    assert heard == ([Flush(), asked], [asked])
-
-
 def test_a_feed_at_its_end_is_over_once_its_source_has_started(tmp_path):
     parts, _ = parts_of(tmp_path, Noted(), at("9"), until="now")
     pipeline = start(parts, PipelineRequests(), Course(parts.clock))
@@ -240,9 +215,12 @@ def test_a_feed_at_its_end_is_over_once_its_source_has_started(tmp_path):
 
 def test_a_table_to_be_loaded_again_keeps_a_feed_from_its_end(tmp_path):
     parts, source = parts_of(tmp_path, Noted(), at("9"), at("9"), until="now")
-    both = {"s0": ["shop.item", "shop.one"], "s1": ["shop.item"]}
-    pipeline = start(parts, PipelineRequests(load_again=both), Course(parts.clock))
+    RequestFile(parts.options.data_dir).add(both := TableRequests(load_again=("shop.item", "other.item")))
+    pipeline = start(parts, PipelineRequests(both), Course(parts.clock))
     pipeline.close()
-    assert not pipeline.course.over.is_set() or pipeline.course.error is not None
+    assert not pipeline.course.over.is_set()
     assert source.context is not None
-    assert source.context.requested == {"shop.item"}
+    assert source.context.unneeded == {"shop.item"}, "the feed doesn't follow the other one"
+    loading = {REST: WHOLE, "shop.item": STALE}
+    assert [one.loading for one in source.context.sink_checkpoints] == [loading, loading]
+    assert not RequestFile(parts.options.data_dir).load().names

@@ -116,4 +116,6 @@ def test_a_feed_that_a_missing_row_stopped_names_the_way_on(place: CopiedTable) 
 
 def test_a_feed_is_resumed_by_naming_what_to_do(place: CopiedTable) -> None:
     done = place.call("resume", str(place.config))
-    assert done.sentence.startswith("resume: --skip-ddl POSITION or --resnapshot TABLE is missing")
+    assert done.sentence.startswith(
+        "resume: --table TABLE, --skip-ddl POSITION or --resnapshot TABLE is missing"
+    )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from msgspec.structs import replace
 
 from tidemill.chain import Element, StageContext
+from tidemill.chain.selection.former import with_former
+from tidemill.chain.selection.tables import TablePatterns
 from tidemill.errors import NotReproducible, Retryable, SinkError
 from tidemill.events import (
     CREATED,
+    FORMER,
     PENDING,
     REST,
     STALE,
@@ -26,9 +30,12 @@ from tidemill.events import (
     CreateTable,
     Ddl,
     DropTable,
+    Item,
+    Parking,
     RenameTables,
     SnapshotProgress,
     Table,
+    TablePosition,
     TableProgress,
     Transaction,
     TruncateTable,
@@ -41,6 +48,8 @@ from tidemill.testing.cases import Case, load, title
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, at, insert, transaction
 
 NUMBER = Column("id", "int")
+STATES: tuple[Literal["paused", "failed", "removed"], ...] = ("paused", "failed", "removed")
+PARKED = {state: Parking(state, 7.0, TablePosition(1, "log:1")) for state in STATES}
 
 
 def progress(text: str) -> SnapshotProgress:
@@ -48,6 +57,7 @@ def progress(text: str) -> SnapshotProgress:
     for part in text.split(", "):
         name, _, have = part.partition("=")
         kept = {"whole": WHOLE, "stale": STALE, "pending": PENDING, "()": CREATED}
+        kept |= {state: TableProgress((), parked=PARKED[state]) for state in PARKED}
         made = kept[have] if have in kept else TableProgress((int(have.strip("()")),))
         found[REST if name == REST else f"s.{name}"] = made
     return found
@@ -55,6 +65,8 @@ def progress(text: str) -> SnapshotProgress:
 
 def spelled(loading: SnapshotProgress | None) -> str:
     def one(have: TableProgress) -> str:
+        if have.parked is not None:
+            return have.parked.state
         if have.stale or have.pending:
             return "stale" if have.stale else "pending"
         return "whole" if have.last is None else f"({', '.join(map(str, have.last))})"
@@ -64,9 +76,14 @@ def spelled(loading: SnapshotProgress | None) -> str:
     )
 
 
-def statement(line: str) -> list[Ddl]:
-    """Return the schema changes of a statement, one for each table unless it is a renaming."""
+def statement(line: str) -> list[Item]:
+    """Return the rows of tables, a chunk, or the schema changes of a statement, one for each table unless it
+    is a renaming."""
     verb, _, rest = line.partition(" ")
+    if verb in ("rows", "chunk", "end"):
+        rows = [insert(Table("s", name, (NUMBER,), (0,)), 1) for name in rest.split(", ") if name]
+        chunk = Chunk(f"s.{rest}" if rest else "") if verb != "rows" else None
+        return [replace(transaction(2, *rows), chunk=chunk)]
     names = [line] if verb == "rename" else [f"{verb} {name}" for name in rest.split(", ")]
     changes = [change(name) for name in names]
     return [*(replace(one, last=False) for one in changes[:-1]), changes[-1]]
@@ -93,6 +110,8 @@ def change(line: str) -> Ddl:
 
 
 def told(ddl: Element) -> str:
+    if isinstance(ddl, Transaction) and ddl.rows:
+        return f"rows {', '.join(run.table.name for run in ddl.runs)}"
     if not isinstance(ddl, Ddl):
         return "nothing"
     if ddl.reload:
@@ -108,7 +127,9 @@ def told(ddl: Element) -> str:
 @pytest.mark.parametrize("case", load(Path(__file__).with_suffix("").parent / "table_load.txt"), ids=title)
 def test_schema_changes_while_tables_are_loaded(case: Case, request: pytest.FixtureRequest) -> None:
     first, *rest = case.commands.splitlines()
-    start = Checkpoint(1, "log:1", progress(first.removeprefix("loading ")))
+    listed, _, former = first.removeprefix("loading ").partition("; former ")
+    stages = {FORMER: with_former("", [TablePatterns.parse(former.split(", "))])} if former else {}
+    start = Checkpoint(1, "log:1", progress(listed), stages=stages)
     resume, reached = ResumeFilter(), Reached(start)
     resume.open(StageContext(feed="", sink="copy", checkpoint=start, now=float, seek=lambda _: None))
     said = []
@@ -118,7 +139,8 @@ def test_schema_changes_while_tables_are_loaded(case: Case, request: pytest.Fixt
             said.append(told(passed))
             reached.add(passed)
     assert reached.checkpoint is not None
-    found = [*said, f"loading {spelled(reached.checkpoint.loading)}"]
+    kept = "; former" if FORMER in reached.checkpoint.stages else ""
+    found = [*said, f"loading {spelled(reached.checkpoint.loading)}{kept}"]
     case.expect("\n".join(found), request.config.getoption("--rewrite"))
 
 
@@ -162,6 +184,28 @@ class Target(Sink):
 
 def delivery(target: Target, *, can_reload: bool = True, loading: SnapshotProgress | None = None) -> Delivery:
     return Delivery(target, at(1, loading=loading), "src", can_reload=can_reload)  # type: ignore[arg-type]
+
+
+def test_a_statement_about_a_paused_table_and_another_one_comes_after_complete_rows() -> None:
+    batches: list[Batch] = []
+
+    class Noting(Target):
+        def write(self, batch: Batch) -> None:
+            batches.append(batch)
+            super().write(batch)
+
+    work = delivery(Noting(), loading={REST: WHOLE, "s.a": TableProgress((), parked=PARKED["paused"])})
+    work.accept(
+        [
+            transaction(2, insert(ORDERS, 1, "")),
+            *(replace(one, commit_ts=3) for one in statement("drop a, b")),
+        ]
+    )
+    work.run(0)
+    assert [(len(batch.items), batch.checkpoint and batch.checkpoint.ts) for batch in batches] == [
+        (1, 2),
+        (1, 3),
+    ]
 
 
 def unknown(ts: int, table: Table, *, last: bool = True) -> Ddl:
@@ -214,32 +258,6 @@ def test_a_change_that_the_target_can_t_reproduce_is_replaced_by_a_load() -> Non
     with pytest.raises(LoadRequired, match="INT to VARCHAR"):
         work.run(0)
     assert target.at == at(3, loading={REST: WHOLE, "shop.orders": STALE})
-
-
-def test_a_load_on_request_is_in_the_next_checkpoint_even_without_changes() -> None:
-    target = Target()
-    work = delivery(target)
-    work.load_again("shop.orders")
-    with pytest.raises(LoadRequired, match="on request"):
-        work.run(0)
-    assert target.at == at(1, loading={REST: WHOLE, "shop.orders": STALE})
-
-
-def test_a_load_on_request_waits_for_the_end_of_a_transaction() -> None:
-    target = Target()
-    work = delivery(target)
-    work.accept([transaction(2, insert(PAIRS, 1, 2, ""), last=False)])
-    work.run(0)
-    work.load_again("shop.orders")
-    work.run(0)
-    work.accept([transaction(2, insert(PAIRS, 2, 2, ""), insert(ORDERS, 7, ""))])
-    with pytest.raises(LoadRequired):
-        work.run(0)
-    assert target.written == [
-        [("pairs", 1)],
-        [("pairs", 2)],
-    ]
-    assert target.at == at(2, loading={REST: WHOLE, "shop.orders": STALE})
 
 
 @pytest.mark.parametrize("computes", [False, True])

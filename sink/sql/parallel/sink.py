@@ -127,7 +127,7 @@ class ParallelSqlSink(Sink):
         checkpoint, durable = batch.checkpoint, self._serial.durable
         if checkpoint is None or durable is None or self._serial.is_inside:
             return False
-        if not (is_plain(checkpoint) and is_plain(durable)):
+        if not (is_plain(checkpoint) and is_plain(durable)) or checkpoint.loading != durable.loading:
             return False
         return all(item.__class__ is Transaction and item.chunk is None for item in batch.items)
 
@@ -142,7 +142,9 @@ class ParallelSqlSink(Sink):
             last = items[-1]
             ts = last.commit_ts
             begun = batch.checkpoint
-            checkpoint = Checkpoint(ts, last.position, None, begun.source, begun.owner, stages=begun.stages)
+            checkpoint = Checkpoint(
+                ts, last.position, begun.loading, begun.source, begun.owner, stages=begun.stages
+            )
             self._seq += 1
             if ts <= saved.ts:
                 continue
@@ -211,5 +213,5 @@ class ParallelSqlSink(Sink):
 
 
 def is_plain(checkpoint: Checkpoint) -> bool:
-    """Return True if all tables are complete, at the checkpoint's ts."""
-    return checkpoint.loading is None and not checkpoint.tables and checkpoint.owner is None
+    """Return True if all tables that aren't parked are complete, at the checkpoint's ts."""
+    return checkpoint.is_loaded and not checkpoint.tables and checkpoint.owner is None
