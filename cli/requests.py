@@ -166,7 +166,7 @@ def snapshot(
     token_file: ServerToken = None,
     ca_file: CaFile = None,
 ) -> None:
-    """Load tables again, in all sinks of a feed; '*' for all tables.
+    """Load tables again, in all sinks of a feed.
 
     Takes effect while the feed runs, or when it runs next.
     """

@@ -11,6 +11,7 @@ import pytest
 
 from tidemill.client import Refused
 from tidemill.emulator.sql.sql import Tidb
+from tidemill.server.model.tables import TablesQuery
 from tidemill.testing.progress import eventually
 
 
@@ -214,3 +215,37 @@ def test_tables_sinks_waits_locks_and_checks_answer(served, tidb, tmp_path) -> N
         client.reload_table("shop", "other.table")
     lag = b'tidemill_lag_seconds{feed="shop",sink="copy",stage="total"}'
     eventually(lambda: lag in served.request("GET", "/metrics").body)
+
+
+def test_a_table_is_paused_resumed_and_listed_while_the_others_go_on(served, tidb, tmp_path) -> None:
+    client = served.client
+    tidb.execute("create table shop.other (id int primary key)")
+    client.create(document(tidb, tmp_path))
+    served.until("shop", "normal")
+    arrives(tmp_path, insert(tidb))
+
+    def state(name: str) -> str:
+        return client.table("shop", name).state
+
+    assert client.pause_table("shop", "shop.other") == [
+        "shop.other is paused: its changes are skipped until it is resumed"
+    ]
+    eventually(lambda: state("shop.other") == "paused", sign=lambda: state("shop.other"))
+    with tidb.transaction() as txn:
+        txn.insert("shop.other", (1,))
+    arrives(tmp_path, insert(tidb))
+    assert others(tmp_path) == []
+    listed = client.tables("shop", TablesQuery(state="paused"))
+    assert [one.name for one in listed.tables] == ["shop.other"]
+    assert listed.states == client.feed("shop").feed.table_states == {"following": 1, "paused": 1}
+    with pytest.raises(Refused, match="it is paused already"):
+        client.pause_table("shop", "shop.other")
+    client.resume_table("shop", "shop.other")
+    eventually(lambda: others(tmp_path) == [1], sign=lambda: others(tmp_path))
+    eventually(lambda: state("shop.other") == "following", sign=lambda: state("shop.other"))
+    assert {one.text for one in client.history("shop")} >= {"shop.other: paused", "shop.other: resumed"}
+
+
+def others(directory: Path) -> list[int]:
+    with closing(sqlite3.connect(directory / "shop.db")) as connection:
+        return [row[0] for row in connection.execute('select id from "shop.other"')]
