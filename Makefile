@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install services proto demo demo-mysql demo-drainer demo-shards demo-kafka test check bench soak clean
+.PHONY: install services proto demo demo-mysql demo-drainer demo-shards demo-kafka demo-serve test check bench soak clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -42,6 +42,9 @@ demo-shards: install services
 
 demo-kafka: install services
 	$(BIN)/python -m tidemill.benchmarks.demo_kafka
+
+demo-serve: install services
+	GRPC_VERBOSITY=ERROR $(BIN)/python -m tidemill.benchmarks.demo_serve
 
 test: install services
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not soak'
