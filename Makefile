@@ -17,10 +17,10 @@ $(STAMP): pyproject.toml setup.py $(wildcard codec/native/source/*)
 	mkdir -p build/types && ln -sfn ../.. build/types/tidemill
 	touch $@
 
-# The programs of MariaDB, PostgreSQL and etcd, Java with Maven, and in build/ MySQL, MariaDB 11.8, Kafka, Avro and JDBC; the
-# tests start servers of their own.
+# The programs of MariaDB, PostgreSQL and etcd, Chromium, Java with Maven, and in build/ MySQL, MariaDB 11.8, Kafka,
+# Avro and JDBC; the tests start servers of their own.
 services:
-	tests/services/install mariadb-server-core mariadb-client postgresql etcd-server maven default-jdk-headless
+	tests/services/install mariadb-server-core mariadb-client postgresql etcd-server chromium maven default-jdk-headless
 	tests/services/mysql97 || true
 	tests/services/mariadb118 || true
 	tests/services/kafka4 || true

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .supervision import Restart as Restart
     from .system import ActorSystem as ActorSystem
     from .timer import Timer as Timer
+    from .workers import Workers as Workers
 
 _NAMES = Names(
     __name__,
@@ -56,6 +57,7 @@ _NAMES = Names(
         "Target": ".actor",
         "Timer": ".timer",
         "Waiting": ".mailbox",
+        "Workers": ".workers",
         "pause_seconds": ".backoff",
     },
 )

@@ -10,6 +10,7 @@ from .clock import ManualClock
 from .future import enter_turns, in_turn
 from .process import MAX_BATCH, Process
 from .system import ActorSystem
+from .workers import Workers
 
 
 class SeededSystem(ActorSystem):
@@ -25,7 +26,7 @@ class SeededSystem(ActorSystem):
         self._random = Random(seed)
         super().__init__(name, clock=clock or ManualClock())
 
-    def _start(self, _workers: int) -> None:
+    def _start(self, _workers: int | Workers) -> None:
         self.ready = self._ready = _Ready()
 
     def step(self) -> bool:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
-from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock
 from typing import Protocol, Self, TypeVar
 
 import pykka
 
 from .actor import PooledActor
 from .clock import Clock, SystemClock
-from .future import enter_turns, in_turn, sleep_until_free
+from .future import in_turn, sleep_until_free
 from .life import Life
 from .mailbox import Waiting
 from .process import Process
 from .ref import PooledRef
 from .statistics import ActorStatistics, SystemStatistics, Totals
 from .supervision import Failed, Respawn, Restart
+from .workers import Workers
 
 M = TypeVar("M")
 
@@ -30,13 +30,15 @@ class ReadyQueue(Protocol):
 
 
 class ActorSystem:
-    """Actors and the `workers` threads that give them turns.
+    """Actors, and the `workers` that give them turns: a number of threads of its own, or shared ones.
 
     A second system with more workers is the place for actors that block in drivers. Also a context
     manager: leaving it stops the system.
     """
 
-    def __init__(self, name: str = "actors", *, workers: int = 2, clock: Clock | None = None) -> None:
+    def __init__(
+        self, name: str = "actors", *, workers: int | Workers = 2, clock: Clock | None = None
+    ) -> None:
         self.name = name
         self.clock: Clock = SystemClock() if clock is None else clock
         self.hurry = False
@@ -52,18 +54,14 @@ class ActorSystem:
         self._stopping_now: Process | None = None
         self._empty = Lock()
         """Held while there is an actor to stop; see `stop`."""
-        self._workers: list[Thread] = []
+        self._threads = 0
+        self._own: Workers | None = None
         self._start(workers)
 
-    def _start(self, workers: int) -> None:
-        if workers < 1:
-            raise ValueError(f"workers of {self.name}: {workers}; at least 1")
-        ready: SimpleQueue[Process | None] = SimpleQueue()
-        self.ready = ready
-        for number in range(workers):
-            thread = Thread(target=_work, args=(ready,), name=f"{self.name}-{number}", daemon=True)
-            self._workers.append(thread)
-            thread.start()
+    def _start(self, workers: int | Workers) -> None:
+        if isinstance(workers, int):
+            workers = self._own = Workers(self.name, workers)
+        self.ready, self._threads = workers.ready, workers.count
 
     def __enter__(self) -> Self:
         return self
@@ -126,7 +124,7 @@ class ActorSystem:
             totals.add(process)
         return SystemStatistics(
             name=self.name,
-            workers=len(self._workers),
+            workers=self._threads,
             actors=tuple(ActorStatistics.of(process) for process in processes),
             waiting=tuple(entry for process in processes for entry in process.waiting()),
             totals=totals,
@@ -172,10 +170,8 @@ class ActorSystem:
                 with self._lock:
                     busy = ", ".join(self._processes)
                 raise pykka.Timeout(f"in the system {self.name} still busy: {busy}")
-        for _ in self._workers:
-            self.ready.put(None)
-        for worker in self._workers:
-            worker.join()
+        if self._own is not None:
+            self._own.close()
 
     def _drained(self, timeout: float | None) -> bool:
         if not self.wait(self._empty, timeout):
@@ -202,9 +198,3 @@ class ActorSystem:
                 self._empty.release()
         if process is self._stopping_now:
             self._stop_next()
-
-
-def _work(ready: SimpleQueue[Process | None]) -> None:
-    enter_turns(True)
-    while (process := ready.get()) is not None:
-        process.poll()

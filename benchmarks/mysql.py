@@ -49,9 +49,9 @@ def run(
         tempfile.TemporaryDirectory(prefix="tidemill-bench-") as folder,
         MariaDb(Path(folder) / "mariadb") as server,
     ):
-        _create(server)
+        create_tables(server)
         for name, rows, size in (("large", large_rows, 1_000), ("small", small_rows, 1)):
-            span = _write(server, rows, size)  # at the log's end: a puller reads on while it is stopped
+            span = write_rows(server, rows, size)  # at the log's end: a puller reads on while it is stopped
             ours, theirs = _in_turn(
                 rounds,
                 partial(_follow, server, Path(folder), span, rows),
@@ -90,7 +90,7 @@ def _in_turn(
 # --- following -----------------------------------------------------------------------------------
 
 
-def _create(server: MariaDb) -> None:
+def create_tables(server: MariaDb) -> None:
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE bench")
         for name in ("followed", "idle", "loaded"):
@@ -102,7 +102,7 @@ def _row(key: int) -> Row:
     return (key, 2**63 + key, f"{key % 10_000}.25", key / 7, f"name of {key}", moment, key % 100, "n" * 40)
 
 
-def _write(server: MariaDb, rows: int, size: int) -> tuple[str, str]:
+def write_rows(server: MariaDb, rows: int, size: int) -> tuple[str, str]:
     """Write rows in transactions of `size`; return the positions before and after."""
     marks = ",".join(["%s"] * 8)
     with server.connect(autocommit=False) as connection, connection.cursor() as cursor:

@@ -33,7 +33,7 @@ from ..sink import SinkFactory
 from ..sink.files.parquet_format import write_parquet
 from ..sink.sink import Sink, SinkTraits
 from ..testing.mariadb import MariaDb
-from .mysql import _create, _write
+from .mysql import create_tables, write_rows
 
 _TABLE: Final = "bench.followed"
 _SINKS: Final = {"parquet": "parquet://{}", "directory": "directory://{}?format=parquet"}
@@ -48,8 +48,8 @@ def run(*, rows: int = 4_000_000, rounds: int = 3) -> dict[str, object]:
     if library.native is None:
         raise RuntimeError(f"there is nothing to measure: {library.description()}")
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, MariaDb(Path(name, "db")) as server:
-        _create(server)
-        span = (*_write(server, rows, 1_000), rows)
+        create_tables(server)
+        span = (*write_rows(server, rows, 1_000), rows)
         results = [_round(server.url(), span, Path(name, str(number))) for number in range(rounds + 1)][1:]
     works = [(work, place, unit) for work in results[0][0] for place, unit in enumerate(("", "_cpu"))]
     rates = {

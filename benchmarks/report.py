@@ -22,6 +22,7 @@ UNITS: Mapping[str, str] = {
     "parquet": f"{_ROWS}, of the clock or of CPU time",
     "diff": _ROWS,
     "shards": _ROWS,
+    "serve": f"{_ROWS}; p99: milliseconds",
     "puller": "million changes per second",
     "pump": "thousand binlogs per second",
     "tikv": _ROWS,

@@ -10,7 +10,7 @@ import typer
 
 from .. import __version__
 from ..errors import ConfigError, TidemillError
-from . import diff, feed, locks, replay, requests, schema, spark
+from . import diff, feed, locks, replay, requests, schema, serve, spark
 from .bench import bench
 from .dead_letters import dead_letters
 from .drainer import drainer
@@ -26,6 +26,9 @@ _EXTRAS = {
     "duckdb": "duckdb",
     "confluent_kafka": "kafka",
     "etcd3": "etcd",
+    "starlette": "http",
+    "uvicorn": "http",
+    "tomli_w": "http",
 }
 """Extras that install a module, for commands that need it at once."""
 
@@ -47,6 +50,7 @@ locks.add_commands(app)
 diff.add_commands(app)
 replay.add_commands(app)
 schema.add_commands(app)
+serve.add_commands(app)
 spark.add_commands(app)
 
 

@@ -8,12 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import msgspec
 import typer
-from msgspec.structs import replace
 
-from ..codec.exact_json import encode_values
-from ..errors import ConfigError
 from .flags import DataDir, Json, Name, RequiredFile, feed_tables
 from .say import say
 
@@ -112,27 +108,12 @@ def _opened(
     file: Path, name: str | None, data_dir: Path | None, sink: str | None, number: int | None
 ) -> Iterator[list[tuple[str, DeadLetters]]]:
     """Give the dead letters of the feed by sink, and close them in the end. Raises ConfigError."""
+    from ..engine.letters import opened_letters
     from ..engine.options import feed_options
-    from ..sink.registry import dead_letters_of
 
     options = feed_options(feed_tables(file, None, None, None, name, data_dir))
-    names = [one.name for one in options.sinks]
-    if sink is not None and sink not in names:
-        raise ConfigError(f"--sink {sink}: there is no such sink; accepted: {', '.join(names)}")
-    stores = [
-        (one.name, letters)
-        for one in options.sinks
-        if sink in (None, one.name) and (letters := dead_letters_of(one.given, options.name)) is not None
-    ]
-    if not stores:
-        raise ConfigError("dead letters are kept by SQL targets only, and none is meant here")
-    if number is not None and len(stores) > 1:
-        raise ConfigError(f"--id {number}: add --sink, as each sink has its own numbers")
-    try:
-        yield stores
-    finally:
-        for _, letters in stores:
-            letters.close()
+    with opened_letters(options, sink, number) as opened:
+        yield opened
 
 
 def _line(owner: str, letter: DeadLetter) -> str:
@@ -142,12 +123,6 @@ def _line(owner: str, letter: DeadLetter) -> str:
 
 
 def _json(owner: str, letter: DeadLetter) -> str:
-    """Return a letter as a line of JSON, with values as docs/sql-targets.md describes."""
-    images = {name: getattr(letter, name) for name in ("before", "after")}
-    rows = {
-        name: row and dict(zip(letter.columns, json.loads(encode_values(row)), strict=True))
-        for name, row in images.items()
-    }
-    rest = msgspec.to_builtins(replace(letter, columns=(), before=None, after=None))
-    del rest["columns"]
-    return json.dumps({"sink": owner, **rest, **rows})
+    from ..engine.letters import letter_object
+
+    return json.dumps(letter_object(owner, letter))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,10 +33,13 @@ from .flags import (
     directory_of,
     feed_tables,
 )
+from .remote import CaFile, Feed, Server, ServerToken, client_of, reject_file, say_feeds
 from .say import say
+from .serve import AllowedHosts, TlsCert, TlsKey, TokenFile, window
 from .spark import Directory, Master, Settings, settings_of_spark
 
 if TYPE_CHECKING:
+    from ..engine.feed import Feed as LocalFeed
     from ..engine.options import FeedOptions
 
 PLAIN_WIDTH = 4096
@@ -89,6 +94,17 @@ def run(
         typer.Option(help="PEM file of the CA that signed the captures' certificates; implies --capture-tls"),
     ] = None,
     settings: Settings = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Show the feed on a page at this address, with the API of tidemill serve",
+        ),
+    ] = None,
+    token_file: TokenFile = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    allowed_host: AllowedHosts = None,
     as_json: Json = False,
 ) -> None:
     """Run a feed until it fails, is stopped or reaches --until.
@@ -113,8 +129,12 @@ def run(
         case "local":
             if flags := [key for key, value in how.items() if value]:
                 raise ConfigError(f"--{flags[0].replace('_', '-')}: it is for --engine spark")
-            run_local(checked_options(document), as_json)
+            options = checked_options(document)
+            given = None if http is None else (http, token_file, tls_cert, tls_key, allowed_host or ())
+            run_local(options, as_json, partial(window, document, *given) if given is not None else None)
         case "spark":
+            if http is not None:
+                raise ConfigError("--http: it is for --engine local")
             try:
                 from ..spark.run.run import run as run_on_spark
             except ImportError as error:
@@ -136,15 +156,22 @@ def checked_options(document: Mapping[str, Any]) -> FeedOptions:
     return feed_options(document)
 
 
-def run_local(options: FeedOptions, as_json: bool) -> None:
-    """Run a feed in this process until it is stopped, fails or is finished."""
+def run_local(
+    options: FeedOptions,
+    as_json: bool,
+    show: Callable[[LocalFeed], AbstractContextManager[object]] | None = None,
+) -> None:
+    """Run a feed in this process until it is stopped, fails or is finished.
+
+    `show` makes the feed visible while it runs.
+    """
     from ..engine.feed import Feed
     from ..engine.opening import open_sinks
 
     feed = Feed(options, open_sinks(options))
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     try:
-        with set_by_signals(Event()) as stopping:
+        with set_by_signals(Event()) as stopping, nullcontext() if show is None else show(feed):
             feed.run(stopping, progress.show)
         last = feed.status()
         progress.show(last if as_json else replace(last, detail=""))  # an error is shown once, below
@@ -161,11 +188,32 @@ def status(
     prometheus: Annotated[
         bool, typer.Option("--prometheus", help="Print metrics in the Prometheus text format")
     ] = False,
+    server: Server = None,
+    feed: Feed = "",
+    token_file: ServerToken = None,
+    ca_file: CaFile = None,
 ) -> None:
-    """Show the status of a feed, running or not."""
-    last = StatusFile(directory_of(file, data_dir)).load()
+    """Show the status of a feed, running or not.
+
+    With --server and without --feed, lists the feeds of a server that has several.
+    """
+    if server is not None:
+        reject_file(file, data_dir)
+        client = client_of(server, token_file, ca_file)
+        feeds = client.feeds()
+        if not feed and len(feeds) != 1:
+            if as_json:
+                typer.echo(msgspec.json.encode(feeds))
+            else:
+                say_feeds(feeds)
+            if any(one.state == "failed" for one in feeds):
+                raise typer.Exit(1)
+            return
+        last = client.feed(client.only_feed(feed)).status
+    else:
+        last = StatusFile(directory_of(file, data_dir)).load()
     if prometheus:
-        typer.echo(metrics_text(last))
+        typer.echo(metrics_text([last]), nl=False)
     elif as_json:
         typer.echo(msgspec.json.encode(last))
     else:
@@ -174,13 +222,26 @@ def status(
         raise typer.Exit(1)
 
 
-def explain(file: DirectoryFile = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+def explain(
+    file: DirectoryFile = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    server: Server = None,
+    feed: Feed = "",
+    token_file: ServerToken = None,
+    ca_file: CaFile = None,
+) -> None:
     """Explain why a feed is slow or stuck.
 
     Prints which stage waits for which, and since when.
     """
-    last = StatusFile(directory_of(file, data_dir)).load()
-    lines = explanation(last, last.waits)
+    if server is not None:
+        reject_file(file, data_dir)
+        client = client_of(server, token_file, ca_file)
+        lines = client.waits(client.only_feed(feed)).explanation
+    else:
+        last = StatusFile(directory_of(file, data_dir)).load()
+        lines = explanation(last, last.waits)
     if as_json:
         typer.echo(json.dumps(lines))
     else:

@@ -34,7 +34,7 @@ _SETTLE_SECONDS: Final = 5.0
 
 
 def open_diff(
-    feed: str | Path | Mapping[str, Any],
+    feed: str | Path | Mapping[str, Any] | FeedOptions,
     tables: Sequence[str] = (),
     *,
     sink: str = "",
@@ -44,16 +44,18 @@ def open_diff(
 ) -> Diff:
     """Return a comparison of a feed's source with one of its sinks' targets, while the feed runs.
 
-    `feed` is a feed.toml, or its tables as a dictionary. `tables` are patterns that choose among the feed's
-    tables; `sink` is the name of the sink, if there are several. At most `rows_per_second` rows of each side
-    are read; 0: no limit. `wait` is called with a pause in seconds, and returns True to end the comparison.
+    `feed` is a feed.toml, its tables as a dictionary, or the options of a feed. `tables` are patterns that
+    choose among the feed's tables; `sink` is the name of the sink, if there are several. At most
+    `rows_per_second` rows of each side are read; 0: no limit. `wait` is called with a pause in seconds, and
+    returns True to end the comparison.
 
     `with` connects. Iterating yields a Difference for each row that differs, and a TableResult after each
     table. Raises ConfigError.
     """
-    document = feed if isinstance(feed, Mapping) else config.read(Path(feed))
     pace = Pace(rows_per_second, clock or SystemClock(), wait)
-    options = feed_options(document)
+    if isinstance(feed, str | Path):
+        feed = config.read(Path(feed))
+    options = feed if isinstance(feed, FeedOptions) else feed_options(feed)
     options.reject_filters("a comparison")
     if options.sharding.is_shared:
         raise ConfigError(

@@ -25,9 +25,13 @@ _MOST_CHARS: Final = 200
 
 def json_of(finding: Finding, **more: object) -> str:
     """Return a finding as one JSON object; bytes and other values that JSON lacks are text."""
+    return msgspec.json.encode({**object_of(finding), **more}).decode()
+
+
+def object_of(finding: Finding) -> dict[str, object]:
+    """Return a finding as an object of JSON; bytes and other values that JSON lacks are text."""
     kind = "difference" if isinstance(finding, Difference) else "table"
-    fields = {name: _plain(getattr(finding, name)) for name in finding.__struct_fields__}
-    return msgspec.json.encode({"type": kind, **fields, **more}).decode()
+    return {"type": kind} | {name: _plain(getattr(finding, name)) for name in finding.__struct_fields__}
 
 
 def line_of(finding: Finding) -> str:

@@ -13,7 +13,7 @@ from .declaration import (
     key_of,
     text,
 )
-from .file import read
+from .file import expand, read, read_as_written
 from .finding import Finding
 from .form import FILE, Form, NameText, name
 from .query import from_query, with_query
@@ -36,12 +36,14 @@ __all__ = [
     "camel_case",
     "checked",
     "declaration",
+    "expand",
     "from_query",
     "key_of",
     "keys",
     "name",
     "parse_bytes",
     "read",
+    "read_as_written",
     "reject_unknown",
     "text",
     "with_query",

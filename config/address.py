@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
+from ..errors import ConfigError
+
 
 def is_loopback(host: str) -> bool:
     """True for localhost and for an address of the loopback interface."""
@@ -13,3 +15,11 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def host_and_port(listen: str) -> tuple[str, int]:
+    """Return host and port of an address to listen at. Raises ConfigError."""
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isascii() or not port.isdecimal() or int(port) > 0xFFFF:
+        raise ConfigError(f'listen: expected host:port as "127.0.0.1:8300", not {listen!r}')
+    return host.removeprefix("[").removesuffix("]"), int(port)

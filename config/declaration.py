@@ -103,6 +103,8 @@ class Option:
     default: Any
     """MISSING if there is none, or if it is a new object each time."""
     is_required: bool
+    is_hidden: bool = False
+    """True for a secret, or a value that may have one in it: its field has `repr=False`."""
 
 
 class Declaration(NamedTuple):
@@ -154,6 +156,7 @@ def _option(name: str, field: Field[object], hint: object, given: Given) -> Opti
         given=given,
         default=field.default,
         is_required=field.default is MISSING and field.default_factory is MISSING and not given.numbered,
+        is_hidden=not field.repr,
     )
 
 

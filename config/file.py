@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,15 +21,28 @@ def read(path: Path, only: Collection[str] | None = None) -> dict[str, Any]:
 
     Raises ConfigError if the file can't be read or isn't TOML, or for an unset or unclosed variable.
     """
+    tables = read_as_written(path)
+    if only is not None:
+        tables = {key: value for key, value in tables.items() if key in only}
+    return expand(tables)
+
+
+def read_as_written(path: Path) -> dict[str, Any]:
+    """Read the tables of a TOML file, variables of the environment by their names.
+
+    Raises ConfigError if the file can't be read or isn't TOML.
+    """
     try:
-        tables = tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from None
-    if only is not None:
-        tables = {key: value for key, value in tables.items() if key in only}
-    expanded: dict[str, object] = _expand(tables, "")
+
+
+def expand(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace variables of the environment as `read` does. Raises ConfigError."""
+    expanded: dict[str, Any] = _expand(dict(tables), "")
     return expanded
 
 

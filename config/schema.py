@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -101,6 +103,8 @@ def _section_schema(kind: object) -> dict[str, object]:
 
 
 def _type_schema(hint: object) -> dict[str, object]:
+    if hint is object:
+        return {}  # a section that other commands declare
     schema: dict[str, object] = msgspec.json.schema(hint, schema_hook=_other)
     return schema
 
@@ -109,7 +113,8 @@ def _other(kind: type) -> dict[str, object]:
     return {"type": "string"} if issubclass(kind, Path) else {}
 
 
-def docstrings(cls: type) -> dict[str, str]:
+@cache
+def docstrings(cls: type) -> Mapping[str, str]:
     """Return the docstrings after the fields of a class and of those that it is derived from."""
     texts: dict[str, str] = {}
     for one in reversed(cls.__mro__[:-1]):
@@ -128,4 +133,4 @@ def docstrings(cls: type) -> dict[str, str]:
                 and isinstance(described.value.value, str)
             ):
                 texts[field.target.id] = inspect.cleandoc(described.value.value)
-    return texts
+    return MappingProxyType(texts)

@@ -128,6 +128,11 @@ class OpenFeed(Generic[T_co]):
         self._handover: Handover | None = None
         self._is_async = False
 
+    @property
+    def feed(self) -> Feed:
+        """The feed itself, for a server of several feeds."""
+        return self._feed
+
     def ack(self, item: Item | ArrowBatch) -> None:
         """Acknowledge `item` and everything before it: the checkpoint moves past it, soon after.
 

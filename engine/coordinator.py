@@ -16,7 +16,8 @@ from ..puller.puller import Connected, Retrying, SnapshotReport, SourceReport, S
 from ..sink import Acknowledged, FromSink, Review, Seek
 from ..sorter import EventSorter
 from ..sources.source import Rank, Source
-from .failures import Retry, accounted
+from .failures import Retry, accounted, blamed_part
+from .lag_model import LagModel
 from .sinks import AbandonedSink
 
 log = logging.getLogger("tidemill")
@@ -38,8 +39,12 @@ class Course:
         self.over = Event()
         self.error: BaseException | None = None
         """Reason of the end; None if the pipeline reached its end or was stopped."""
+        self.blamed = ""
+        """The part whose error it is: "source", "sink copy", or another; empty if that isn't known."""
         self.stop_requested = False
         """True if the feed is to be stopped with this pipeline."""
+        self.reconnects = 0
+        """Number of connections of the source after a failure."""
         self.progressed = False
         """True if a sink has acknowledged a checkpoint."""
         self.retries: dict[str, Retry] = {}
@@ -124,8 +129,9 @@ class Coordinator(PooledActor[Report]):
     """Receives reports of every stage, has what every sink has acknowledged freed, and ends the pipeline when
     all sinks have reached its end."""
 
-    def __init__(self, course: Course, source: Source, sinks_count: int) -> None:
+    def __init__(self, course: Course, source: Source, sinks_count: int, lag: LagModel) -> None:
         super().__init__()
+        self._lag = lag
         self._course = course
         self._source = source
         self._sinks_count = sinks_count
@@ -136,6 +142,7 @@ class Coordinator(PooledActor[Report]):
         match message:
             case Acknowledged(sink, checkpoint):
                 course.progressed = True
+                self._lag.acknowledged(sink, checkpoint, (self.clock.now(), self.clock.time()))
                 course.checkpoints = {**course.checkpoints, sink: checkpoint}
                 course.recovers(f"sink {sink}")
                 self._free()
@@ -149,10 +156,12 @@ class Coordinator(PooledActor[Report]):
                 self._seek(sink, place)
             case Failed(error=error, name=name, restart_seconds=seconds):
                 if seconds is None:
+                    course.blamed = course.blamed or blamed_part(str(name))
                     course.end(accounted(name, error))
                 else:
                     course.fails(name, str(error), seconds)
             case Connected(who=who):
+                course.reconnects += who in course.retries
                 course.recovers(who)
             case Retrying(error, seconds, who):
                 course.fails(who, error, seconds)

@@ -54,6 +54,17 @@ def accounted(name: str, error: BaseException) -> TidemillError:
     return violation
 
 
+def blamed_part(actor: str) -> str:
+    """Return the part of a feed that an actor belongs to, as waits name it: "source", "sink copy"."""
+    if actor.startswith(("sink ", "source ")):
+        return actor.partition(" worker ")[0]
+    return "source" if actor.startswith(_OF_SOURCES) else "the feed"
+
+
+_OF_SOURCES: Final = ("puller", "loader", "table loader", "schema jobs", "collector", "pump ")
+"""Beginnings of the names of a source's actors."""
+
+
 def pause_seconds(failures: int) -> float:
     """Return the pause after the n-th failure in a row."""
     return actors.pause_seconds(failures, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)

@@ -19,6 +19,7 @@ from ..sink.factory import reject_duplicates
 from ..store.plan import Outcome
 from .coordinator import Course, SeekRequested
 from .failures import Retry, Unavailable, accounted, pause_seconds
+from .lag_model import LagModel
 from .live_status import LiveStatus
 from .opening import make_data_dir
 from .options import FeedOptions
@@ -27,10 +28,12 @@ from .pipeline import Pipeline, TablesRequested, start
 from .plan_inbox import PlanInbox
 from .renewal import Renewed
 from .requests import PipelineRequests, RequestFile
+from .shared import Shared
 from .sinks import AbandonedSink
 from .status import FeedStatus, SinkStatus, State, StatusFile, first_status
 from .table_verbs import TableVerb, request_tables
 from .tables import FeedTables, TablesFile, TableStatus
+from .telemetry import Telemetry, open_telemetry
 from .waits import Startup
 
 log = logging.getLogger("tidemill")
@@ -62,9 +65,10 @@ class Feed:
         *,
         stages: Mapping[str, Sequence[Stage]] | None = None,
         keeps_state: bool = True,
+        shared: Shared | None = None,
     ) -> None:
         """`stages` contains additional stages of sinks' chains, by the sink's name. With `keeps_state`, the
-        source keeps its state in the data directory.
+        source keeps its state in the data directory. `shared` are resources of several feeds.
 
         Raises ConfigError if there is no sink, or two have the same name or target.
         """
@@ -73,14 +77,17 @@ class Feed:
         self.error: TidemillError | None = None
         self._clock: Clock = clock if clock is not None else SystemClock()
         self._startup = Startup(self._clock)
+        lag = LagModel()
         self._tables = FeedTables(self._clock.time())
         self._parts = FeedParts(
             options=options,
             sinks=tuple(sinks),
             clock=self._clock,
             startup=self._startup,
+            lag=lag,
             stages=stages or {},
             keeps_state=keeps_state,
+            shared=shared,
             tables=self._tables,
         )
         self._file = StatusFile(options.data_dir)
@@ -101,15 +108,17 @@ class Feed:
             [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in sinks],
             state="starting",
             now=self._clock.time(),
+            sorter=options.sorter,
         )
         wants = {
             sink.name: partial(options.wants, sink.rules) for sink in sinks if sink.rules.tables is not None
         }
-        self._live = LiveStatus(first, self._clock, self._startup, self._tables, wants)
+        self._live = LiveStatus(first, self._clock, self._startup, lag, self._tables, wants)
         self._tables_file = TablesFile(options.data_dir)
         self._next_tables = 0.0  # when the file is due
         self._saved_changes = 0  # FeedTables.changes in the file
         self._threads: list[Thread] = []
+        self._telemetry: Telemetry | None = None
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -122,6 +131,10 @@ class Feed:
         try:
             self._file.claim()
             self._file.save(self._live.current)
+            self._telemetry = open_telemetry(self.options.telemetry, lambda: [self.status()])
+        except ConfigError:
+            self._file.release()
+            raise
         except OSError as error:
             self._file.release()
             raise ConfigError(f"data_dir: {self.options.data_dir}: {error.strerror}") from None
@@ -170,6 +183,7 @@ class Feed:
         return True
 
     def _run(self, on_end: Callable[[], object]) -> None:
+        course = Course(self._clock)
         try:
             while not self._stop.is_set():
                 requests = PipelineRequests()
@@ -202,6 +216,7 @@ class Feed:
             self._say("stopped")
         except BaseException as error:  # any error fails the feed
             self.error = accounted(f"feed {self.options.name}", error)
+            self._live.blame(course.blamed or self._startup.blamed)
             self._say("failed", str(self.error))
         finally:
             self._ended.set()
@@ -298,6 +313,8 @@ class Feed:
         finally:
             self._save()
             self._save_tables()
+            if self._telemetry is not None:
+                self._telemetry.close()
             self._release()
 
     def _release(self) -> None:
@@ -315,19 +332,21 @@ class Feed:
     def _look_until_end(self) -> None:
         pause = LOOK_SECONDS
         while not self._ended.wait(pause):
-            began = self._clock.now()
             pipeline = self._live.pipeline
             if pipeline is not None:
                 self._hand_on_plan(pipeline)
                 with suppress(CheckpointError):  # raised at the next start
                     pipeline.carry_out(self._requests.load())
-                pipeline.ask_puller()
+                pipeline.ask_puller()  # which may take its time to answer, but no processor's
+            began = self._clock.now()
             self._live.update()
             self._save()
             if self._clock.now() >= self._next_tables or self._saved_changes != self._tables.changes:
                 self._save_tables()
             took = self._clock.now() - began
-            pause = min(max(LOOK_SECONDS, LOOKS_PART * took), MOST_LOOK_SECONDS)
+            shared = self._parts.shared
+            least = LOOK_SECONDS if shared is None else max(LOOK_SECONDS, shared.look_seconds)
+            pause = min(max(least, LOOKS_PART * took), MOST_LOOK_SECONDS)
 
     def _save_tables(self) -> None:
         began = self._clock.now()

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from typing import Final, NamedTuple, TypedDict
 
 from msgspec.structs import replace
 
 from ..actors import Clock
-from ..events import Ts, Wait, physical_ms
+from ..events import Wait
 from ..puller.puller import SnapshotReport
 from ..sink import Delivery
 from .failures import Retry
+from .lag import Lag, SinkHistograms
+from .lag_model import LagModel, Moment
 from .pipeline import Pipeline
 from .rate import Rate
 from .sentences import letters_sentence
-from .status import FeedStatus, SinkStatus, SnapshotStatus, State, at_rest, resident_bytes
+from .status import FeedStatus, Received, SinkStatus, SnapshotStatus, State, at_rest, resident_bytes
 from .tables import FeedTables, SinkView
 from .waits import Startup
 
 _SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "finished": "finished"}
 """State of the sinks while nothing else is known of them."""
-
-IDLE_SECONDS = 5.0
-"""Maximum age of the last read position at which a sink that has everything is shown without lag."""
 
 
 class LiveStatus:
@@ -34,6 +34,7 @@ class LiveStatus:
         first: FeedStatus,
         clock: Clock,
         startup: Startup,
+        lag: LagModel,
         tables: FeedTables,
         wants: Mapping[str, Callable[[str], bool]],
     ) -> None:
@@ -41,12 +42,15 @@ class LiveStatus:
         self._tables = tables
         self._wants = wants
         self.current = first
+        self._lag = lag
         self.pipeline: Pipeline | None = None
         """The running pipeline; None between two."""
         self._clock = clock
         self._startup = startup
         self._retry: Retry | None = None
         self._base = (0, 0)  # rows and transactions of earlier pipelines
+        self._base_of: dict[str, SinkCounts] = {}  # by sink
+        self._base_received = Received()  # retries and reconnects, and bytes of the log
         self._rate = Rate()
         self._lock = Lock()  # held to replace the status, and while it is computed
 
@@ -72,6 +76,11 @@ class LiveStatus:
             sinks=at_rest(self.current.sinks, _SINKS_IN.get(state, "stopped")),
         )
 
+    def blame(self, part: str) -> None:
+        """Note which part the error that ends the feed is of."""
+        with self._lock:
+            self.current = replace(self.current, blamed=part)
+
     def leave(self, pipeline: Pipeline) -> None:
         """Take the last status of a closed pipeline."""
         with self._lock:
@@ -80,6 +89,8 @@ class LiveStatus:
             rows, transactions = self._base
             counts = pipeline.stages.counts
             self._base = rows + counts.rows, transactions + counts.transactions
+            self._base_of = {sink.name: counts_of(sink) for sink in self.current.sinks}
+            self._base_received = self.current.received
 
     def update(self) -> None:
         """Take the status of the running pipeline, or of the pause before the next one."""
@@ -93,6 +104,9 @@ class LiveStatus:
                     detail=self.current.detail if retry is None else retry.sentence(now),
                     waits=self.waits(),
                     updated=self._clock.time(),
+                    **self._lags(self.current.sinks),
+                    connected=False,
+                    idle=False,
                 )
 
     def waits(self) -> list[Wait]:
@@ -105,8 +119,7 @@ class LiveStatus:
         rows = self._base[0] + stages.counts.rows
         puller, progress = pipeline.puller_statistics, pipeline.course.snapshot
         sorter = stages.sorter.statistics()
-        read = puller.resolved_ts if puller is not None else 0
-        sinks = [_sink_status(pipeline, one, read, now) for one in stages.sinks.deliveries]
+        sinks = [self._sink_status(pipeline, one) for one in stages.sinks.deliveries]
         # A busy puller's last statistics, if any, may be older than the sinks' checkpoints.
         positions = [puller.position if puller is not None else "", *(sink.position for sink in sinks)]
         position = pipeline.furthest(positions) or self.current.position
@@ -115,8 +128,10 @@ class LiveStatus:
             f"sink {sink.name}: {letters_sentence(sink.dead_letters)}" for sink in sinks if sink.dead_letters
         ]
         warning = "; ".join(warnings)
-        checkpoints, wants = pipeline.course.checkpoints, self._wants
-        views = [SinkView(checkpoints.get(one.name), one.lag_seconds, wants.get(one.name)) for one in sinks]
+        checkpoints, wants, lags = pipeline.course.checkpoints, self._wants, self._lags(sinks)
+        views = [
+            SinkView(checkpoints.get(one.name), one.lag_seconds, wants.get(one.name)) for one in lags["sinks"]
+        ]
         self._tables.look(views, {} if progress is None else progress.estimates, now)
         self.current = replace(
             self.current,
@@ -131,24 +146,86 @@ class LiveStatus:
             memory_bytes=resident_bytes(),
             sorter_memory_bytes=sorter.memory_bytes,
             sorter_disk_bytes=sorter.disk_bytes,
-            sinks=sinks,
             snapshot=None if progress is None or not progress.table else _snapshot_status(progress),
             waits=pipeline.waits(),
             locks=stages.chains.locks(),
+            **lags,
+            connected=pipeline.is_connected,
+            idle=not pipeline.course.retries and self._lag.is_idle(self._clock.now()),
+            log_hours_left=pipeline.hours_left(self._lag.source_time(self._moment)),
+            received=self._received(pipeline),
             table_states=self._tables.states(),
             tables=self._tables.shown(),
         )
 
+    @property
+    def _moment(self) -> Moment:
+        return self._clock.now(), self._clock.time()
 
-def _sink_status(pipeline: Pipeline, delivery: Delivery, read: Ts, now: float) -> SinkStatus:
+    def _lags(self, sinks: Sequence[SinkStatus]) -> Lags:
+        """Return the fields of a status that the lag model knows."""
+        model, moment = self._lag, self._moment
+        lags = [model.lag(sink.name, moment) for sink in sinks]
+        return {
+            "sinks": [
+                replace(sink, lag=lag, lag_seconds=lag.total) for sink, lag in zip(sinks, lags, strict=True)
+            ],
+            "lag": max(lags, key=lambda lag: -1.0 if lag.total is None else lag.total),
+            "head": model.head or self.current.head,
+            "head_time": model.head_time,
+            "last_event_seconds": _since(model.arrived.last_at, moment[0]),
+            "checkpoint_moved_seconds": _since(model.checkpoint_moved_at(), moment[0]),
+        }
+
+    def _received(self, pipeline: Pipeline) -> Received:
+        base, arrived, puller = self._base_received, self._lag.arrived, pipeline.puller_statistics
+        return Received(
+            arrived.changes,
+            arrived.bytes,
+            base.log_bytes + (puller.bytes if puller is not None else 0),
+            base.retries + (puller.retries if puller is not None else 0),
+            base.reconnects + pipeline.course.reconnects,
+        )
+
+    def _sink_status(self, pipeline: Pipeline, delivery: Delivery) -> SinkStatus:
+        base = self._base_of.get(delivery.sink.name, NO_COUNTS)
+        return sink_status(pipeline, delivery, base, self._lag.histograms(delivery.sink.name))
+
+
+class Lags(TypedDict):
+    """Fields of a FeedStatus."""
+
+    sinks: list[SinkStatus]
+    lag: Lag
+    head: str
+    head_time: float | None
+    last_event_seconds: float | None
+    checkpoint_moved_seconds: float | None
+
+
+class SinkCounts(NamedTuple):
+    rows: int
+    batches: int
+    retries: int
+
+
+NO_COUNTS: Final = SinkCounts(0, 0, 0)
+
+
+def counts_of(sink: SinkStatus) -> SinkCounts:
+    return SinkCounts(sink.rows, sink.batches, sink.retries)
+
+
+def _since(at: float | None, now: float) -> float | None:
+    return None if at is None else max(0.0, now - at)
+
+
+def sink_status(
+    pipeline: Pipeline, delivery: Delivery, base: SinkCounts, histograms: SinkHistograms
+) -> SinkStatus:
+    """Return the status of a sink, without its lag; `base` are its counts in earlier pipelines."""
     statistics = delivery.statistics()
     checkpoint = statistics.checkpoint
-    lag = None
-    if checkpoint is not None and checkpoint.ts:
-        lag = max(0.0, now - physical_ms(checkpoint.ts) / 1000)
-        behind = physical_ms(max(read, checkpoint.ts) - checkpoint.ts) / 1000
-        if max(lag, behind) < IDLE_SECONDS and not statistics.waiting_items:
-            lag = behind
     retry = pipeline.course.retries.get(f"sink {delivery.sink.name}")
     workers, letters = statistics.workers, statistics.dead_letters
     warning = letters_sentence(letters) if retry is None else retry.error
@@ -157,8 +234,11 @@ def _sink_status(pipeline: Pipeline, delivery: Delivery, read: Ts, now: float) -
         target=statistics.target,
         position=checkpoint.position if checkpoint is not None else "",
         ts=checkpoint.ts if checkpoint is not None else 0,
-        lag_seconds=lag,
-        rows=statistics.rows,
+        lag_seconds=None,
+        rows=base.rows + statistics.rows,
+        batches=base.batches + statistics.batches,
+        retries=base.retries + statistics.retries,
+        histograms=histograms,
         loading=checkpoint is None or not checkpoint.is_loaded,
         state="warning" if warning else "normal",
         detail=warning,

@@ -24,6 +24,7 @@ from ..sources.registry import OF_ANY
 from ..sources.sections import GivenSource, NamedSource, SourceSection
 from ..sources.several_options import given_source
 from .sink_options import SinkOptions, SinkSection, sinks_of
+from .telemetry import TelemetryOptions
 
 DEFAULT_NAME = "tidemill"
 DATA_DIR = Path("tidemill-data")
@@ -75,6 +76,8 @@ class FeedOptions(StoreOptions, MergeOptions):
         tuple[Transform, ...], Given(name="transform", kind=tuple[TransformOptions, ...], parse=transforms_of)
     ] = ()
     """Changes of columns and values, before any sink."""
+    telemetry: TelemetryOptions = field(default_factory=TelemetryOptions)
+    """Metrics pushed by OpenTelemetry."""
     capture: object = None
     """Options of `tidemill capture`, which reads them."""
     spark: object = None

@@ -10,8 +10,10 @@ from ..chain import Stage
 from ..events import Item
 from ..sink import SinkFactory
 from ..sources.source import Source
+from .lag_model import LagModel
 from .opening import open_source
 from .options import FeedOptions
+from .shared import Shared
 from .tables import FeedTables
 from .waits import Startup
 
@@ -26,6 +28,8 @@ class FeedParts:
     clock: Clock
     startup: Startup
     """Has the step that the start of a pipeline is at."""
+    lag: LagModel = field(default_factory=LagModel)
+    """Lags of the feed."""
     stages: Mapping[str, Sequence[Stage]] = field(default_factory=dict)
     """Additional stages of sinks' chains, by the sink's name."""
     keeps_state: bool = True
@@ -34,6 +38,8 @@ class FeedParts:
     """True if each pattern has to match a table of the source of a new feed."""
     before_sinks: Callable[[list[Item]], list[Item]] | None = None
     """Applied to the items that the sorter's output becomes, before the sinks' chains; None for no change."""
+    shared: Shared | None = None
+    """Resources shared with other feeds of the process; None: the feed has its own."""
     tables: FeedTables = field(default_factory=lambda: FeedTables(0.0))
     """The tables, over all pipelines."""
     open_source: Callable[[FeedOptions, Clock], Source] = open_source

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from ..errors import TidemillError
-from ..events import Checkpoint, Wait
+from ..events import Checkpoint, Wait, physical_ms
 from ..failpoint import reach
 from ..puller.puller import PullerStatistics
 from ..sink import Flush, Review, Sink
@@ -45,6 +45,8 @@ def start(parts: FeedParts, requests: PipelineRequests, course: Course) -> Pipel
     sinks = [factory.new() for factory in parts.sinks]
     with Teardown() as undo:
         stored = _open_sinks(parts, sinks, course, undo)
+        parts.lag.open(stored)
+        undo.add(parts.lag.leave)
         undo.add(source.close)
         with parts.startup.step("source", source.address):
             present = source.look()
@@ -54,6 +56,7 @@ def start(parts: FeedParts, requests: PipelineRequests, course: Course) -> Pipel
         parts.tables.begin([] if begins.names else map(".".join, followed))
         coordination = _coordinate(parts, present.names, course, undo)
         stages = spawn_stages(parts, course, source, sinks, begins, coordination, undo)
+        parts.lag.begin(stages.sorter, stages.sinks.deliveries)
         stages.chains.unlock(requests.unlock)
         with parts.startup.step("source", source.address):
             source.start(
@@ -169,6 +172,7 @@ class Pipeline:
         self.stages = stages
         self.puller_statistics: PullerStatistics | None = None
         self._clock = parts.clock
+        self._lag = parts.lag
         self._source = source
         self._undo = undo
 
@@ -196,7 +200,25 @@ class Pipeline:
             stages.coordinator.offer(Review())
 
     def ask_puller(self) -> None:
-        self.puller_statistics = self._source.statistics() or self.puller_statistics
+        if (statistics := self._source.statistics()) is not None:
+            self.puller_statistics = statistics
+            self._lag.look(statistics, self._clock.now())
+
+    def hours_left(self, now: float) -> float | None:
+        """Return the hours until the source discards what the sink furthest behind still needs. `now` is
+        the source's time, in Unix seconds."""
+        places = [checkpoint.resume for checkpoint in self.course.checkpoints.values() if checkpoint.position]
+        if not places:
+            return None
+        place = min(places, key=lambda place: place.ts)
+        return self._source.hours_left(place, max(0.0, now - physical_ms(place.ts) / 1000))
+
+    @property
+    def is_connected(self) -> bool:
+        """True if the source is connected and none of its parts is being retried."""
+        puller = self.puller_statistics
+        retried = any(not who.startswith("sink ") for who in self.course.retries)
+        return puller is not None and puller.connected_at > 0 and not retried
 
     def furthest(self, positions: Iterable[str]) -> str:
         """Return the last of the positions in the source's order; empty if all are."""

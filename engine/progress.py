@@ -16,6 +16,7 @@ from rich.text import Text
 
 from ..config.printable import printable
 from ..events import Wait
+from .diagnosis import cause_of
 from .sentences import sentence
 from .status import RUNNING, BackfillProgress, FeedStatus, SnapshotStatus
 from .tables import TableStatus
@@ -244,10 +245,13 @@ def _bar(title: str, total: float, completed: float, said: str) -> Table:
 
 
 def explanation(status: FeedStatus, waits: Sequence[Wait]) -> list[str]:
-    """Return the waits as sentences, the longest first; before them, the table that is loaded."""
+    """Return the feed's state with its cause and what to do; then the table that is loaded, and the waits as
+    sentences, the longest first."""
     head = f"feed {status.name}: {status.state}"
+    if (cause := cause_of(status, waits)) is not None:
+        head = f"{head}: {cause.sentence}"
     if status.state not in RUNNING:
-        return [f"{head}: {status.detail}" if status.detail else head]
+        return [head]
     longest_first = sorted(waits, key=lambda wait: -wait.seconds)
     lines = [sentence(wait) for wait in longest_first]
     slowest = max(status.sinks, key=lambda sink: sink.lag_seconds or 0.0, default=None)

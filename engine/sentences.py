@@ -67,11 +67,14 @@ def _what(wait: Wait) -> str:
         case "barrier":
             return f"what was written to be durable; {wait.count} items come after it"
         case "held":
-            return f"its stage to let {_table(wait)} go on; {wait.count} items are held"
+            reason = f": {wait.reason}" if wait.reason else ""
+            return f"its stage to let {_table(wait)} go on; {wait.count} items are held{reason}"
         case "merge":
             return f"an item of {wait.on}: {wait.reason}"
         case "worker":
             return f"the target to take {wait.reason}; {wait.count} transactions depend on others like that"
+        case "transaction":
+            return f"the end of a large transaction, of which it has {wait.count:,} rows"
         case "region":
             return f"{region}, {wait.seconds:.0f} s behind{_of(wait.count)}"
         case "scan":

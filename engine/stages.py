@@ -64,12 +64,13 @@ def spawn_stages(
     `coordination` is that with other feeds that write into the same merged tables; None if there are none.
     """
     options, clock = parts.options, parts.clock
-    compute = ActorSystem("compute", workers=2, clock=clock)
+    shared = parts.shared
+    compute = ActorSystem("compute", workers=shared.compute if shared is not None else 2, clock=clock)
     blocking = ActorSystem("blocking", workers=len(sinks) + 1, clock=clock)
     undo.add(partial(_stop, blocking, LEAVE_SECONDS))
     undo.add(partial(_stop, compute, STOP_SECONDS))
     coordinator: PooledRef[Report] = compute.spawn(
-        Coordinator, course, source, len(sinks), name="coordinator", capacity=1024
+        Coordinator, course, source, len(sinks), parts.lag, name="coordinator", capacity=1024
     )
     chains = Chains(options, begins.names, parts.stages, coordination, partial(coordinator.offer, Review()))
     undo.add(lambda: chains.close([sink.name for sink in course.abandoned]))
@@ -90,6 +91,7 @@ def spawn_stages(
                 is_end=partial(end.is_reached, sink.name),
                 acknowledged=reports.acknowledged,
                 seek=reports.seek,
+                batch_rows=parts.lag.batch_rows(sink.name),
             )
         return delivery, reports
 
@@ -117,7 +119,8 @@ def spawn_stages(
             capacity=4,
             supervisor=coordinator,
         )
-        sorter = open_sorter(options.sorter, compute, decoder, coordinator)
+        memory = shared.memory if shared is not None else None
+        sorter = open_sorter(options.sorter, compute, decoder, coordinator, memory)
         undo_sinks.keep()
     undo.add(sorter.close)
     undo.add(stop_sinks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +16,11 @@ from ..errors import CheckpointError, ConfigError
 from ..events import Wait
 from ..sharding.status import LockStatus
 from ..store.disk import is_locked, lock
+from .lag import Lag, SinkHistograms
 from .tables import TableStatus
+
+if TYPE_CHECKING:
+    from ..sorter import SorterOptions
 
 State: TypeAlias = Literal["starting", "normal", "warning", "stopped", "failed", "finished"]
 """State of a feed: warning: it is retrying, or has dead letters; stopped: on request; failed: a user must
@@ -81,6 +85,28 @@ class SinkStatus(Struct, frozen=True):
     """Number of them by table."""
     safe_mode: dict[str, int] = {}
     """Reasons for safe mode, each with a count; empty if it isn't active."""
+    lag: Lag = Lag()
+    batches: int = 0
+    """Number of batches made durable since the start."""
+    retries: int = 0
+    """Number of batches that were rolled back and written again since the start."""
+    histograms: SinkHistograms | None = None
+    """None before the first pipeline."""
+
+
+class Received(Struct, frozen=True):
+    """Counts of a source since the start of the feed's process."""
+
+    changes: int = 0
+    """Number of changes, as the source sends them: a change of a binlog may have many rows."""
+    bytes: int = 0
+    """Bytes of the changes in memory."""
+    log_bytes: int = 0
+    """Bytes of the log that were read, of followed tables or not; 0 if the source doesn't count them."""
+    retries: int = 0
+    """Number of failed connections and requests that were repeated."""
+    reconnects: int = 0
+    """Number of connections after a failure."""
 
 
 class FeedStatus(Struct, frozen=True):
@@ -113,6 +139,30 @@ class FeedStatus(Struct, frozen=True):
     """ "native", or "python" with the reason; empty before the source is known."""
     locks: list[LockStatus] = []
     """Schema changes of merged tables that wait for shards."""
+    blamed: str = ""
+    """The part whose error has ended the feed: "source", "sink copy", or another; empty: not known."""
+    lag: Lag = Lag()
+    """Lag of the sink furthest behind."""
+    idle: bool = False
+    """True if the source's end was seen recently, and everything up to it is durable in all targets."""
+    connected: bool = False
+    """True if the source is connected."""
+    head: str = ""
+    """The source's end as last seen; empty before that."""
+    head_time: float | None = None
+    """Source's time, in Unix seconds, when its end had been reached last; None before that."""
+    last_event_seconds: float | None = None
+    """Seconds since a change was received last; None before the first."""
+    checkpoint_moved_seconds: float | None = None
+    """Seconds since the checkpoint moved of the sink for which that is longest ago; None before that."""
+    log_hours_left: float | None = None
+    """Hours until the source discards what comes after the lowest checkpoint, at the present rate; None if
+    that isn't known, or if it keeps everything."""
+    memory_quota_bytes: int = 0
+    """Quota of `sorter_memory_bytes`; 0: none."""
+    disk_quota_bytes: int = 0
+    """Quota of `sorter_disk_bytes`; 0: none."""
+    received: Received = Received()
     table_states: dict[str, int] = {}
     """Number of tables by state."""
     tables: list[TableStatus] = []
@@ -120,9 +170,16 @@ class FeedStatus(Struct, frozen=True):
 
 
 def first_status(
-    name: str, source: str, sinks: Sequence[SinkStatus], *, state: State, now: float
+    name: str,
+    source: str,
+    sinks: Sequence[SinkStatus],
+    *,
+    state: State,
+    now: float,
+    sorter: SorterOptions | None = None,
 ) -> FeedStatus:
-    """Return the initial status of a feed of this process that begins at `now`, in Unix seconds."""
+    """Return the initial status of a feed of this process that begins at `now`, in Unix seconds. `sorter` has
+    its quotas."""
     return FeedStatus(
         name=name,
         state=state,
@@ -140,6 +197,8 @@ def first_status(
         sorter_disk_bytes=0,
         sinks=list(sinks),
         decoder=description(),
+        memory_quota_bytes=sorter.memory_bytes if sorter is not None and sorter.engine != "memory" else 0,
+        disk_quota_bytes=(sorter.max_disk_bytes or 0) if sorter is not None else 0,
     )
 
 

@@ -24,6 +24,8 @@ class Startup:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.blamed = ""
+        """The part in whose step the last start failed; empty if it didn't."""
         self._step: tuple[str, str, float] | None = None
 
     @contextmanager
@@ -33,9 +35,11 @@ class Startup:
         Raises Unavailable in place of Retryable.
         """
         self._step = who, on, self._clock.now()
+        self.blamed = who
         try:
             with blamed(who):
                 yield
+            self.blamed = ""
         finally:
             self._step = None
 

@@ -45,6 +45,7 @@ from .ddl import (
     computed_columns,
 )
 from .details import Check, ColumnDetails, Details, Index, IndexPart
+from .histogram import BATCH_ROWS, Histogram, HistogramCounts
 from .item import Batch, Item, Transaction, row_count
 from .key_order import (
     KeyPart,
@@ -76,6 +77,7 @@ from .kinds import (
     Kind,
     KindTraits,
 )
+from .passage import Receipt, Receipts, WatermarkLog
 from .rows import Op, Row, RowChange, Rows, Run, runs_of
 from .table import (
     DISPLAY_WIDTHS,
@@ -93,6 +95,7 @@ __all__ = [
     "AS_BYTES",
     "AS_INT",
     "AS_STR",
+    "BATCH_ROWS",
     "BYTE_STRINGS",
     "CREATED",
     "DELETE",
@@ -133,6 +136,8 @@ __all__ = [
     "Details",
     "DropColumn",
     "DropTable",
+    "Histogram",
+    "HistogramCounts",
     "Index",
     "IndexPart",
     "Item",
@@ -145,6 +150,8 @@ __all__ = [
     "OrderedKey",
     "Owner",
     "Parking",
+    "Receipt",
+    "Receipts",
     "RenameTables",
     "Row",
     "RowChange",
@@ -163,6 +170,7 @@ __all__ = [
     "Ts",
     "Wait",
     "WaitKind",
+    "WatermarkLog",
     "altered",
     "compose_ts",
     "computed_columns",

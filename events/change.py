@@ -88,6 +88,8 @@ class Changes(Struct, frozen=True, gc=False):
 
     changes: Block
     resolved: Ts = 0
+    moves_only: bool = False
+    """True if its changes only move the source's position: no row or statement is among them."""
 
 
 class Sorted(Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 WaitKind: TypeAlias = Literal[
     "answer", "retry", "room", "memory", "table", "source", "acknowledgement",
-    "barrier", "held", "worker", "merge",
+    "barrier", "held", "worker", "merge", "transaction",
     "region", "scan", "lookup", "region retry", "lock", "scan turn", "division",
 ]  # fmt: skip
 
@@ -34,9 +34,9 @@ class Wait(Struct, frozen=True, omit_defaults=True):
     kind: WaitKind
     """Reason for waiting: an `answer` of a server; the next attempt of a `retry`; `room` in a mailbox;
     `memory` in the sorter; the resolved ts of a `table` or of a `source`; an `acknowledgement` of the
-    program; items before a `barrier`; items `held` by a stage; the target, by a
-    `worker`; silent sources of a `merge`; and for TiKV: a `region` that lags; a `scan`
-    of one; the `lookup` of one; a `region retry`; a `lock`; a `scan turn`; a `division` into regions."""
+    program; items before a `barrier`; items `held` by a stage; the target, by a `worker`; silent sources of
+    a `merge`; the end of a large `transaction`; and for TiKV: a `region` that lags; a `scan` of one; the
+    `lookup` of one; a `region retry`; a `lock`; a `scan turn`; a `division` into regions."""
     seconds: float
     """Time waited so far."""
     table: str = ""

@@ -58,6 +58,21 @@ SourceReport: TypeAlias = Connected | Retrying | StopRequested | SnapshotReport
 State: TypeAlias = Literal["connecting", "snapshot", "catching up", "following"]
 
 
+class SourceHead(Struct, frozen=True):
+    """End of a source, and how far it is read towards its end."""
+
+    position: str = ""
+    """The end as last seen; empty before that."""
+    read_until: float | None = None
+    """Source's time, in Unix seconds, up to which everything was received; None before anything was."""
+    caught_up_at: float | None = None
+    """The actor clock's now() when the source had nothing more; None before that."""
+    clock_offset: float | None = None
+    """Source's time, in Unix seconds, minus the actor clock's now(); None before it is known."""
+    resolution_seconds: float = 0.0
+    """Steps of the commit times."""
+
+
 class PullerStatistics(Struct, frozen=True):
     """Counts since the start; the answer to `Statistics()`."""
 
@@ -76,6 +91,7 @@ class PullerStatistics(Struct, frozen=True):
     connected_at: float
     """The actor clock's now() when the current connection was opened; 0 without a connection."""
     retries: int
+    head: SourceHead = SourceHead()
 
 
 class Statistics(Struct, frozen=True):

@@ -11,14 +11,17 @@ from msgspec.structs import replace
 from ..chain import Barrier, Chain, Stage, StageContext
 from ..errors import InvariantViolated, NotReproducible, Retryable, SinkError, TidemillError
 from ..events import (
+    BATCH_ROWS,
     WHOLE,
     Batch,
     Checkpoint,
     Ddl,
+    Histogram,
     Item,
     TablePosition,
     Transaction,
     Wait,
+    WatermarkLog,
 )
 from .batch_cutter import BatchCutter
 from .resume_filter import START, ResumeFilter
@@ -110,6 +113,7 @@ class Delivery:
         is_end: Callable[[Checkpoint], bool] = lambda _: False,
         acknowledged: Callable[[Checkpoint], object] = lambda _: None,
         seek: Callable[[TablePosition], None] | None = None,
+        batch_rows: Histogram | None = None,
     ) -> None:
         """`sink` is open and at `checkpoint`; `source` is the identity in new checkpoints.
 
@@ -117,9 +121,13 @@ class Delivery:
         if the source can load single tables again. `is_end` returns True for the checkpoint of a feed's end:
         a sink that makes rows durable by itself doesn't wait until they are due there. `acknowledged` is
         called with each durable checkpoint, `seek` with a position after which a stage needs the source read
-        again; without it that is an error.
+        again; without it that is an error. `batch_rows`, with the bounds BATCH_ROWS, gets the number of rows
+        of each batch.
         """
         self.sink = sink
+        self.written = WatermarkLog()
+        """Log of the ts up to which everything was written, durable or not."""
+        self._batch_rows = batch_rows or Histogram(BATCH_ROWS)
         self._is_end = is_end
         self._acknowledged = acknowledged
         self._options = options or DeliveryOptions()
@@ -147,6 +155,8 @@ class Delivery:
         self._checkpoint = checkpoint
         self._wanted: Checkpoint | None = None  # of the last batch; durable once the sink reports it
         self._barrier_since: float | None = None
+        self._open_since: float | None = None
+        """Time of the first batch of a transaction that comes in several; None if none is open."""
         self._rows = self._batches = self._retries = 0
         self._error: str | None = None
 
@@ -202,6 +212,9 @@ class Delivery:
             except NotReproducible as error:
                 self._replace_by_reload(error)
                 return True
+            if batch.checkpoint is not None:
+                self.written.note(batch.checkpoint.ts, self._now())
+            self._batch_rows.add(self._kept_rows[self._written])
             self._written += 1
             if self._rests() and (self._cutter.reloads or self._is_due(batch)):
                 self._flush(now)
@@ -321,6 +334,9 @@ class Delivery:
         if (since := self._barrier_since) is not None:
             seconds = self._now() - since
             waits.append(Wait(f"sink {self.sink.name}", "barrier", seconds, count=len(self._cutter.waiting)))
+        if (since := self._open_since) is not None:
+            seconds = self._now() - since
+            waits.append(Wait(f"sink {self.sink.name}", "transaction", seconds, count=self._unflushed_rows))
         return waits
 
     def statistics(self) -> DeliveryStatistics:
@@ -350,6 +366,10 @@ class Delivery:
         if batch is None:
             return None
         self._wanted = batch.checkpoint or self._wanted
+        if batch.checkpoint is None:
+            self._open_since = self._now() if self._open_since is None else self._open_since
+        else:
+            self._open_since = None
         self._unflushed_rows += self._cutter.rows
         self._kept.append(batch)
         self._kept_rows.append(self._cutter.rows)

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from ..events import Ts
+from ..events import Receipts, Ts
 from .run import Run
 from .table import Table
 
@@ -45,6 +45,7 @@ class Arrivals:
         self._advanced: dict[Uid, Ts] = {}
         self._added: dict[Uid, Ts] = {}
         self._removed: list[Uid] = []
+        self.receipts = Receipts()
         self.busy = False
         """True from waking the Merger until it has nothing left to send."""
 

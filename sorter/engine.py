@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, Final, TypeVar
 
 from ..actors import ActorSystem, Failed, PooledRef, Target
-from ..events import Changes, Sorted, Ts, Wait, room_wait
+from ..events import Changes, Receipts, Sorted, Ts, Wait, WatermarkLog, room_wait
 from ..store.plan import CompactionPlan, Outcome
 from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, Wake
@@ -70,6 +70,14 @@ class Engine:
 
     def _new_table(self, table_id: int, uid: int) -> Table:
         return Table(table_id, uid, 0)
+
+    @property
+    def receipts(self) -> Receipts:
+        return self._arrivals.receipts
+
+    @property
+    def resolved_log(self) -> WatermarkLog:
+        return self._progress.resolved_log
 
     def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Changes]:
         with self._lock:
@@ -151,6 +159,7 @@ class Engine:
             writers = list(self._tables.values())
             self._tables.clear()
         self._gate.close()
+        self._tier.close()
         for writer in writers:
             writer.close()
         # Not waited for: they may stand before a full mailbox.

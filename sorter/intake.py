@@ -114,6 +114,7 @@ class Intake(SorterActor[Wake]):
         room = TURN_CHANGES
         tables_left = TURN_CHANGES
         first: Writer | None = None
+        receipts, now = self._arrivals.receipts, self.clock.now()
         while writers and room > 0 and tables_left > 0:
             if writers[0] is first and room <= TURN_CHANGES - ROUND_CHANGES:
                 break
@@ -135,6 +136,8 @@ class Intake(SorterActor[Wake]):
                     group[0].append(table)
                     group[1].append(changes)
                     room -= len(changes)
+                    if not message.moves_only:
+                        receipts.note(changes.first_ts, changes.last_ts, now, len(changes), changes.bytes)
                 ts = message.resolved
                 if ts > resolved.get(table.uid, 0):
                     resolved[table.uid] = ts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..actors import ActorSystem, Failed, PooledRef, Target
 from ..events import Sorted, Ts
 from .engine import Engine
+from .quota import MemoryQuota
 from .sorter import SorterOptions
 from .tier import Tier
 
@@ -22,6 +23,7 @@ class MemorySorter(Engine):
         system: ActorSystem,
         downstream: Target[Sorted],
         supervisor: PooledRef[Failed] | None,
+        _memory: MemoryQuota | None = None,
     ) -> None:
         super().__init__(options, system, supervisor, Tier(None))
         self._merger = self._spawn_merger(downstream)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ..actors import PooledRef, Target
 from ..codec.blocks import NOTHING, merge
 from ..errors import InvariantViolated
-from ..events import Block, Sorted, Ts
+from ..events import Block, Sorted, Ts, WatermarkLog
 from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, New, Uid, Wake
 from .run import Bound, Run, first_of, floor, in_parts
@@ -59,11 +59,12 @@ class MergeCursor:
 class MergeProgress:
     """The Merger's progress, readable from any thread."""
 
-    __slots__ = ("resolved", "resolved_of", "sent", "since_of")
+    __slots__ = ("resolved", "resolved_log", "resolved_of", "sent", "since_of")
 
     def __init__(self) -> None:
         self.resolved: Ts = 0
         """The lowest resolved ts of all tables."""
+        self.resolved_log = WatermarkLog()
         self.sent: Ts = 0
         """The resolved ts of the last Sorted: nothing at or below it may follow."""
         self.resolved_of: dict[Uid, Ts] = {}
@@ -170,6 +171,7 @@ class Merger(SorterActor[Wake | RunsRead]):
         if of:
             least = min(of.values()) if are_many else self._least()
             self._progress.resolved = max(self._progress.resolved, least)
+            self._progress.resolved_log.note(self._progress.resolved, now)
 
     def _least(self) -> Ts:
         """Return the lowest resolved ts, found among the few tables that may have it."""

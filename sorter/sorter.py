@@ -11,8 +11,9 @@ from msgspec import Meta
 
 from ..actors import ActorSystem, Failed, PooledRef, Target
 from ..errors import ConfigError
-from ..events import Changes, Sorted, Ts, Wait
+from ..events import Changes, Receipts, Sorted, Ts, Wait, WatermarkLog
 from ..store.plan import CompactionPlan, Outcome
+from .quota import MemoryQuota
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,14 @@ class EventSorter(Protocol):
     op (DELETE first) and key. Nothing above the least resolved ts leaves. A change that came twice leaves
     once. Methods may be called from any thread.
     """
+
+    @property
+    def receipts(self) -> Receipts:
+        """Log of the changes that came, except those that only move the source's position."""
+
+    @property
+    def resolved_log(self) -> WatermarkLog:
+        """Log of the lowest resolved ts of all tables."""
 
     def add_table(self, table_id: int, resolved: Ts = 0) -> PooledRef[Changes]:
         """Begin a table whose changes all lie above `resolved`; tell its `Changes` to the ref.
@@ -114,19 +123,21 @@ def open_sorter(
     system: ActorSystem,
     downstream: Target[Sorted],
     supervisor: PooledRef[Failed] | None = None,
+    memory: MemoryQuota | None = None,
 ) -> EventSorter:
     """Start the engine that the options name.
 
     `downstream` gets `Sorted` messages; while it is full the sorter keeps the changes, in memory or on
     disk. `supervisor` gets `Failed` when an actor fails, after which the sorter can't be used: with a
-    StoreError if the disk is at fault. Raises StoreError if the directory can't be used, or another
-    process uses it; ConfigError if the engine needs a directory and the options name none.
+    StoreError if the disk is at fault. `memory` is a quota shared with other sorters, besides that of the
+    options. Raises StoreError if the directory can't be used, or another process uses it; ConfigError if the
+    engine needs a directory and the options name none.
     """
     if options.engine != "memory" and options.directory is None:
         raise ConfigError(
             f"sorter.directory: the {options.engine} engine needs one; any directory of its own will do"
         )
-    return _engine(options.engine)(options, system, downstream, supervisor)
+    return _engine(options.engine)(options, system, downstream, supervisor, memory)
 
 
 def _engine(name: Engine) -> Callable[..., EventSorter]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from ..codec.blocks import merge
 from ..events import Block, Ts
 from .index import Index
+from .quota import MemoryQuota
 from .run import BlockLocation, Run, runs_of, tables_of
 
 OVERLAPPING: Final = 8
@@ -29,9 +30,12 @@ class Tier:
         quota_bytes: int | None,
         block_changes: int = 1000,
         block_bytes: int = 256 << 10,
+        shared: MemoryQuota | None = None,
     ) -> None:
-        """Without a quota nothing is spilled. `block_*` bound the runs that are."""
+        """Without a quota nothing is spilled. `block_*` bound the runs that are. `shared` is the quota of
+        several feeds, which `close` leaves."""
         self.quota_bytes = quota_bytes
+        self._shared = shared if quota_bytes is not None else None
         self._block_changes = block_changes
         self._block_bytes = block_bytes
         self._lock = Lock()
@@ -43,6 +47,25 @@ class Tier:
         self.used_bytes = 0
         self.flushing_bytes = 0
         self.spilled_bytes = 0
+        if self._shared is not None:
+            self._shared.join(self)
+
+    def close(self) -> None:
+        """Leave the shared quota. Safe to repeat."""
+        if self._shared is not None:
+            self._shared.leave(self)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes in memory that aren't on their way to disk."""
+        return self.used_bytes - self.flushing_bytes
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """Bytes above which runs are spilled now; None without a quota."""
+        if self.quota_bytes is None or self._shared is None:
+            return self.quota_bytes
+        return min(self.quota_bytes, self._shared.limit_bytes(self))
 
     def add(self, runs: Iterable[Run]) -> list[Run]:
         """Hold runs. Returns the runs that the caller must spill, which may be others."""
@@ -50,9 +73,10 @@ class Tier:
             for run in runs:
                 self._held[run] = None
                 self.used_bytes += run.bytes
-            if self.quota_bytes is None or self.used_bytes - self.flushing_bytes <= self.quota_bytes:
+            limit = self.limit_bytes
+            if limit is None or self.held_bytes <= limit:
                 return []
-            return self._overflow()
+            return self._overflow(limit)
 
     def hold(self, run: Run) -> None:
         """Hold a run again that was taken and isn't needed yet."""
@@ -162,11 +186,9 @@ class Tier:
         else:
             del self._held[run]
 
-    def _overflow(self) -> list[Run]:
+    def _overflow(self, limit: int) -> list[Run]:
         """Pick what to spill: the newest, since they are read last, until there is room again."""
-        assert self.quota_bytes is not None
-        excess = self.used_bytes - self.flushing_bytes - self.quota_bytes
-        excess += min(self.quota_bytes // 4, 16 << 20)
+        excess = self.held_bytes - limit + min(limit // 4, 16 << 20)
         picked: dict[Hashable, list[Run]] = {}
         for run in reversed(self._held):
             picked.setdefault(run.tables[0].group, []).append(run)

@@ -16,13 +16,14 @@ from ..codec.mysql.layout import Layouts
 from ..codec.mysql.layout_file import SUFFIX as LAYOUTS
 from ..codec.mysql.layout_file import LayoutFile
 from ..codec.mysql.position import Position, Rank
-from ..events import REST, Checkpoint, Item, Sorted, Ts, Wait, progress_of
+from ..events import REST, Checkpoint, Item, Sorted, TablePosition, Ts, Wait, progress_of
 from ..mounter import APPLY_ALL, Catalog, History, Mounter, Policy
 from ..puller.lane import ALONE, Lane
 from ..puller.mysql.key_space import KeySnapshot
 from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.probe import probe_any
 from ..puller.mysql.puller import MysqlPuller
+from ..puller.mysql.retention import RetentionWatch
 from ..puller.mysql.stop_signal import StopSignal
 from ..puller.puller import PullerStatistics, Statistics
 from ..sharding.key_space import KeySpace
@@ -62,6 +63,7 @@ class MysqlSource(Source):
         self._tables = tables
         self._lane = lane
         self._layouts = Layouts(self._name if names_source else "")
+        self._retention = RetentionWatch()
 
     @property
     def begins_at(self) -> str:
@@ -149,6 +151,7 @@ class MysqlSource(Source):
             load_barrier=context.load_barrier,
             knows=known_tables(catalog),
             stop=self._stop,
+            retention=self._retention,
             name="puller" if self._lane.count == 1 else self._lane.source,
             supervisor=context.coordinator,
         )
@@ -181,6 +184,9 @@ class MysqlSource(Source):
             statistics: PullerStatistics = self._puller.ask(Statistics(), timeout=ANSWER_SECONDS)
             return statistics
         return None
+
+    def hours_left(self, place: TablePosition, age_seconds: float) -> float | None:
+        return self._retention.hours_left(place.position, age_seconds)
 
     def waits(self) -> list[Wait]:
         return []

@@ -17,7 +17,7 @@ from ..codec.tidb.job import Job
 from ..codec.tidb.record import JobRecord
 from ..config import Finding
 from ..errors import Retryable, TidemillError
-from ..events import Changes, Item, Sorted, Ts, Wait
+from ..events import Changes, Item, Sorted, TablePosition, Ts, Wait
 from ..failpoint import reach
 from ..mounter import BinlogMounter
 from ..puller.puller import Connected, PullerStatistics, Retrying, StopRequested
@@ -33,7 +33,7 @@ from ..puller.pump.service.progress import DrainerProgress
 from ..puller.tikv.pd.safe_point import Collected, SafePoint
 from ..puller.tikv.schema import OWN_SCHEMAS
 from ..store.scratch import Scratch
-from .tidb import TidbSource
+from .tidb import TidbSource, head_of
 
 log = logging.getLogger("tidemill.source")
 
@@ -290,7 +290,14 @@ class PumpSource(TidbSource):
             resolved_ts=merge.merged,
             connected_at=self._connected_at,
             retries=sum(pump.retries for pump in pumps),
+            head=head_of(merge.merged, self._clock_offset),
         )
+
+    def hours_left(self, place: TablePosition, age_seconds: float) -> float | None:
+        left = super().hours_left(place, age_seconds)
+        if not (days := self._pump_options.gc_days):
+            return left
+        return min(max(0.0, 24 * days - age_seconds / 3600), left if left is not None else 24 * days)
 
     def waits(self) -> list[Wait]:
         """Return waits for the pump that holds the others back, and for DDL jobs."""

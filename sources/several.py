@@ -27,7 +27,7 @@ from ..events import (
     source_and_table,
 )
 from ..puller.lane import LoadBarrier
-from ..puller.puller import PullerStatistics
+from ..puller.puller import PullerStatistics, SourceHead
 from ..sharding.key_space import KeySpace
 from .positions import Ranks, decode_clocks, decode_positions, encode_positions
 from .source import Source, SourceInfo, SourceTraits, StartContext, no_table_matches
@@ -265,7 +265,31 @@ class Several(Source):
             resolved_ts=slowest.resolved_ts,
             connected_at=min(one.connected_at for one in known),
             retries=sum(one.retries for one in known),
+            head=self._head([one.head for one in known]),
         )
+
+    def _head(self, heads: Sequence[SourceHead]) -> SourceHead:
+        """Return what is known of the end of all sources: of each time the earliest."""
+        ends = {name: head.position for name, head in zip(self._names, heads, strict=True)}
+        until, caught_up_at, offsets = (
+            [value for value in values if value is not None]
+            for values in zip(*((h.read_until, h.caught_up_at, h.clock_offset) for h in heads), strict=True)
+        )
+        return SourceHead(
+            encode_positions(ends) if all(ends.values()) else "",
+            min(until) if len(until) == len(heads) else None,
+            min(caught_up_at) if len(caught_up_at) == len(heads) else None,
+            max(offsets, default=None),
+            max(head.resolution_seconds for head in heads),
+        )
+
+    def hours_left(self, place: TablePosition, age_seconds: float) -> float | None:
+        positions = self._decoded(place.position)
+        left = [
+            member.source.hours_left(TablePosition(place.ts, positions[member.name]), age_seconds)
+            for member in self._members
+        ]
+        return min((hours for hours in left if hours is not None), default=None)
 
     def waits(self) -> list[Wait]:
         """Return waits for the source that holds the others back, and for servers that don't answer."""

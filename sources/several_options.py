@@ -12,7 +12,7 @@ from ..errors import ConfigError
 from ..events import Checkpoint
 from ..puller.lane import Lane
 from .kind import SourceContext, SourceKind
-from .registry import open_kind, survey_kind
+from .registry import missing_url, open_kind, survey_kind
 from .sections import GivenSource, NamedSource, SourceSection
 from .source import Source
 from .table_names import own_tables
@@ -38,6 +38,8 @@ def given_source(written: SourceSection | Sequence[NamedSource], where: str) -> 
     if isinstance(written, SourceSection):
         return written.given()
     sources = tuple(section.given() for section in sorted(written, key=lambda section: section.name))
+    if not sources:
+        raise missing_url({})
     names = [one.name for one in sources]
     for name in names:
         if names.count(name) > 1:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from ..chain.selection.tables import named
-from ..events import Checkpoint, Item, Sorted, Ts, Wait
+from ..events import Checkpoint, Item, Sorted, TablePosition, Ts, Wait
 
 if TYPE_CHECKING:
     from ..actors import ActorSystem, Failed, PooledRef
@@ -132,6 +132,11 @@ class Source(ABC):
     @abstractmethod
     def statistics(self) -> PullerStatistics | None:
         """Return the puller's statistics; None if it is too busy to answer."""
+
+    def hours_left(self, place: TablePosition, age_seconds: float) -> float | None:  # noqa: ARG002
+        """Return the hours until the source discards its changes after a place, which is `age_seconds` old,
+        if it goes on at its present rate; None if that isn't known, or if it never does. Any thread."""
+        return None
 
     @abstractmethod
     def waits(self) -> list[Wait]:

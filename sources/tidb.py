@@ -18,10 +18,10 @@ from ..codec.tidb.table import to_table
 from ..codec.tidb.table_info import holds_rows
 from ..config import Finding
 from ..errors import ConfigError, SourceError, TidemillError
-from ..events import REST, Item, Table, Transaction, Ts, parse_ts
+from ..events import REST, Item, Table, TablePosition, Transaction, Ts, parse_ts, physical_ms
 from ..mounter import SchemaHistory
 from ..puller.grpc.loop import log_error
-from ..puller.puller import Connected, State
+from ..puller.puller import Connected, SourceHead, State
 from ..puller.tikv.client import TikvClient
 from ..puller.tikv.options import TikvOptions
 from ..puller.tikv.pd import version
@@ -82,6 +82,7 @@ class TidbSource(Source):
         self._stopped = False
         self._state: State = "connecting"
         self._connected_at = 0.0
+        self._safe_point: SafePoint | None = None
 
     # --- a first look ----------------------------------------------------------------------------
 
@@ -118,6 +119,7 @@ class TidbSource(Source):
         pd = self._client.pd
         self._least_version = version.check(await pd.stores(), pd.members.versions)
         self._end = await pd.tso()
+        self._clock_offset = physical_ms(self._end) / 1000 - self._clock.now()
         self._identity = f"{self._identity_prefix} {pd.cluster_id}"
         await read_schema(self._client.kv, self._end, names)
 
@@ -170,6 +172,7 @@ class TidbSource(Source):
         self._acknowledged = ts
         client = self._client
         safe_point = SafePoint(options, client.pd, self._clock, f"tidemill-{self._name}", self._needed_ts)
+        self._safe_point = safe_point
         self._context = context
         scratch = Scratch(self._directory)
         self._stack.callback(scratch.close)
@@ -249,6 +252,10 @@ class TidbSource(Source):
         self._acknowledged = max(self._acknowledged, ts)
         self._history.prune(self._acknowledged)
 
+    def hours_left(self, place: TablePosition, age_seconds: float) -> float | None:  # noqa: ARG002
+        safe_point = self._safe_point
+        return None if safe_point is None else safe_point.hours_left(place.ts)
+
     def check_seek(self, position: str) -> None:
         if self.rank(position) < self._acknowledged:
             raise SourceError(
@@ -265,6 +272,20 @@ class TidbSource(Source):
     def close(self) -> None:
         self.stop()
         self._stack.close()
+
+
+def head_of(resolved: Ts, clock_offset: float | None) -> SourceHead:
+    """Return what is known of a cluster's end by a resolved ts and by PD's clock.
+
+    Everything up to the resolved ts was there when the cluster's clock showed it.
+    """
+    seconds = physical_ms(resolved) / 1000
+    return SourceHead(
+        str(resolved) if resolved else "",
+        seconds if resolved else None,
+        seconds - clock_offset if resolved and clock_offset is not None else None,
+        clock_offset,
+    )
 
 
 def heartbeat(source: str, ts: Ts) -> Transaction:

@@ -23,7 +23,7 @@ from ..puller.tikv.puller import TikvPuller
 from ..puller.tikv.span import Span, ddl_spans, intersect, raw_span, table_span
 from ..store.scratch import Scratch
 from .source import SourceTraits
-from .tidb import NO_ANSWER, Look, TidbSource
+from .tidb import NO_ANSWER, Look, TidbSource, head_of
 from .tikv_loads import SchemaKnown, TikvLoadActor, TikvLoads, tables_to_load
 
 DDL_KEYSPACE: Final = 0
@@ -206,6 +206,10 @@ class TikvSource(TidbSource):
             resolved_ts=total.egress_resolved_ts,
             connected_at=self._connected_at,
             retries=sum(statistics.failures.values()),
+            head=head_of(
+                total.egress_resolved_ts if statistics.tables else 0,
+                self._clock_offset if puller.clock_offset is None else puller.clock_offset,
+            ),
         )
 
     def waits(self) -> list[Wait]:

@@ -16,6 +16,9 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 LOGIN: Final = {"AWS_ACCESS_KEY_ID": "tidemill", "AWS_SECRET_ACCESS_KEY": "secret"}
 """Environment variables for clients; any login is accepted."""
 
+_DENIED: Final = (
+    b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+)
 Fault = Callable[[dict[str, object], Callable[[], object]], None]
 """Called with a request's WSGI environment and a function that handles it without an answer. May wait, or
 raise Broken; otherwise the request is handled and answered."""
@@ -82,6 +85,8 @@ class S3Store(S3Client):
         self._thread = Thread(target=self._server.serve_forever, name="s3", daemon=True)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self.fault: Fault | None = None
+        self.denies = False
+        """True to answer requests that write with 403."""
         self.requests = 0
         """Requests so far."""
 
@@ -103,6 +108,9 @@ class S3Store(S3Client):
                 environ["werkzeug.socket"].shutdown(SHUT_RDWR)
                 start_response("200 OK", [])
                 return []
+        if self.denies and environ["REQUEST_METHOD"] in ("PUT", "POST"):
+            start_response("403 Forbidden", [("Content-Type", "application/xml")])
+            return [_DENIED]
         content: Iterable[bytes] = self._app(environ, start_response)
         return content
 

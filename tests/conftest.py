@@ -18,7 +18,7 @@ pytest.register_assert_rewrite("tidemill.testing.cases")
 from tidemill.codec.native import library  # noqa: E402
 from tidemill.emulator.server import Tls  # noqa: E402
 from tidemill.store.temporary import temporary_directory  # noqa: E402
-from tidemill.testing import disk, etcd, java_consumer, kafka, mysql, postgres  # noqa: E402
+from tidemill.testing import chromium, disk, etcd, java_consumer, kafka, mysql, postgres  # noqa: E402
 from tidemill.testing.certificates import Authority  # noqa: E402
 from tidemill.testing.disk import memory_disk  # noqa: E402
 from tidemill.testing.etcd import Etcd  # noqa: E402
@@ -33,6 +33,8 @@ from tidemill.testing.mysql import MySql  # noqa: E402
 from tidemill.testing.postgres import PostgreSql  # noqa: E402
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
     from tidemill.testing.s3 import S3Store
 
 # Children would compile the whole package at each start, a third of the time that they take to start.
@@ -94,6 +96,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"Tests against Kafka were SKIPPED: {kafka.missing()}", yellow=True)
     if etcd.missing():
         terminalreporter.write_line(f"Tests against etcd were SKIPPED: {etcd.missing()}", yellow=True)
+    if chromium.missing():
+        terminalreporter.write_line(f"Tests of the page were SKIPPED: {chromium.missing()}", yellow=True)
 
 
 def _require(service: str, reason: str) -> None:
@@ -380,6 +384,17 @@ def private_etcd(tmp_path: Path) -> Iterator[Etcd]:
     _require("etcd", etcd.missing())
     with Etcd(tmp_path / "etcd") as server:
         yield server
+
+
+# --- Chromium
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A headless browser, for tests that aren't asynchronous: it has a loop in this thread."""
+    _require("chromium", chromium.missing())
+    with chromium.chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="module", params=["python", "native"])

@@ -21,6 +21,8 @@ MODULES = {
     "kafka": ("confluent_kafka",),
     "etcd": ("etcd3",),
     "metrics": ("prometheus_client",),
+    "http": ("starlette", "uvicorn", "tomli_w"),
+    "opentelemetry": ("opentelemetry",),
 }
 """Modules that each extra installs, without those of the extras that it includes."""
 

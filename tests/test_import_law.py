@@ -32,8 +32,20 @@ ABOVE = {
     "emulator": set(),
     "testing": {"emulator", "embedded", "engine", "sources"},
     "spark": {"engine", "sources", "__version__"},
-    "cli": {"compare", "engine", "spark", "benchmarks", "__version__"},
-    "benchmarks": {"compare", "engine", "sources", "embedded", "spark", "cli", "emulator", "testing"},
+    "server": {"compare", "embedded", "engine", "__version__"},
+    "client": {"engine", "server"},
+    "cli": {"client", "compare", "engine", "server", "spark", "benchmarks", "__version__"},
+    "benchmarks": {
+        "compare",
+        "engine",
+        "sources",
+        "embedded",
+        "server",
+        "spark",
+        "cli",
+        "emulator",
+        "testing",
+    },
 }
 """Folders that put the stages together, and what else each may import; no stage imports them."""
 FOREIGN = {
@@ -51,6 +63,8 @@ FOREIGN = {
     "sharding": {"msgspec"},
     "puller": {"msgspec", "pymysql", "pymysqlreplication", "grpc", "zstandard", "etcd3", "prometheus_client"},
     "emulator": {"msgspec", "grpc"},
+    "client": {"msgspec"},
+    "server": {"msgspec", "starlette", "tomli_w", "uvicorn"},
     "sink": {"msgspec", "pymysql", "psycopg", "pyarrow", "numpy", "duckdb", "confluent_kafka", "deltalake"},
 }
 
@@ -218,7 +232,6 @@ ASKED_BY_NAME = {
     "codec/native/json_texts.py": {"scale", "unit"},  # of some of Arrow's types
     "dialects/sqlite/read.py": {"sqlite_errorcode"},  # of some of SQLite's errors
     "dialects/sqlite/session.py": {"sqlite_errorcode"},
-    "spark/capture/access.py": {"strerror"},  # of some of Python's errors
     "spark/read/filters.py": {"attribute"},  # of some of Spark's filters
     "spark/run/errors.py": {"cause", "__cause__"},  # of Spark's errors
     "spark/snapshot/row_filter.py": {"attribute"},

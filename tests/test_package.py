@@ -74,6 +74,7 @@ def test_the_wheel_holds_the_folders_and_nothing_else(tmp_path):
     native = {name for name in names if name.startswith("tidemill/codec/native/_native.")}
     assert len(native) == 2 or shutil.which("cc") is None  # with its types
     data = {"tidemill/py.typed", "tidemill/testing/simple.avsc"}
+    data |= {f"tidemill/{path.relative_to(ROOT)}" for path in (ROOT / "server/page").iterdir()}
     assert names == package_files() | data | protocol_files() | native
 
 

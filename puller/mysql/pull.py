@@ -31,7 +31,7 @@ from ...events import (
 )
 from ...snapshot.mysql.tables import Follows, SourceTable
 from ..lane import ALONE, Lane, LoadBarrier
-from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, State
+from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, SourceHead, State
 from .binlog import BinlogDecoder
 from .commit_clock import CommitClock
 from .load import Loader
@@ -42,6 +42,7 @@ from .probe import probe
 from .reader import BinlogReader
 from .replication import ReplicationWatch
 from .requirements import Survey, survey
+from .retention import RetentionWatch
 from .snapshot import Snapshot
 from .stop_signal import StopSignal
 from .stream import own_server_id
@@ -57,8 +58,13 @@ Steps: TypeAlias = Generator[Step, None, None]
 
 _LOADING_POLL_SECONDS = 0.005
 """Maximum wait for the log while tables are loaded beside it."""
+_IDLE_POLL_SECONDS = 0.45
+"""Maximum wait for the log of a server that has nothing more: a stop cuts it short, and questions about the
+puller's statistics wait a little longer."""
 IDLE_MARGIN_SECONDS = 2.0
 """Lag of an idle stream's ts behind the source's clock."""
+HEARTBEAT_GRACE_SECONDS = 1.0
+"""Delay of a heartbeat after which it is no longer known that the server has nothing more."""
 
 
 class Pull:
@@ -76,10 +82,11 @@ class Pull:
         load_barrier: LoadBarrier | None = None,
         knows: Follows | None = None,
         stop: StopSignal | None = None,
+        retention: RetentionWatch | None = None,
     ) -> None:
         """`knows` is True for a table whose definition as of the start the catalog has or gets; None if there
-        is no catalog. `stop` has a step that waits for the binlog raise Retryable. Raises CheckpointError if
-        the position of `start` can't be read."""
+        is no catalog. `stop` has a step that waits for the binlog raise Retryable. `retention` looks at the
+        server's list of binlogs. Raises CheckpointError if the position of `start` can't be read."""
         self.retries = 0
         numbered = replace(options, server_id=options.server_id or own_server_id())
         self._servers = numbered.servers
@@ -115,6 +122,11 @@ class Pull:
         self._state: State = "connecting"
         self._bytes = 0
         self._connected_at = 0.0
+        self._retention = retention or RetentionWatch()
+        self._clock_offset: float | None = None
+        self._heard_at = 0.0  # when the last bytes came
+        self._is_drained = False  # the last bytes were a heartbeat: the server has nothing more
+        self._caught_up_at: float | None = None
 
     def steps(self) -> Steps:
         """Yield changes and events without end. Raises Retryable: call `steps` again to continue, with the
@@ -140,6 +152,7 @@ class Pull:
         finally:
             self._state = "connecting"
             self._connected_at = 0.0
+            self._is_drained = False
 
     def statistics(self) -> PullerStatistics:
         decoder = self._decoder
@@ -154,7 +167,41 @@ class Pull:
             resolved_ts=self._transactions.clock.last,
             connected_at=self._connected_at,
             retries=self.retries,
+            head=self._head(),
         )
+
+    def _head(self) -> SourceHead:
+        now, decoder, listed = self._now(), self._decoder, self._retention.last
+        if (
+            self._is_drained
+            and now - self._heard_at <= self._options.heartbeat_seconds + HEARTBEAT_GRACE_SECONDS
+        ):
+            self._caught_up_at = now
+        ours = decoder.position if decoder is not None else None
+        if ours is not None and (self._is_drained or listed is None or self._retention.is_read_to(ours)):
+            end = str(ours.without_gtids) if ours.file else str(ours)
+        else:
+            end = listed.end if listed is not None else ""
+        return SourceHead(
+            end,
+            decoder.epoch_seconds if decoder is not None and decoder.epoch_seconds else None,
+            self._caught_up_at,
+            self._clock_offset,
+            resolution_seconds=1.0,
+        )
+
+    def _heard(self, decoder: BinlogDecoder, received: int) -> None:
+        """Note that `received` bytes of the log were read, and look at the list of logs if it is time."""
+        now, retention = self._now(), self._retention
+        if received:
+            self._heard_at = now
+            self._is_drained = decoder.caught_up
+            if self._is_drained:
+                self._caught_up_at = now
+        if retention.is_due(now) and now - self._heard_at <= HEARTBEAT_GRACE_SECONDS:
+            retention.look(self._options, now)
+            if retention.is_read_to(decoder.position):
+                self._caught_up_at = now
 
     @property
     def _options(self) -> MysqlOptions:
@@ -362,17 +409,19 @@ class Pull:
             yield self._connected(server, had_gtids)
             self._state = "snapshot" if loads else "catching up" if until else "following"
             before = self._bytes
-            skew = server.epoch_seconds - self._now()
+            skew = self._clock_offset = server.epoch_seconds - self._now()
+            self._heard_at = self._now()
             while not (decoder.reached or (loads is not None and loads.is_done)):
                 if loads is not None and loads.is_full:
                     loads.step(POLL_SECONDS)
                 else:
                     if loads is None:
-                        reader.read(POLL_SECONDS)
+                        reader.read(_IDLE_POLL_SECONDS if decoder.caught_up else POLL_SECONDS)
                     else:
                         reader.read(_LOADING_POLL_SECONDS, loads.between)
                         loads.step()
-                self._bytes = before + reader.bytes
+                received, self._bytes = before + reader.bytes - self._bytes, before + reader.bytes
+                self._heard(decoder, received)
                 if decoder.caught_up:
                     decoder.idle(self._now() + skew - IDLE_MARGIN_SECONDS)
                     if self._replication.look(self._options, self._now()):

@@ -16,6 +16,7 @@ from ..lane import ALONE, Lane, LoadBarrier
 from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, SourceReport, Statistics
 from .options import MysqlOptions
 from .pull import Pull, Step
+from .retention import RetentionWatch
 from .stop_signal import StopSignal
 
 
@@ -48,13 +49,15 @@ class MysqlPuller(PooledActor[_Read | Statistics]):
         load_barrier: LoadBarrier | None = None,
         knows: Follows | None = lambda _schema, _table: True,
         stop: StopSignal,
+        retention: RetentionWatch | None = None,
     ) -> None:
         """`follows` tells by schema and table if a table is followed. `start` is the checkpoint to resume
         from, None for a new feed; `sink_checkpoints` are the checkpoints of all sinks. `coordinator` gets
         Connected, Retrying and SnapshotReport. One of several sources keeps to its `lane`, and waits at the
         `load_barrier`. `knows` tells if the catalog has a table's definition as of the start; None without a
-        catalog. `stop`, set after this actor's own stop, ends its turn if it waits for the binlog. Raises
-        CheckpointError for a position that can't be read."""
+        catalog. `stop`, set after this actor's own stop, ends its turn if it waits for the binlog.
+        `retention` looks at the server's list of binlogs. Raises CheckpointError for a position that can't be
+        read."""
         super().__init__()
         self._options = options
         self._output = output
@@ -73,6 +76,7 @@ class MysqlPuller(PooledActor[_Read | Statistics]):
             load_barrier,
             knows,
             self._signal,
+            retention,
         )
         self._steps = self._pull.steps()
 

@@ -175,6 +175,7 @@ class Transactions:
         """
         changes = self._changes
         whole = self._whole
+        moves_only = not changes
         if self._passed:
             self._passed = False
             ts = self.clock.last
@@ -188,4 +189,4 @@ class Transactions:
         self._changes = changes[whole:]
         self._whole = 0
         del changes[whole:]
-        return Changes(block_of(changes), self.clock.last) if changes else None
+        return Changes(block_of(changes), self.clock.last, moves_only) if changes else None

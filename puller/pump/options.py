@@ -39,6 +39,9 @@ class PumpOptions(NodeOptions, TikvOptions):
     """Maximum pause before a pump is asked again."""
     job_seconds: Annotated[float, Meta(ge=0.01)] = 1.0
     """Interval at which a DDL job is looked for in the cluster's job history until it is there."""
+    gc_days: Annotated[float, Meta(ge=0)] = 7.0
+    """Days for which the pumps keep binlogs (`gc` in their configuration), for the time left that a status
+    shows; 0: unknown."""
     registry: str = ""
     """URL of the registry, with `binlog://`: binlog://etcd1:2379 or sqlite:///file; empty: PD's etcd."""
 

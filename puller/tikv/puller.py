@@ -13,7 +13,7 @@ from typing import Final
 
 from ...actors import ActorSystem, Failed, PooledActor, PooledRef, Target
 from ...errors import Retryable, TidemillError
-from ...events import ActorName, Changes, Ts, Wait, compose_ts
+from ...events import ActorName, Changes, Ts, Wait, compose_ts, physical_ms
 from ...store.store import Store as ScratchStore
 from ..grpc.loop import sleep
 from .client import TikvClient
@@ -171,6 +171,12 @@ class TikvPuller:
         """Return the same as `explain` by PD's last known time: checks everything, some microseconds per
         region."""
         return self._client.run(self._waits(), EXPLAIN_SECONDS)
+
+    @property
+    def clock_offset(self) -> float | None:
+        """PD's time, in Unix seconds, minus the clock's now(); None before PD has told it."""
+        since, ts = self._heard
+        return physical_ms(ts) / 1000 - since if ts else None
 
     def stop(self) -> None:
         """Stop pulling. Not to be called in an actor's turn. Idempotent; the client and the actor system stay

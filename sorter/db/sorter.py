@@ -11,6 +11,7 @@ from ...store.plan import CompactionPlan, Outcome
 from ...store.scratch import Scratch
 from ...store.store import Store
 from ..engine import Engine
+from ..quota import MemoryQuota
 from ..sorter import SorterOptions
 from ..table import Table
 from ..tier import Tier
@@ -39,16 +40,18 @@ class DbSorter(Engine):
         system: ActorSystem,
         downstream: Target[Sorted],
         supervisor: PooledRef[Failed] | None,
+        memory: MemoryQuota | None = None,
     ) -> None:
         assert options.directory is not None
         self._layout = LAYOUTS[options.layout]
-        tier = Tier(options.memory_bytes, options.block_changes, options.block_bytes)
-        super().__init__(options, system, supervisor, tier)
         self._scratch = Scratch(options.directory)
+        tier = Tier(options.memory_bytes, options.block_changes, options.block_bytes, memory)
+        super().__init__(options, system, supervisor, tier)
         self._stores = [Store(self._scratch.new_store()) for _ in range(options.stores)]
         try:
             self._spawn_all(options, tier, downstream)
         except BaseException:
+            tier.close()
             self._scratch.close()
             raise
 

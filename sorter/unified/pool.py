@@ -45,13 +45,11 @@ class BackEndPool:
         self,
         scratch: Scratch,
         tier: Tier,
-        memory_bytes: int,
         max_disk_bytes: int | None,
         meminfo: Path = Path("/proc/meminfo"),
     ) -> None:
         self._scratch = scratch
         self._tier = tier
-        self._memory_bytes = memory_bytes
         self._max_disk_bytes = max_disk_bytes
         self._meminfo = meminfo
         self._lock = Lock()  # guards what follows
@@ -70,8 +68,9 @@ class BackEndPool:
 
     def has_memory_for(self, size: int) -> bool:
         tier = self._tier
-        used = tier.used_bytes - tier.flushing_bytes + self.heap_bytes
-        return used + size <= self._memory_bytes and _pressure(self._meminfo) < PRESSURE
+        limit = tier.limit_bytes
+        assert limit is not None
+        return tier.held_bytes + self.heap_bytes + size <= limit and _pressure(self._meminfo) < PRESSURE
 
     @property
     def disk_bytes(self) -> int:

@@ -12,6 +12,7 @@ from ..admission import AdmissionControl
 from ..arrivals import Arrivals, Uid, Wake
 from ..engine import Engine
 from ..intake import Intake
+from ..quota import MemoryQuota
 from ..run import Run
 from ..sorter import SorterOptions
 from ..tier import Tier
@@ -44,15 +45,17 @@ class UnifiedSorter(Engine):
         system: ActorSystem,
         downstream: Target[Sorted],
         supervisor: PooledRef[Failed] | None,
+        memory: MemoryQuota | None = None,
     ) -> None:
         assert options.directory is not None
-        tier = Tier(options.memory_bytes)
-        super().__init__(options, system, supervisor, tier)
         self._scratch = Scratch(options.directory)
-        self._pool = BackEndPool(self._scratch, tier, options.memory_bytes, options.max_disk_bytes)
+        tier = Tier(options.memory_bytes, shared=memory)
+        super().__init__(options, system, supervisor, tier)
+        self._pool = BackEndPool(self._scratch, tier, options.max_disk_bytes)
         try:
             self._spawn_all(options, tier, downstream)
         except BaseException:
+            tier.close()
             self._scratch.close()
             raise
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from pyarrow import flight
@@ -15,17 +14,6 @@ from ...errors import ConfigError
 
 _HEADER: Final = "authorization"
 _SCHEME: Final = "Bearer "
-
-
-def read_token(path: Path, option: str = "capture.token_file") -> str:
-    """Return the token in the file. Raises ConfigError that names the option if there is none."""
-    try:
-        token = path.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{option}: {path}: {getattr(error, 'strerror', error)}") from None
-    if not token or not token.isascii() or any(char.isspace() for char in token):
-        raise ConfigError(f"{option}: {path}: expected one line of ASCII without blanks")
-    return token
 
 
 class Doorkeeper(flight.ServerMiddlewareFactory):  # type: ignore[misc]

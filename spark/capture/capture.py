@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from ...actors import Clock, SystemClock
+from ...config.token import read_token
 from ...engine.checkpoint import CheckpointFile
 from ...engine.feed import Feed
 from ...engine.opening import make_data_dir
@@ -23,7 +24,7 @@ from ...engine.status import FeedStatus
 from ...errors import ConfigError
 from ...sink import SinkFactory
 from ...store.scratch import Scratch
-from .access import Doorkeeper, read_token
+from .access import Doorkeeper
 from .answer import Answers
 from .buffer import ChangeBuffer
 from .guard import Guard
@@ -181,7 +182,7 @@ def _location(capture: CaptureOptions) -> str:
 def _protection(capture: CaptureOptions) -> dict[str, object]:
     found: dict[str, object] = {}
     if capture.token_file is not None:
-        found["middleware"] = {"token": Doorkeeper(read_token(capture.token_file))}
+        found["middleware"] = {"token": Doorkeeper(read_token(capture.token_file, "capture.token_file"))}
     elif capture.tls_cert is not None and capture.tls_key is not None:
         try:
             pair = flight.CertKeyPair(capture.tls_cert.read_bytes(), capture.tls_key.read_bytes())

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...config import Form, key_of
+from ...config.token import read_token
 from ...errors import ConfigError
 from ..captures_options import CapturesOptions
-from .access import Access, read_token
+from .access import Access
 from .client import NOBODY
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from ...config.address import is_loopback
+from ...config.address import host_and_port, is_loopback
 from ...errors import ConfigError
 
 
@@ -43,9 +43,7 @@ class CaptureOptions:
 
 def _check_listening(listen: str, *, has_token: bool, has_tls: bool) -> None:
     """Raise ConfigError unless `listen` is host:port, with a token and TLS beyond loopback."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 0xFFFF:
-        raise ConfigError(f'listen: expected host:port as "127.0.0.1:8815", not {listen!r}')
+    host, _ = host_and_port(listen)
     if not (has_token and has_tls) and not is_loopback(host):
         needs = (
             "tls_cert and tls_key, for the token is sent in clear without them"

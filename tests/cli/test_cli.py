@@ -183,7 +183,8 @@ def test_the_status_of_a_feed_that_failed_is_1_and_says_why(call, config, tmp_pa
     StatusFile(tmp_path).save(msgspec.structs.replace(STATUS, state="failed", detail="the disk is full"))
     status, out, _ = call("status", config)
     assert (status, "the disk is full" in out) == (1, True)
-    assert call("explain", config) == (0, "feed shop: failed: the disk is full\n", "")
+    wanted = "feed shop: failed: the disk is full: free space on that disk, or enlarge it\n"
+    assert call("explain", config) == (0, wanted, "")
 
 
 def test_the_version_is_printed(call):
@@ -207,7 +208,8 @@ def test_explain_is_sentences_or_a_list_of_them(call, tmp_path):
     file.claim()
     file.save(running)
     lines = [
-        "feed shop: normal",
+        "feed shop: normal: sink copy has waited 3.0 s for an answer of sqlite:/var/lib/copy.db: see if it "
+        "runs, if it is reached from here, and what it is busy with",
         "sink copy has waited 3.0 s for an answer of sqlite:/var/lib/copy.db",
         "the furthest behind is sink copy, by 2.5 s",
     ]

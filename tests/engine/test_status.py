@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from tidemill.engine.failures import Retry
+from tidemill.engine.lag import Lag
 from tidemill.engine.progress import JsonLines, LogLines, explanation, panel, size
 from tidemill.engine.rate import Rate
 from tidemill.engine.status import (
@@ -172,15 +173,51 @@ def test_json_lines_come_once_a_second_and_always_at_the_end():
     assert found == ["normal", "normal", "finished"]
 
 
-def test_an_explanation_names_the_longest_wait_first_and_the_sink_furthest_behind():
+def test_an_explanation_begins_with_the_cause_and_names_the_longest_wait_first():
     waits = [Wait("reader", "room", 1.0, on="decoder"), Wait("decoder", "room", 7.0, on="sink copy")]
     assert explanation(STATUS, waits) == [
-        "feed shop: normal",
+        "feed shop: normal: sink copy is the slowest stage: what comes before it has waited 7.0 s for room: "
+        "see what its target does, or give the sink more workers",
         "decoder has waited 7.0 s for room in sink copy",
         "reader has waited 1.0 s for room in decoder",
         "the furthest behind is sink copy, by 2.5 s",
     ]
-    assert explanation(STATUS, [])[1] == "nothing waits"
+    assert explanation(STATUS, [])[:2] == ["feed shop: normal", "nothing waits"]
+
+
+def test_a_root_cause_goes_before_what_it_holds_up():
+    waits = [
+        Wait("decoder", "room", 60.0, on="sink copy"),
+        Wait("table shop.a", "region", 50.0, region=3),
+        Wait("sink copy", "answer", 30.0, on="mysql://copy"),
+    ]
+    assert explanation(STATUS, waits)[0].startswith(
+        "feed shop: normal: sink copy has waited 30.0 s for an answer of mysql://copy: see if it runs"
+    )
+    retry = Retry("sink copy", "Too many connections", at=25.0, since=24.0).wait(24.5)
+    assert explanation(STATUS, [*waits, retry])[0].endswith(
+        "Too many connections: raise the server's maximum number of connections, or close some"
+    )
+
+
+def test_short_waits_are_no_cause():
+    waits = [
+        Wait("sink copy", "answer", 0.5, on="mysql://copy"),
+        Wait("decoder", "room", 0.9, on="sink copy"),
+    ]
+    assert explanation(STATUS, waits)[0] == "feed shop: normal"
+
+
+def test_without_waits_the_stage_that_the_oldest_change_is_in_is_the_cause():
+    def first(lag: Lag, **more: object) -> str:
+        sinks = [msgspec.structs.replace(STATUS.sinks[0], lag=lag), STATUS.sinks[1]]
+        return explanation(msgspec.structs.replace(STATUS, sinks=sinks, **more), [])[0]
+
+    assert "sink copy is slow" in first(Lag(0.1, 0.1, 3.0, 0.5, 3.7))
+    assert "not yet all that comes before it" in first(Lag(0.1, 9.0, 0.0, 0.0, 9.1))
+    assert "catches up with the source: it is 60.0 s behind" in first(Lag(60, 0, 0, 0, 60), connected=True)
+    assert "the source isn't connected" in first(Lag(60, 0, 0, 0, 60))
+    assert first(Lag(0.5, 0.1, 0.1, 0.1, 0.8)) == "feed shop: normal"
 
 
 def test_an_explanation_says_that_tables_are_loaded():
@@ -201,7 +238,10 @@ def test_what_is_retried_is_explained_with_its_error_and_the_time_of_the_next_at
 
 def test_a_feed_that_has_ended_explains_why_and_nothing_else():
     failed = msgspec.structs.replace(STATUS, state="failed", detail="the disk is full")
-    assert explanation(failed, []) == ["feed shop: failed: the disk is full"]
+    wanted = "feed shop: failed: the disk is full: free space on that disk, or enlarge it"
+    assert explanation(failed, []) == [wanted]
+    blamed = msgspec.structs.replace(failed, blamed="sink copy", detail="no row with id=1")
+    assert explanation(blamed, []) == ["feed shop: failed: sink copy: no row with id=1"]
 
 
 def test_a_snapshot_shows_its_percentage_and_never_more_than_the_whole():

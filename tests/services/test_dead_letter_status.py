@@ -49,14 +49,14 @@ def test_a_running_feed_with_dead_letters_is_in_the_state_warning_until_they_are
         status = feed.status()
         assert (status.state, status.sinks[0].state) == ("warning", "warning")
         assert status.detail == "sink lake: 1 dead letter: run tidemill dead-letters list"
-        wanted = f'tidemill_dead_letters{{feed="copy",sink="lake",table="{table}"}} 1'
-        assert wanted in metrics_text(status).splitlines()
+        wanted = f'tidemill_dead_letters_of_table{{feed="copy",sink="lake",table="{table}"}} 1.0'
+        assert wanted in metrics_text([status]).splitlines()
         with closing(tidemill.open_dead_letters(url, feed="copy")) as letters:
             assert [one.key for one in letters.list()] == ["id=2"]
             letters.drop()
         sql("INSERT INTO item VALUES (4, 'd')")
         eventually(lambda: feed.status().state == "normal" and has_rows(3))
-        assert "dead_letters{" not in metrics_text(feed.status())
+        assert "dead_letters_of_table{" not in metrics_text([feed.status()])
     finally:
         feed.stop()
         feed.wait()

@@ -62,7 +62,7 @@ def test_a_corrupted_block_is_named_and_nothing_is_skipped(make_rig):
 def test_without_a_word_about_memory_or_under_pressure_flushes_go_to_files(tmp_path):
     scratch = Scratch(tmp_path)
     meminfo = tmp_path / "meminfo"
-    pool = BackEndPool(scratch, Tier(1 << 20), 1 << 20, None, meminfo)
+    pool = BackEndPool(scratch, Tier(1 << 20), None, meminfo)
     assert not pool.has_memory_for(10)
     meminfo.write_text("MemTotal: 1000 kB\nMemAvailable: 200 kB\n")
     assert pool.has_memory_for(10)
@@ -77,7 +77,7 @@ def test_without_a_word_about_memory_or_under_pressure_flushes_go_to_files(tmp_p
 def test_no_more_files_are_kept_than_are_worth_it(tmp_path, monkeypatch):
     monkeypatch.setattr(pools, "CACHED_FILES", 3)
     scratch = Scratch(tmp_path)
-    pool = BackEndPool(scratch, Tier(0), 0, None)
+    pool = BackEndPool(scratch, Tier(0), None)
     files = [pool.file() for _ in range(8)]
     for file in files:
         file.is_full = True
@@ -92,7 +92,7 @@ def test_a_disk_nearly_full_is_refused_before_it_is_full(tmp_path, monkeypatch):
     monkeypatch.setattr(pools, "LEAST_FREE", 1.1)
     scratch = Scratch(tmp_path)
     with pytest.raises(StoreError, match="of its disk is free"):
-        BackEndPool(scratch, Tier(0), 0, None).file()
+        BackEndPool(scratch, Tier(0), None).file()
     scratch.close()
 
 

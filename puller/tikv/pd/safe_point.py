@@ -42,6 +42,14 @@ class SafePoint:
         self._service_id = service_id
         self._checkpoint = checkpoint
         self._renewed = clock.now()
+        self._collected: Ts = 0
+
+    def hours_left(self, ts: Ts) -> float:
+        """Return the hours until versions after `ts` may be collected: the distance to the GC safe point, or
+        the rest of this safe point's time to live. Any thread."""
+        ttl = self._options.gc_ttl_seconds - (self._clock.now() - self._renewed)
+        distance = physical_ms(ts) / 1000 - physical_ms(self._collected) / 1000 if self._collected else 0.0
+        return max(0.0, ttl, distance) / 3600
 
     async def start(self, start_ts: Ts) -> None:
         """Set the safe point for a feed that begins after `start_ts`.
@@ -91,7 +99,7 @@ class SafePoint:
             self._service_id, self._options.gc_ttl_seconds, ts - 1
         )
         collected = await self._pd.gc_safe_point()  # read afterwards: it can't pass the point just set
-        self._renewed = self._clock.now()
+        self._renewed, self._collected = self._clock.now(), collected
         return max(least, collected)
 
 

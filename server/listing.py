@@ -1,0 +1,31 @@
+"""Lists of a feed's tables: searched, sorted, a page at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from .model.tables import TableList, TablesQuery, TableStatus
+
+_KEYS: Final[dict[str, Callable[[TableStatus], float | str]]] = {
+    "name": lambda table: table.name,
+    "lag": lambda table: -1.0 if table.lag_seconds is None else table.lag_seconds,
+    "rows": lambda table: table.inserts + table.updates + table.deletes,
+    "state": lambda table: table.state,
+    "since": lambda table: table.since,
+}
+
+
+def listed(tables: Sequence[TableStatus], query: TablesQuery) -> TableList:
+    """Return the tables that a query asks for; tables that are equal in it are sorted by name."""
+    search = query.search.lower()
+    found = [
+        table
+        for table in tables
+        if (not search or search in table.name.lower()) and query.state in ("", table.state)
+    ]
+    found.sort(key=lambda table: table.name)
+    found.sort(key=_KEYS[query.sort], reverse=query.order == "desc")
+    page = found[query.offset : query.offset + query.limit]
+    return TableList(page, len(found), dict(Counter(table.state for table in tables)))
