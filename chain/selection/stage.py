@@ -175,12 +175,12 @@ def _renames(ddl: Ddl, wanted: Sequence[tuple[bool, bool, TableName, TableName]]
     """Return what a RENAME does to the tables of the sink, which has each before it, and after it, or not.
 
     A table that leaves them is dropped first, as another may take its name; one that comes to them has to be
-    loaded.
+    loaded. If the tables are to be loaded again, so is each part: the stages before leave out their rows.
     """
     gone = [old for was, stays, old, _ in wanted if was and not stays]
     kept = tuple((old, new) for was, stays, old, new in wanted if was and stays)
     come = [new for was, stays, _, new in wanted if stays and not was]
-    parts = [_part(ddl, old, (DropTable(),)) for old in gone]
+    parts = [_part(ddl, old, (DropTable(),), ddl.reload) for old in gone]
     if kept:
         parts.append(_part(ddl, kept[0][0], (RenameTables(kept),), ddl.reload))
     for new in come:

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from tidemill.chain import Element, StageContext
 from tidemill.chain.selection.former import with_former
+from tidemill.chain.selection.rule import only
+from tidemill.chain.selection.stage import SelectionStage
 from tidemill.chain.selection.tables import TablePatterns
 from tidemill.errors import NotReproducible, Retryable, SinkError
 from tidemill.events import (
@@ -206,6 +208,18 @@ def test_a_statement_about_a_paused_table_and_another_one_comes_after_complete_r
         (1, 2),
         (1, 3),
     ]
+
+
+def test_a_table_to_be_loaded_again_that_leaves_the_sink_s_tables_is_looked_for_again() -> None:
+    target = Target()
+    start = Checkpoint(1, "log:1", {REST: WHOLE, "s.a": STALE}, "src")
+    stages = [SelectionStage([only(TablePatterns.parse(["s.a"]))])]
+    work = Delivery(target, start, "src", stages=stages, can_reload=True)
+    work.accept(statement("rename a b"))
+    with pytest.raises(LoadRequired):
+        work.run(0)
+    assert target.at is not None
+    assert target.at.loading == {REST: WHOLE, "s.a": STALE}
 
 
 def unknown(ts: int, table: Table, *, last: bool = True) -> Ddl:
