@@ -21,5 +21,5 @@ def host_and_port(listen: str) -> tuple[str, int]:
     """Return host and port of an address to listen at. Raises ConfigError."""
     host, _, port = listen.rpartition(":")
     if not host or not port.isascii() or not port.isdecimal() or int(port) > 0xFFFF:
-        raise ConfigError(f'listen: expected host:port as "127.0.0.1:8300", not {listen!r}')
+        raise ConfigError(f'listen: expected host:port, such as "127.0.0.1:8815", not {listen!r}')
     return host.removeprefix("[").removesuffix("]"), int(port)

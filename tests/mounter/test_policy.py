@@ -64,9 +64,10 @@ def test_stop_names_the_position_and_the_ways_to_go_on() -> None:
     ]
 
 
-def test_nothing_of_a_statement_is_applied_where_it_stops() -> None:
-    (only,) = left("DROP TABLE t, u", rule("stop", tables="shop.u"))
-    assert only.startswith("shop.u: table shop.u: stopped")
+def test_nothing_of_a_statement_is_applied_before_it_stops() -> None:
+    stopped, *rest = left("DROP TABLE t, u", rule("stop", tables="shop.u"))
+    assert stopped.startswith("shop.u: table shop.u: stopped")
+    assert rest == ["shop.t: DropTable"]
 
 
 def test_the_position_named_is_the_one_that_skips() -> None:

@@ -46,7 +46,7 @@ def test_loopback_needs_no_token(listen):
         ),
         ({"listen": "[::]:8815"}, "can be reached from outside"),
         ({"listen": "db1:8815"}, "can be reached from outside"),
-        ({"listen": "8815"}, 'expected host:port as "127.0.0.1:8815"'),
+        ({"listen": "8815"}, 'expected host:port, such as "127.0.0.1:8815"'),
         ({"listen": "127.0.0.1:port"}, "expected host:port"),
         ({"listen": "127.0.0.1:99999"}, "expected host:port"),
         ({"tls_cert": Path("a.pem")}, "tls_cert and tls_key go together"),
