@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ["actors", "mounter", "sharding", "sink"]
+PACKAGES = ["actors", "client", "mounter", "server", "sharding", "sink"]
 
 
 def shown(path: Path) -> dict[str, str]:

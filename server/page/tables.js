@@ -55,7 +55,7 @@ export function tablesPart({ feed, query }) {
         data && chips("Show", choices, state, (name) => requery({ state: name, offset: "" })),
       ),
       missing(answer),
-      data && h("p", { key: "found", role: "status", class: "found" }, found(data, all, Number(offset))),
+      data && h("p", { key: "found", role: "status", class: "found" }, isStale ? "Loading…" : found(data, all, Number(offset))),
       data?.tables.length > 0 && table("Tables", columns, data.tables.map(line), { isBusy: isStale }),
       data && data.total > LIMIT && pages(data.total, Number(offset)),
     ),

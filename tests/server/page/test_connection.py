@@ -33,7 +33,9 @@ def test_a_lost_server_is_said_and_found_again(open_page: Open) -> None:
         with served(feed, listen=server.url.partition("://")[2]):
             expect(page.get_by_role("alert").filter(has_text=LOST)).to_have_count(0)
             expect(page.locator("#connection")).to_have_text("Live")
-            expect(page.locator(".cause")).to_have_text("the disk is full")
+            expect(page.locator(".cause")).to_have_text(
+                "the disk is full: free space on that disk, or enlarge it"
+            )
 
 
 def test_streams_end_with_their_server(open_page: Open, caplog: pytest.LogCaptureFixture) -> None:
