@@ -36,6 +36,7 @@ ABOVE = {
     "client": {"engine", "server"},
     "cli": {"client", "compare", "engine", "server", "spark", "benchmarks", "__version__"},
     "benchmarks": {
+        "client",
         "compare",
         "engine",
         "sources",
