@@ -21,11 +21,10 @@ import pyarrow.parquet as pq
 
 from ...codec.checkpoint import decode_checkpoint
 from ...errors import InvariantViolated
-from ...events import Ddl, Ts, physical_ms
+from ...events import Table, Ts, physical_ms
 from ...failpoint import reach
 from .delta_table import DataFile, Delta
-from .formats import Group
-from .layout import HIDDEN, DatedFolder, checkpoint_text, date_of, file_name, folder_of
+from .layout import DatedFolder, TablesLayout, date_of, file_name, folder_of
 from .ledger import State
 from .parquet_format import write_parquet
 from .store import Store, in_parallel
@@ -44,10 +43,8 @@ _VERSIONS: Final = pa.schema(
 )
 
 
-class DeltaLayout:
+class DeltaLayout(TablesLayout):
     """Folders of Delta tables, which readers see by their logs. Called only by its sink."""
-
-    has_statements = True
 
     def __init__(self, store: Store, parallel: int) -> None:
         self._store = store
@@ -55,22 +52,8 @@ class DeltaLayout:
         self._tables: dict[str, Delta] = {}
         """By folder."""
 
-    def start(self) -> None:
-        pass
-
-    def path(self, group: Group, first: Ts, last: Ts, origin: str, suffix: str) -> str:
-        table = group[0]
-        folder = DDL if table is None else folder_of(table.schema, table.name)
-        return f"{folder}/date={date_of(first)}/{file_name(first, last, origin, suffix)}"
-
-    def note(self, ddl: Ddl) -> None:
-        pass
-
-    def definitions(self) -> dict[str, str]:
-        return {}
-
-    def marks(self, ts: Ts | None) -> dict[str, str]:
-        return {} if ts is None else {f"{HIDDEN}/metadata": checkpoint_text(ts)}
+    def folder(self, table: Table | None) -> str:
+        return DDL if table is None else folder_of(table.schema, table.name)
 
     def dated(self, store: Store) -> Iterator[DatedFolder]:  # noqa: ARG002
         yield from ()
@@ -93,25 +76,24 @@ class DeltaLayout:
         self, writer: str, number: int, ts: Ts, versions: dict[str, int], folder: tuple[str, list[str]]
     ) -> None:
         name, paths = folder
-        table = self._table(name)
         reach("delta.adding")
-        files = [] if table.has(writer, number) else [self._file(path) for path in paths]
-        versions[name] = table.add(writer, number, physical_ms(ts), files)
+        files = partial(map, self._file, paths)
+        versions[name] = self._table(name).add(writer, number, physical_ms(ts), files)
 
     def _tell_versions(self, writer: str, number: int, ts: Ts, versions: dict[str, int]) -> None:
-        table = self._table(VERSIONS)
+        def files() -> list[DataFile]:
+            rows = [
+                {"commit_ts": ts, "start_ts": ts, "sequence": place, "table": name, "version": version}
+                for place, (name, version) in enumerate(sorted(versions.items()))
+            ]
+            content = BytesIO()
+            write_parquet(pa.Table.from_pylist(rows, _VERSIONS), content)
+            name = f"{VERSIONS}/date={date_of(ts)}/{file_name(ts, ts, f'{number:010}', '.parquet')}"
+            self._store.write(name, content.getvalue())
+            return [self._file(name)]
+
         reach("delta.telling")
-        if table.has(writer, number):
-            return
-        rows = [
-            {"commit_ts": ts, "start_ts": ts, "sequence": place, "table": name, "version": version}
-            for place, (name, version) in enumerate(sorted(versions.items()))
-        ]
-        content = BytesIO()
-        write_parquet(pa.Table.from_pylist(rows, _VERSIONS), content)
-        name = f"{VERSIONS}/date={date_of(ts)}/{file_name(ts, ts, f'{number:010}', '.parquet')}"
-        self._store.write(name, content.getvalue())
-        table.add(writer, number, physical_ms(ts), [self._file(name)])
+        self._table(VERSIONS).add(writer, number, physical_ms(ts), files)
 
     def _table(self, folder: str) -> Delta:
         if folder not in self._tables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -50,21 +50,19 @@ class Delta:
         self._is_remote = is_remote
         self._table: DeltaTable | None = None
 
-    def has(self, writer: str, number: int) -> bool:
-        """Return True if the table has this commit of a writer, or a later one."""
-        with self._explained():
-            table = self._latest()
-            return table is not None and self._number(table, writer) >= number
+    def add(
+        self, writer: str, number: int, made_ms: int, find_files: Callable[[], Iterable[DataFile]]
+    ) -> int:
+        """Add a commit's files, and return the table's version.
 
-    def add(self, writer: str, number: int, made_ms: int, files: Sequence[DataFile]) -> int:
-        """Add a commit's files, and return the table's version; nothing happens if the table `has` it.
-
-        `made_ms` is the time of the commit in Unix milliseconds.
+        Nothing happens if the table has this commit of the writer, or a later one: then `find_files` isn't
+        called. `made_ms` is the time of the commit in Unix milliseconds.
         """
         with self._explained():
             table = self._latest()
             if table is not None and self._number(table, writer) >= number:
                 return int(table.version())
+            files = list(find_files())
             fields = _united(self._name, [file.schema for file in files])
             table = self._created(writer, number, fields) if table is None else self._widened(table, fields)
             actions: list[AddAction | RemoveAction] = [

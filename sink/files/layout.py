@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
 from ...errors import SinkError
-from ...events import LOGICAL_BITS, Ddl, Ts, physical_ms, timestamp
+from ...events import LOGICAL_BITS, Ddl, Table, Ts, physical_ms, timestamp
 from .formats import Group
 from .store import Store
 
@@ -88,9 +88,11 @@ class TablesLayout:
         pass
 
     def path(self, group: Group, first: Ts, last: Ts, origin: str, suffix: str) -> str:
-        table = group[0]
-        folder = DDL_FOLDER if table is None else table_folder(table.schema, table.name)
-        return f"{folder}/date={date_of(first)}/{file_name(first, last, origin, suffix)}"
+        return f"{self.folder(group[0])}/date={date_of(first)}/{file_name(first, last, origin, suffix)}"
+
+    def folder(self, table: Table | None) -> str:
+        """Return the folder of a table's changes, or of schema changes."""
+        return DDL_FOLDER if table is None else table_folder(table.schema, table.name)
 
     def note(self, ddl: Ddl) -> None:
         pass

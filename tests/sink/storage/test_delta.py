@@ -279,7 +279,7 @@ def test_a_commit_of_an_older_copy_of_the_feed_changes_nothing(tmp_path):
     assert table is not None
     before, files = table.version(), table.file_uris()
     stale = Delta("shop.orders", str(place.path / "shop.orders"), {}, is_remote=False)
-    assert stale.add("tidemill/test/copy", 1, 0, []) == before
+    assert stale.add("tidemill/test/copy", 1, 0, list) == before
     assert place.table("shop.orders").file_uris() == files
 
 
