@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from struct import Struct
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from ...errors import CheckpointError
@@ -24,7 +24,19 @@ _mariadb = Struct("<QI").unpack_from  # number, domain; the server is in the eve
 _mysql = Struct("<B16sQ").unpack_from  # flags, uuid, number
 _u64 = Struct("<Q").pack
 _u64_pair = Struct("<QQ").pack
+_u32_pair = Struct("<II").pack
 _u32 = Struct("<I").unpack_from
+
+
+class Latest(NamedTuple):
+    """The latest id of a stream: of one origin only its number grows."""
+
+    origin: bytes
+    """MariaDB: the domain and the server, each in 4 bytes. MySQL: the UUID."""
+    number: int
+    before: str
+    """Text of the set up to the number."""
+    after: str
 
 
 class Gtids(Protocol):
@@ -32,6 +44,14 @@ class Gtids(Protocol):
 
     def add(self, event: bytes) -> None:
         """Add the transaction of a GTID event, given with its header."""
+
+    @property
+    def latest(self) -> Latest | None:
+        """The id that was added last; None if none was, or if another number isn't all that a later one
+        changes."""
+
+    def move(self, number: int) -> None:
+        """Add later ids of the latest one's origin, up to this number; of MySQL without a gap."""
 
     def contains(self, other: Gtids) -> bool: ...
 
@@ -61,6 +81,18 @@ class MariaDbGtids:
             at, texts = list(self._last).index(domain), self._texts()
             before, after = texts[:at], texts[at + 1 :]
             self._around = "".join(f"{one}," for one in before), "".join(f",{one}" for one in after)
+
+    @property
+    def latest(self) -> Latest | None:
+        domain = self._latest
+        if domain < 0:
+            return None
+        server, number = self._last[domain]
+        before, after = self._around
+        return Latest(_u32_pair(domain, server), number, f"{before}{domain}-{server}-", after)
+
+    def move(self, number: int) -> None:
+        self._last[self._latest] = self._last[self._latest][0], number
 
     def contains(self, other: Gtids) -> bool:
         return isinstance(other, MariaDbGtids) and all(
@@ -92,6 +124,7 @@ class MySqlGtids:
         self._intervals: dict[str, list[tuple[int, int]]] = {}
         self._texts: dict[str, str] = {}  # text of each key; empty if it changed
         self._keys: dict[bytes, str] = {}  # by a UUID's bytes
+        self._latest = b""  # UUID of the latest transaction, if it has no tag
         for part in text.split(",") if text else ():
             uuid, *rest = part.strip().split(":")
             key = str(UUID(uuid))
@@ -106,6 +139,7 @@ class MySqlGtids:
         self._texts = dict.fromkeys(self._intervals, "")
 
     def add(self, event: bytes) -> None:
+        self._latest = b""
         if event[4] == MYSQL_TAGGED_GTID:
             uuid, tag, number = read_tagged(event[_HEADER:])
             self._add(f"{UUID(bytes=uuid)}:{tag}" if tag else str(UUID(bytes=uuid)), number)
@@ -114,7 +148,24 @@ class MySqlGtids:
         key = self._keys.get(uuid)
         if key is None:
             key = self._keys[uuid] = str(UUID(bytes=uuid))
+        self._latest = uuid
         self._add(key, number)
+
+    @property
+    def latest(self) -> Latest | None:
+        if not self._latest:
+            return None
+        key = self._keys[self._latest]
+        *earlier, (first, number) = self._intervals[key]
+        whole = str(self)  # every text is made
+        start = whole.index(self._texts[key])
+        before = f"{whole[:start]}{key}:{':'.join([*map(_interval, earlier), f'{first}-'])}"
+        return Latest(self._latest, number, before, whole[start + len(self._texts[key]) :])
+
+    def move(self, number: int) -> None:
+        key = self._keys[self._latest]
+        self._intervals[key][-1] = self._intervals[key][-1][0], number
+        self._texts[key] = ""
 
     def _add(self, key: str, number: int) -> None:
         self._texts[key] = ""
@@ -161,8 +212,13 @@ class MySqlGtids:
         for key, text in texts.items():
             if not text:
                 intervals = self._intervals[key]
-                texts[key] = f"{key}:{':'.join(f'{a}-{b}' if a < b else str(a) for a, b in intervals)}"
+                texts[key] = f"{key}:{':'.join(map(_interval, intervals))}"
         return ",".join(texts.values())
+
+
+def _interval(bounds: tuple[int, int]) -> str:
+    first, last = bounds
+    return f"{first}-{last}" if first < last else str(first)
 
 
 def parse_gtids(text: str) -> MariaDbGtids | MySqlGtids:

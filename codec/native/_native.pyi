@@ -19,6 +19,21 @@ MAX_DIGITS: Final[int]
 
 def __getattr__(name: str) -> int: ...
 def change_data(data: bytes, /) -> list[tuple[int, int, int | RegionRows]] | None: ...
+def binlog_transactions(
+    builder: Builder,
+    payloads: list[bytes],
+    first: int,
+    layouts: dict[bytes, int],
+    has_crc: bool,
+    last_ts: Ts,
+    offset: int,
+    file: str,
+    origin: bytes | None,
+    number: int,
+    before: str,
+    after: str,
+    /,
+) -> tuple[int, int, int, Ts, int, int, int, bool]: ...
 def image_columns(
     layout: Layout, events: tuple[bytes, ...], starts: tuple[bytes, ...], /
 ) -> list[Buffers]: ...

@@ -10,7 +10,7 @@ MySQL's that is so unless the first statement is BEGIN or XA START.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from struct import Struct
 from struct import error as struct_error
 
@@ -51,6 +51,7 @@ from .prepared import Prepared, read_prepare
 from .query import LoggedStatement
 from .table_ids import UNWANTED, TableIds
 from .transactions import Transactions
+from .whole import read_whole
 
 _IGNORABLE = 0x80
 _BOUNDS = ("BEGIN", "COMMIT")
@@ -153,7 +154,7 @@ class BinlogDecoder:
         self._cursor.move_to(server)
         clock.move()
 
-    def feed(self, payloads: Iterable[bytes], between: Callable[[], None] | None = None) -> None:
+    def feed(self, payloads: list[bytes], between: Callable[[], None] | None = None) -> None:
         """Decode events. `between` is called after each transaction, and may commit others.
 
         Raises SourceError for an event that can't be followed or read.
@@ -169,20 +170,25 @@ class BinlogDecoder:
                 f"an event after {self._cursor} can't be read: check the server's disk and the network"
             ) from None
 
-    def _feed_each(self, payloads: Iterable[bytes], between: Callable[[], None]) -> None:
+    def _feed_each(self, payloads: list[bytes], between: Callable[[], None]) -> None:
         for payload in payloads:
             transactions = self.transactions
-            self._feed((payload,))
+            self._feed([payload])
             if self.transactions > transactions and self._collects_until is None and not self.reached:
                 between()
 
-    def _feed(self, payloads: Iterable[bytes]) -> None:
+    def _feed(self, payloads: list[bytes]) -> None:
         event_of = self._cursor.event
-        for payload in payloads:
-            if self.reached:
-                return
-            self.events += 1
+        index, count = 0, len(payloads)
+        while index < count and not self.reached:
+            payload = payloads[index]
             kind = payload[5]
+            if kind == GTID or kind in MYSQL_GTIDS:
+                first, index = index, self._take_whole(payloads, index)
+                if index > first:
+                    continue
+            index += 1
+            self.events += 1
             if kind in ROWS_EVENTS:
                 layout = self._layout_at(payload[20:26])
                 if layout != UNWANTED:
@@ -230,6 +236,19 @@ class BinlogDecoder:
         return changes if self._collects_until is None else None
 
     # --- transactions ----------------------------------------------------------------------------
+
+    def _take_whole(self, payloads: list[bytes], first: int) -> int:
+        """Take the transactions from that event on that are whole and regular; return the index after them."""
+        if self._until is not None or self._collects_until is not None or self._prepared.begin is not None:
+            return first
+        whole = read_whole(payloads, first, self._cursor, self._tables, self._out)
+        if whole is None:
+            return first
+        self.events += whole.end - first
+        self.transactions += whole.transactions
+        self.row_events += whole.row_events
+        self.epoch_seconds = whole.epoch_seconds
+        return whole.end
 
     def _begin(self, kind: int, event: bytes) -> None:
         out = self._out

@@ -92,6 +92,11 @@ class CommitClock:
         )
 
     @property
+    def is_plain(self) -> bool:
+        """True if a transaction's ts depends on its time and the last ts alone."""
+        return self._is_alone and not self._sink_checkpoints
+
+    @property
     def has_checkpoints_ahead(self) -> bool:
         """True if sink checkpoints are ahead: up to them no transaction may get a higher ts than before."""
         return bool(self._sink_checkpoints)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from ...codec.mysql.gtid import MARIADB_GTID, MYSQL_GTID, MYSQL_TAGGED_GTID, parse_gtids
@@ -20,6 +20,23 @@ _WITH_OWN_CRC: Final = 0x2144DF1C
 
 _u32 = Struct("<I").unpack_from
 _u64 = Struct("<Q").unpack_from
+
+
+class Ahead(NamedTuple):
+    """What the positions of the next transactions have in common, as long as they are of one file and origin."""
+
+    file: str
+    """Text of the position up to the offset."""
+    offset: int
+    origin: bytes | None
+    """Of their GTIDs; None if the positions have none, so that any is right."""
+    number: int
+    """The latest GTID's."""
+    before: str
+    """Text between the offset and the number."""
+    after: str
+    are_checked: bool
+    """True if events end in a checksum."""
 
 
 class Cursor:
@@ -91,6 +108,30 @@ class Cursor:
             else:  # without a GTID: the set before the next position isn't known
                 self._gtids = None
             self._gtid = b""
+            self._place = None
+
+    @property
+    def ahead(self) -> Ahead | None:
+        """None if the next position can be any."""
+        if not self._file:
+            return None
+        file = f"{self._file}:"
+        if self._gtids is None:
+            return Ahead(file, self._offset, None, 0, "", "", self._checked)
+        latest = self._gtids.latest
+        if latest is None:
+            return None
+        after = f"{latest.after} server={self._server}{' by=gtid' if self._by_gtid else ''}"
+        return Ahead(
+            file, self._offset, latest.origin, latest.number, f" gtid={latest.before}", after, self._checked
+        )
+
+    def advance(self, offset: int, number: int) -> None:
+        """Move to the end of a transaction ahead, with the number of its GTID."""
+        self._offset = offset
+        self._gtid = b""
+        if self._gtids is not None:
+            self._gtids.move(number)
             self._place = None
 
     def _text_of_place(self) -> str:

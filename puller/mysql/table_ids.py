@@ -20,13 +20,14 @@ class TableIds(dict[bytes, int]):
         super().__init__(dict.fromkeys(_NO_TABLES, UNWANTED))
         self._follows = follows
         self._layout_number = layout_number
-        self._layouts: dict[bytes, int] = {}  # by the payload of a Table_map
+        self.layouts: Final[dict[bytes, int]] = {}
+        """Layout numbers by the payloads of Table_map events so far."""
 
     def assign(self, table_id: bytes, table_map: bytes) -> None:
         """Assign an id to the table that the payload of a Table_map event describes."""
-        layout = self._layouts.get(table_map)
+        layout = self.layouts.get(table_map)
         if layout is None:
-            layout = self._layouts[table_map] = self._layout_of(table_map)
+            layout = self.layouts[table_map] = self._layout_of(table_map)
         self[table_id] = layout
 
     def forget(self) -> None:

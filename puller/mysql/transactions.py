@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...codec.blocks import block_of
+from ...codec.blocks import new_builder
 from ...codec.mysql.entry import COMMIT, DDL, ROLLBACK_MARKER, ROWS, Commit, encode_commit, entry_key
 from ...errors import SourceError
 from ...events import PUT, Changes, Chunk, KvChange, Ts
@@ -30,6 +30,8 @@ class Transactions:
         self.is_kept_whole = False
         """True if no part of the open transaction is sent before its end."""
         self.max_bytes = max_bytes
+        self.block: Final = new_builder()
+        """Complete transactions, older than the other ones."""
         self._changes: list[KvChange] = []
         self._whole = 0  # number of these changes that belong to complete transactions
         self._passed = False  # the position moved without a COMMIT
@@ -91,6 +93,17 @@ class Transactions:
         if self._watched and self._watch is not None:
             self._watch.take([entry for _, entry in self._watched])
         self.interrupt()
+
+    @property
+    def takes_whole(self) -> bool:
+        """True if whole transactions may be put into `block`: none is begun, and nobody watches."""
+        return not self.is_begun and (self._watch is None or not self._watch.is_on)
+
+    def put(self, last: Ts, has_rows: bool) -> None:
+        """Note that transactions up to the ts `last` were put into `block`; `has_rows` is True if the last of
+        them has rows."""
+        self.clock.last = last
+        self._passed = not has_rows
 
     def interrupt(self) -> None:
         """Close the open transaction. If it wasn't committed, it may be received again from its start."""
@@ -175,7 +188,7 @@ class Transactions:
         """
         changes = self._changes
         whole = self._whole
-        moves_only = not changes
+        moves_only = not changes and not self.block
         if self._passed:
             self._passed = False
             ts = self.clock.last
@@ -189,4 +202,5 @@ class Transactions:
         self._changes = changes[whole:]
         self._whole = 0
         del changes[whole:]
-        return Changes(block_of(changes), self.clock.last, moves_only) if changes else None
+        self.block.extend(changes)
+        return Changes(self.block.take(), self.clock.last, moves_only) if self.block else None

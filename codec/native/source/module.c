@@ -1,4 +1,5 @@
 /* The extension module: native twins of the decoders that are written in Python. */
+#include "binlog_transactions.h"
 #include "block.h"
 #include "builder.h"
 #include "change_data.h"
@@ -45,6 +46,7 @@ static PyMethodDef functions[] = {
     {"merge_blocks", (PyCFunction)(void (*)(void))merge_blocks, METH_FASTCALL, "Merge blocks."},
     {"block_from_bytes", block_from_bytes, METH_O, "Read a block as it is kept on disk."},
     {"use_change", use_change, METH_O, "Set the type of a single change."},
+    {"binlog_transactions", binlog_transactions, METH_VARARGS, "Read whole transactions of a binlog."},
     {"change_data", change_data, METH_O, "Read a message of TiKV's change feed."},
     {"image_columns", image_columns, METH_VARARGS, "Read row images as the buffers of Arrow columns."},
     {"image_starts", image_starts, METH_VARARGS, "Find where each row image begins."},
