@@ -238,7 +238,7 @@ class BinlogDecoder:
     # --- transactions ----------------------------------------------------------------------------
 
     def _take_whole(self, payloads: list[bytes], first: int) -> int:
-        """Take the transactions from that event on that are whole and regular; return the index after them."""
+        """Take whole, regular transactions from that event on; return the index after them."""
         if self._until is not None or self._collects_until is not None or self._prepared.begin is not None:
             return first
         whole = read_whole(payloads, first, self._cursor, self._tables, self._out)

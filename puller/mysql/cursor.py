@@ -23,7 +23,7 @@ _u64 = Struct("<Q").unpack_from
 
 
 class Ahead(NamedTuple):
-    """What the positions of the next transactions have in common, as long as they are of one file and origin."""
+    """Parts that the positions of the next transactions share, while they are of one file and origin."""
 
     file: str
     """Text of the position up to the offset."""

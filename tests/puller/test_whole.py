@@ -34,7 +34,7 @@ NONE_REGULAR = {
 
 
 class Read(NamedTuple):
-    """What a decoder made of a log."""
+    """The output of a decoder for a log."""
 
     batches: list[tuple[list[KvChange], Ts, bool] | None]
     positions: list[str]
@@ -67,7 +67,7 @@ def cut(payloads: list[bytes], draw: random.Random, longest: int) -> Iterator[li
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[Whole]:
-    """What is read natively."""
+    """Return the list of transactions read natively."""
     found: list[Whole] = []
     read_whole = binlog.read_whole
 
