@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
@@ -81,11 +81,11 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Whole]:
     return found
 
 
-def both(monkeypatch: pytest.MonkeyPatch, make, cuts: list[list[bytes]]) -> Read:
+def both(make: Callable[[], BinlogDecoder], cuts: list[list[bytes]]) -> Read:
     """Read natively and by Python, and check that both are the same."""
     results = []
     for in_use in (False, True):
-        with monkeypatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(library, "in_use", in_use)
             results.append(read(make(), cuts))
     by_python, natively = results
@@ -94,7 +94,7 @@ def both(monkeypatch: pytest.MonkeyPatch, make, cuts: list[list[bytes]]) -> Read
 
 
 @pytest.mark.parametrize("recorded", load(), ids=str)
-def test_recorded(recorded: Recorded, taken, monkeypatch):
+def test_recorded(recorded: Recorded, taken):
     payloads = [b"\0" + event for event in recorded.events]
     gtids = {"": "", "mariadb": "0-1-0", "mysql": f"{UUID}:1-3"}
     kind = recorded.server.split("-", 1)[0]
@@ -113,13 +113,17 @@ def test_recorded(recorded: Recorded, taken, monkeypatch):
             return decoder
 
         for longest in (3, 40, len(payloads)):
-            both(monkeypatch, make, [*cut(payloads, random.Random(longest), longest)])
+            both(make, [*cut(payloads, random.Random(longest), longest)])
     rows = sum(whole.row_events for whole in taken)
     assert bool(rows) != (str(recorded) in NONE_REGULAR)
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_logs(seed, taken, monkeypatch):
+def test_random_logs(seed):
+    compare(seed)
+
+
+def compare(seed: int) -> None:
     draw = random.Random(seed)
     log = Log(checksums=draw.random() < 0.7, tells_ends=draw.random() < 0.7)
     start = log.end
@@ -138,14 +142,14 @@ def test_random_logs(seed, taken, monkeypatch):
         payloads[at] = bytes(payload)
     gtid = draw.choice(["", "0-1-0", "3-1-5,0-1-0,7-2-9"])
 
-    def make():
+    def make() -> BinlogDecoder:
         reader = Reader(log, start, max_bytes=2000)
         if gtid:
             reader.decoder.know_gtids(gtid, "1")
         return reader.decoder
 
     cuts = [*cut(payloads, draw, draw.choice([2, 9, 50, len(payloads)]))]
-    result = both(monkeypatch, make, cuts)
+    result = both(make, cuts)
     assert damaged or not result.error
 
 
@@ -177,7 +181,7 @@ def transaction(draw: random.Random) -> Iterator[str]:
     "words",
     ["gtid xa", "unknown", "query SAVEPOINT `a`", "stop", "rotate", "insert sequence"],
 )
-def test_what_is_not_regular_is_left(words, taken, monkeypatch):
+def test_what_is_not_regular_is_left(words, taken):
     """A transaction with anything else isn't read natively, whatever becomes of it."""
     log = Log()
     start = log.end
@@ -187,7 +191,7 @@ def test_what_is_not_regular_is_left(words, taken, monkeypatch):
     for word in ("gtid", "map t", words, "insert t", "xid"):
         log.add(word)
     payloads = [payload for _, _, payload in log.events]
-    both(monkeypatch, lambda: Reader(log, start).decoder, [payloads[:before], payloads[before:]])
+    both(lambda: Reader(log, start).decoder, [payloads[:before], payloads[before:]])
     assert sum(whole.transactions for whole in taken) == 0
 
 

@@ -36,6 +36,7 @@ def main(path: str, first: int, count: int) -> None:
         test_time_texts,
     )
     from tests.mounter.tidb import test_runs
+    from tests.puller import test_whole
     from tidemill.codec.native import library
 
     assert library.native is not None
@@ -56,6 +57,7 @@ def main(path: str, first: int, count: int) -> None:
         test_tidb.compare_columns(seed)
         test_runs.compare(seed, damaged=seed % 2 == 0)
         test_time_texts.compare(seed)
+        test_whole.compare(seed)
 
 
 if __name__ == "__main__":
