@@ -42,7 +42,8 @@ def main(path: str, first: int, count: int) -> None:
     assert library.native is not None
     assert library.native.__file__ == path
     for seed in range(first, first + count):
-        test_packed_blocks.compare(seed)
+        if seed % 20 == 0:  # each seed is thousands of changes
+            test_packed_blocks.compare(seed)
         test_packed_blocks.damage(seed)
         test_change_data.compare(seed)
         test_images.compare(seed)
@@ -50,7 +51,7 @@ def main(path: str, first: int, count: int) -> None:
         test_json_texts.compare(seed)
         test_json_texts.compare_images(seed)
         test_json_texts.compare_doubles(Random(seed), 1_000)
-        test_prewrites.compare(seed)
+        test_prewrites.compare(seed, is_native=True)
         test_results.compare(seed)
         test_results.compare_columns(seed)
         test_tidb.compare(seed)

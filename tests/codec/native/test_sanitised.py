@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.codec.native import library
+
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "codec/native/source"
 
@@ -24,6 +26,16 @@ def built(folder: Path) -> Path:
     ]  # fmt: skip
     subprocess.run(command, check=True)
     return module
+
+
+@pytest.mark.skipif(library.native is None, reason="there is no native decoder")
+def test_the_fuzzing_itself() -> None:
+    """Two seeds, with the module that is installed."""
+    fuzz = [sys.executable, "-m", "tests.codec.native.fuzz", str(library.native.__file__), "0", "2"]
+    done = subprocess.run(
+        fuzz, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
 
 
 @pytest.mark.soak
