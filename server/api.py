@@ -23,6 +23,7 @@ from .model.feeds import (
     HistoryQuery,
     Quotas,
     Readiness,
+    Rescanned,
     Resume,
     ServerStatus,
     SinkList,
@@ -88,6 +89,14 @@ class Api:
     def create_feed(self, body: Document, by: str) -> FeedSummary:
         """Create a feed and start it; the body is the document of a feed.toml as JSON."""
         return self._registry.create(body, by).summary()
+
+    @operation("POST", "/rescan")
+    def rescan(self, body: Empty, by: str) -> Rescanned:  # noqa: ARG002
+        """Start the feeds of files that are new in the server's directory.
+
+        Feeds whose files are gone or changed are named, and go on.
+        """
+        return self._registry.rescan(by)
 
     @operation("GET", "/feeds/{feed}")
     def get_feed(self, feed: str) -> FeedDetail:

@@ -57,6 +57,19 @@ class FeedList(Struct, frozen=True):
     feeds: list[FeedSummary]
 
 
+class Rescanned(Struct, frozen=True):
+    """What a look at the directory of feed files has found. Running feeds go on as they are."""
+
+    started: list[str]
+    """Feeds of new files, which start now."""
+    changed: list[str]
+    """Running feeds whose files have other options by now: resume a paused one, or PUT the options."""
+    gone: list[str]
+    """Feeds whose files aren't there any more; they go on until they are deleted, or the server ends."""
+    misnamed: list[str]
+    """Files whose names can't be those of feeds."""
+
+
 class FeedDetail(Struct, frozen=True):
     feed: FeedSummary
     status: FeedStatus
