@@ -8,6 +8,7 @@ from threading import Condition, Lock
 from typing import Any, ClassVar, Final
 
 from ..actors import Clock
+from ..engine.condition import condition_of
 from ..engine.feed import Feed
 from ..engine.opening import open_sinks
 from ..engine.options import FeedOptions
@@ -153,6 +154,7 @@ def summary_of(status: FeedStatus, since: float, *, managed: bool) -> FeedSummar
     return FeedSummary(
         name=status.name,
         state=status.state,
+        condition=condition_of(status),
         detail=status.detail,
         source=status.source,
         sinks=[SinkSummary(sink.name, sink.target, sink.lag_seconds) for sink in status.sinks],

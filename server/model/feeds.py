@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from ...engine.condition import Condition
 from ...engine.status import FeedStatus, SinkStatus, State
 from ...events import Wait
 
@@ -36,6 +37,8 @@ class FeedSummary(Struct, frozen=True):
 
     name: str
     state: State
+    condition: Condition
+    """The state, or in place of normal what it means: stalled, behind, loading, idle."""
     detail: str
     """For a warning, the failure and the next attempt; for a failed feed, the error."""
     source: str
