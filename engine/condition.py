@@ -7,9 +7,15 @@ from typing import Final, Literal, TypeAlias
 from .status import FeedStatus, State
 
 Condition: TypeAlias = State | Literal["stalled", "behind", "loading", "idle"]
-"""A state; or, in place of normal: stalled: the target is behind, and nothing is written; behind: it is behind,
-and rows are written; loading: tables are being loaded; idle: everything is written. A warning may also be
-about a failed table."""
+"""A state; or, in place of normal:
+
+- stalled: the target is behind, and nothing is written;
+- behind: the target is behind, and rows are written;
+- loading: tables are being loaded;
+- idle: everything is written.
+
+A warning may also be about a failed table.
+"""
 STALLED_SECONDS: Final = 30.0
 """Lag from which a feed that writes nothing is stalled."""
 BEHIND_SECONDS: Final = 60.0

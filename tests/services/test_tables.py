@@ -116,7 +116,8 @@ def test_what_can_t_be_asked_of_a_table_is_said(place: CopiedTable) -> None:
     assert refused("resume", "--table", table) == (
         f"{table}: it is following; only a paused or failed table can be resumed"
     )
-    assert place.call("pause", str(place.config), table).status == 0
+    said = json.loads(place.call("pause", str(place.config), table, "--json").out)
+    assert said == {"feed": "copy", "state": "finished", "table": table, "requested": "paused"}
     assert place.run().status == 0
     assert refused("pause", table) == (
         f"{table}: it is paused already; only a table that is followed can be paused"
