@@ -158,10 +158,10 @@ class Api:
     @operation("GET", "/feeds/{feed}/tables/{table:path}")
     def get_table(self, feed: str, table: str) -> TableStatus:
         """Return the state of a table, by its full name."""
-        for one in self._registry.feed(feed).tables():
-            if one.name == table:
-                return one
-        raise Problem(404, f"feed {feed} doesn't follow a table {table!r}")
+        found = self._registry.feed(feed).table(table)
+        if found is None:
+            raise Problem(404, f"feed {feed} doesn't follow a table {table!r}")
+        return found
 
     @operation("GET", "/feeds/{feed}/sinks")
     def list_sinks(self, feed: str) -> SinkList:

@@ -78,6 +78,13 @@ class HostedFeed(ABC):
         except CheckpointError:
             return []
 
+    def table(self, name: str) -> TableStatus | None:
+        """Return a table by its full name; None if the feed doesn't know it. Raises ConfigError."""
+        feed = self.feed
+        if feed is not None:
+            return feed.table(name)
+        return next((one for one in self.tables() if one.name == name), None)
+
     def request_tables(self, verb: TableVerb, names: Collection[str], by: str) -> None:
         """Store a request about tables, for now, or for when the feed runs next. Raises ConfigError."""
         options = self.options()
