@@ -23,6 +23,8 @@ LATE_SECONDS: Final = 1.0
 """Maximum wait for a region worker that is delayed by a slow table."""
 REST: Final = 10
 """Length of the pause after a round, as a multiple of the round's length."""
+SHARED_TICK_SECONDS: Final = 0.002
+"""Minimum pause for each feed of the process: all of them together make up to 500 rounds a second."""
 
 
 class Tick(Struct, frozen=True):
@@ -100,9 +102,16 @@ class Advancer(PooledActor[Message]):
     directly, in one call with those of all other idle tables.
     """
 
-    def __init__(self, dirty: DirtySet, options: FeedOptions, advance: Advance | None = None) -> None:
+    def __init__(
+        self,
+        dirty: DirtySet,
+        options: FeedOptions,
+        advance: Advance | None = None,
+        feeds: Callable[[], int] = lambda: 1,
+    ) -> None:
         """`advance` passes on the resolved ts of many tables, after everything that was sent to their
-        writers."""
+        writers. `feeds` returns the number of feeds that share the threads."""
+        self._feeds = feeds
         self._dirty = dirty
         self._advance = advance
         self._options = options
@@ -212,7 +221,8 @@ class Advancer(PooledActor[Message]):
         options = self._options
         took = self._ended - self._began
         longest = options.most_tick_seconds - took  # on a machine that is busy with other work too
-        self.pause = max(options.least_tick_seconds, min(REST * took, longest))
+        least = max(options.least_tick_seconds, SHARED_TICK_SECONDS * self._feeds())
+        self.pause = max(least, min(REST * took, longest))
         self._busy = False
         if self._pending or self._moved or self._full:
             self._wake()
