@@ -1,4 +1,4 @@
-"""What the status of a feed means for the person who looks at it, in one word."""
+"""The condition of a feed: its status in one word, for the person who looks at it."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class FeedList(Struct, frozen=True):
 
 
 class Rescanned(Struct, frozen=True):
-    """What a look at the directory of feed files has found. Running feeds go on as they are."""
+    """Result of a look at the directory of feed files. Running feeds go on as they are."""
 
     started: list[str]
     """Feeds of new files, which start now."""
