@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .engine.status import FeedStatus as FeedStatus
     from .engine.status import SinkStatus as SinkStatus
     from .engine.status import SnapshotStatus as SnapshotStatus
+    from .engine.tables import TableStatus as TableStatus
     from .errors import CheckpointError as CheckpointError
     from .errors import ConfigError as ConfigError
     from .errors import Fatal as Fatal
@@ -103,6 +104,7 @@ _HOMES = {
     "FeedStatus": ".engine.status",
     "SinkStatus": ".engine.status",
     "SnapshotStatus": ".engine.status",
+    "TableStatus": ".engine.tables",
     "CheckpointError": ".errors",
     "ConfigError": ".errors",
     "Fatal": ".errors",

@@ -56,12 +56,21 @@ class ActorSystem:
         """Held while there is an actor to stop; see `stop`."""
         self._threads = 0
         self._own: Workers | None = None
+        self._shared: Workers | None = None
         self._start(workers)
 
     def _start(self, workers: int | Workers) -> None:
         if isinstance(workers, int):
             workers = self._own = Workers(self.name, workers)
+        else:
+            self._shared = workers
+            workers.join(1)
         self.ready, self._threads = workers.ready, workers.count
+
+    @property
+    def sharing(self) -> int:
+        """Number of systems that share its threads, itself included."""
+        return 1 if self._shared is None else self._shared.systems
 
     def __enter__(self) -> Self:
         return self
@@ -159,6 +168,8 @@ class ActorSystem:
                 if self._to_stop:
                     self._empty.acquire()
         if first:
+            if self._shared is not None:
+                self._shared.join(-1)
             self._stop_next()
         if not self._drained(timeout):
             self.hurry = True

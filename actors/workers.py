@@ -24,12 +24,19 @@ class Workers:
             raise ValueError(f"workers of {name}: {count}; at least 1")
         self.ready: SimpleQueue[Process | None] = SimpleQueue()
         self.count = count
+        self.systems = 0
+        """Number of systems whose actors it runs."""
         self._lock = Lock()
         self._threads = [
             Thread(target=self._work, name=f"{name}-{number}", daemon=True) for number in range(count)
         ]
         for thread in self._threads:
             thread.start()
+
+    def join(self, systems: int) -> None:
+        """Note that a system begins (1) or ends (-1) to use the threads."""
+        with self._lock:
+            self.systems += systems
 
     def close(self) -> None:
         """End the threads, once no actor is left that needs them. Safe to repeat."""

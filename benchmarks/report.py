@@ -23,6 +23,7 @@ UNITS: Mapping[str, str] = {
     "diff": _ROWS,
     "shards": _ROWS,
     "serve": f"{_ROWS}; p99: milliseconds",
+    "feeds": "percent of a core; a feed's: MB, numbers",
     "puller": "million changes per second",
     "pump": "thousand binlogs per second",
     "tikv": _ROWS,

@@ -20,6 +20,7 @@ _PLAIN: Final = {
     "Yardsticks are mysql-replication and mariadb-dump.",
     "sink": "Measure SQL targets and diff, against bare drivers.",
     "diff": "Measure the diff of equal tables, against a plain SELECT.",
+    "serve": "Measure a feed beside clients of its server.\n\nThe yardstick is the feed alone.",
     "puller": "Measure the TiKV puller, against a bare gRPC client.",
     "pump": "Measure the merge of pumps, against bare gRPC clients.",
     "flight": "Measure a capture, against a bare Arrow Flight server.",
@@ -85,6 +86,19 @@ def bench_shards(
     The yardstick is a single table.
     """
     _bench("shards", as_json, rows=rows)
+
+
+@bench.command("feeds")
+def bench_feeds(
+    feeds: Annotated[int, typer.Option(min=1, help="Number of feeds")] = 200,
+    tables: Annotated[int, typer.Option(min=1, help="Number of tables of each feed")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Measure idle feeds of one server.
+
+    The yardstick is a process for each feed.
+    """
+    _bench("feeds", as_json, feeds=feeds, tables=tables)
 
 
 def _plain(name: str) -> Callable[[bool], None]:

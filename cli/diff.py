@@ -30,6 +30,9 @@ def diff(
         str, typer.Option(help="Name of the sink to compare; required if the feed has several")
     ] = "",
     rate: Annotated[float, typer.Option(min=0, help="Maximum rows read per second; 0: unlimited")] = 0,
+    syncpoint: Annotated[
+        bool, typer.Option("--syncpoint", help="Compare both sides at one point, for a source that can")
+    ] = False,
     fix: Annotated[Path | None, typer.Option(help="Write SQL that repairs the target to this file")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Repair the target directly")] = False,
     name: Name = None,
@@ -42,6 +45,8 @@ def diff(
     """
     if apply and fix is not None:
         raise ConfigError("--fix, --apply: give one of them")
+    if apply and syncpoint:
+        raise ConfigError("--apply, --syncpoint: rows of a past point can't be repaired: use --fix")
     from ..compare import Difference, open_diff
     from ..compare.pace import Stopped
     from ..compare.report import DiffProgress, Script, json_of, line_of
@@ -58,7 +63,14 @@ def diff(
             stack.enter_context(set_by_signals(stopping))
             document = feed_tables(file, None, None, None, name, data_dir)
             compared = stack.enter_context(
-                open_diff(document, table or (), sink=sink, rows_per_second=rate, wait=wait)
+                open_diff(
+                    document,
+                    table or (),
+                    sink=sink,
+                    rows_per_second=rate,
+                    at_syncpoint=syncpoint,
+                    wait=wait,
+                )
             )
             if warning := compared.warning:
                 say(f"tidemill: {warning}", err=True)

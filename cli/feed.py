@@ -33,7 +33,7 @@ from .flags import (
     directory_of,
     feed_tables,
 )
-from .remote import CaFile, Feed, Server, ServerToken, client_of, reject_file, say_feeds
+from .remote import ServerFeed, may_ask_a_server, say_feeds
 from .say import say
 from .serve import AllowedHosts, TlsCert, TlsKey, TokenFile, window
 from .spark import Directory, Master, Settings, settings_of_spark
@@ -181,6 +181,7 @@ def run_local(
         raise feed.error
 
 
+@may_ask_a_server
 def status(
     file: DirectoryFile = None,
     data_dir: DataDir = None,
@@ -188,20 +189,16 @@ def status(
     prometheus: Annotated[
         bool, typer.Option("--prometheus", help="Print metrics in the Prometheus text format")
     ] = False,
-    server: Server = None,
-    feed: Feed = "",
-    token_file: ServerToken = None,
-    ca_file: CaFile = None,
+    *,
+    at: ServerFeed | None,
 ) -> None:
     """Show the status of a feed, running or not.
 
     With --server and without --feed, lists the feeds of a server that has several.
     """
-    if server is not None:
-        reject_file(file, data_dir)
-        client = client_of(server, token_file, ca_file)
-        feeds = client.feeds()
-        if not feed and len(feeds) != 1:
+    if at is not None:
+        feeds = at.several()
+        if feeds is not None:
             if as_json:
                 typer.echo(msgspec.json.encode(feeds))
             else:
@@ -209,7 +206,7 @@ def status(
             if any(one.state == "failed" for one in feeds):
                 raise typer.Exit(1)
             return
-        last = client.feed(client.only_feed(feed)).status
+        last = at.client.feed(at.name).status
     else:
         last = StatusFile(directory_of(file, data_dir)).load()
     if prometheus:
@@ -222,23 +219,20 @@ def status(
         raise typer.Exit(1)
 
 
+@may_ask_a_server
 def explain(
     file: DirectoryFile = None,
     data_dir: DataDir = None,
     as_json: Json = False,
-    server: Server = None,
-    feed: Feed = "",
-    token_file: ServerToken = None,
-    ca_file: CaFile = None,
+    *,
+    at: ServerFeed | None,
 ) -> None:
     """Explain why a feed is slow or stuck.
 
     Prints which stage waits for which, and since when.
     """
-    if server is not None:
-        reject_file(file, data_dir)
-        client = client_of(server, token_file, ca_file)
-        lines = client.waits(client.only_feed(feed)).explanation
+    if at is not None:
+        lines = at.client.waits(at.name).explanation
     else:
         last = StatusFile(directory_of(file, data_dir)).load()
         lines = explanation(last, last.waits)

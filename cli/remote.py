@@ -1,11 +1,13 @@
-"""Flags of commands that may ask a server, and its clients."""
+"""Commands that may ask a server, in place of a feed file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 
@@ -37,20 +39,72 @@ CaFile = Annotated[
 ]
 
 
-def client_of(server: str, token_file: Path | None, ca_file: Path | None) -> Client:
-    """Return a client of the server. Raises ConfigError."""
+class ServerFeed:
+    """The feed of a server that a command asks about."""
+
+    def __init__(self, client: Client, given: str) -> None:
+        self.client = client
+        self._given = given
+
+    @cached_property
+    def name(self) -> str:
+        """The name that was given, or that of the server's only feed. Raises ConfigError."""
+        return self.client.only_feed(self._given)
+
+    def several(self) -> list[FeedSummary] | None:
+        """Return the server's feeds if they aren't one and none is named."""
+        feeds = None if self._given else self.client.feeds()
+        return None if feeds is None or len(feeds) == 1 else feeds
+
+    @property
+    def state(self) -> str:
+        return self.client.feed(self.name).feed.state
+
+
+def may_ask_a_server(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags of a server: its argument `at` is the server's feed, None without --server.
+
+    Raises ConfigError for a server beside a feed file or a data directory.
+    """
+
+    def call(
+        server: str | None, feed: str, token_file: Path | None, ca_file: Path | None, **given: Any
+    ) -> None:
+        at = None
+        if server is not None:
+            if given.get("file") is not None or given.get("data_dir") is not None:
+                raise ConfigError("--server: give it without a feed file and without --data-dir; see --feed")
+            at = ServerFeed(_client(server, token_file, ca_file), feed)
+        command(**given, at=at)
+
+    hints = get_type_hints(command, include_extras=True)
+    own = [
+        one.replace(annotation=hints[name])
+        for name, one in signature(command).parameters.items()
+        if name != "at"
+    ]
+    flags = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=flag)
+        for name, flag, default in (
+            ("server", Server, None),
+            ("feed", Feed, ""),
+            ("token_file", ServerToken, None),
+            ("ca_file", CaFile, None),
+        )
+    ]
+    call.__name__, call.__doc__ = command.__name__, command.__doc__
+    call.__signature__ = Signature([*own, *flags])  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in (*own, *flags)}
+    return call
+
+
+def _client(server: str, token_file: Path | None, ca_file: Path | None) -> Client:
     from ..client import Client
 
     given = os.environ.get(TOKEN, "")
     return Client(
         server, read_token(token_file, "--token-file") if token_file is not None else given, ca_file=ca_file
     )
-
-
-def reject_file(file: Path | None, data_dir: Path | None) -> None:
-    """Raise ConfigError for a feed file or a data directory beside a server."""
-    if file is not None or data_dir is not None:
-        raise ConfigError("--server: give it without a feed file and without --data-dir; see --feed")
 
 
 def say_feeds(feeds: Sequence[FeedSummary]) -> None:

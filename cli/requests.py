@@ -19,12 +19,13 @@ from ..errors import CheckpointError, ConfigError
 from ..events import REST
 from .feed import PLAIN_WIDTH, run_local
 from .flags import DataDir, DirectoryFile, FeedFile, Json, Name, directory_of, feed_tables
-from .remote import CaFile, Feed, Server, ServerToken, client_of, reject_file
+from .remote import ServerFeed, may_ask_a_server
 from .say import say
 
 if TYPE_CHECKING:
     from ..engine.options import FeedOptions
     from ..engine.table_verbs import TableVerb
+    from ..server.model.feeds import FeedSummary
 
 LoadAgain = Annotated[
     list[str] | None,
@@ -69,6 +70,7 @@ Words = Annotated[
 ]
 
 
+@may_ask_a_server
 def pause(
     words: Annotated[
         list[str] | None,
@@ -80,35 +82,26 @@ def pause(
     name: Name = None,
     data_dir: DataDir = None,
     as_json: Json = False,
-    server: Server = None,
-    feed: Feed = "",
-    token_file: ServerToken = None,
-    ca_file: CaFile = None,
+    *,
+    at: ServerFeed | None,
 ) -> None:
     """Pause tables, while the others go on, or a server's feed.
 
     Nothing of a table is applied until it is resumed. Takes effect while the feed runs, or when it runs next.
     """
-    if server is not None:
-        reject_file(None, data_dir)
-        client = client_of(server, token_file, ca_file)
-        chosen = client.only_feed(feed)
-        if words:
-            for one in words:
-                say(*client.pause_table(chosen, one))
-            return
-        paused = client.pause(chosen)
-        say(
-            json.dumps({"feed": paused.name, "state": paused.state})
-            if as_json
-            else f"{paused.name}: {paused.state}"
-        )
-        return
-    options, tables = _named("pause", words or [], name, data_dir)
-    _request("pause", options, tables)
-    say(f"{', '.join(tables)}: paused {_when(options)}")
+    if at is None:
+        options, tables = _named("pause", words or [], name, data_dir)
+        _request("pause", options, tables)
+        _say_requested("paused", tables, options.name, _state(options), as_json=as_json)
+    elif words:
+        for one in words:
+            at.client.pause_table(at.name, one)
+        _say_requested("paused", words, at.name, at.state, as_json=as_json)
+    else:
+        _say_state(at.client.pause(at.name), as_json=as_json)
 
 
+@may_ask_a_server
 def resume(
     file: FeedFile = None,
     table: Parked = None,
@@ -117,25 +110,21 @@ def resume(
     name: Name = None,
     data_dir: DataDir = None,
     as_json: Json = False,
-    server: Server = None,
-    feed: Feed = "",
-    token_file: ServerToken = None,
-    ca_file: CaFile = None,
+    *,
+    at: ServerFeed | None,
 ) -> None:
     """Resume tables, or a feed stopped by a schema change.
 
     A table is loaded again, while the feed runs, or when it runs next. A feed skips the change, or loads its
     table again, and runs. With --server, also resumes a paused feed.
     """
-    if server is not None:
-        reject_file(file, data_dir)
-        client = client_of(server, token_file, ca_file)
-        chosen = client.only_feed(feed)
+    if at is not None:
         for one in table or ():
-            say(*client.resume_table(chosen, one))
+            at.client.resume_table(at.name, one)
+        if table:
+            _say_requested("loaded again", table, at.name, at.state, as_json=as_json)
         if skip_ddl or resnapshot or not table:
-            resumed = client.resume(chosen, skip_ddl or (), resnapshot or ())
-            say(f"{resumed.name}: {resumed.state}")
+            _say_state(at.client.resume(at.name, skip_ddl or (), resnapshot or ()), as_json=as_json)
         return
     if file is None:
         raise ConfigError("resume: give the feed file, or --server")
@@ -149,7 +138,7 @@ def resume(
         raise ConfigError(f"feed {options.name} is running: only a stopped feed can be resumed")
     if table:
         _request("resume", options, table)
-        say(f"{', '.join(table)}: loaded again {_when(options)}")
+        _say_requested("loaded again", table, options.name, _state(options), as_json=as_json)
     if resnapshot:
         _request("reload", options, resnapshot)
     if skip_ddl or resnapshot:
@@ -157,31 +146,27 @@ def resume(
         run_local(options, as_json)
 
 
+@may_ask_a_server
 def snapshot(
     words: Words,
     name: Name = None,
     data_dir: DataDir = None,
-    server: Server = None,
-    feed: Feed = "",
-    token_file: ServerToken = None,
-    ca_file: CaFile = None,
+    as_json: Json = False,
+    *,
+    at: ServerFeed | None,
 ) -> None:
     """Load tables again, in all sinks of a feed.
 
     Takes effect while the feed runs, or when it runs next.
     """
-    if server is not None:
-        reject_file(None, data_dir)
-        client = client_of(server, token_file, ca_file)
-        chosen = client.only_feed(feed)
-        for one in words:
-            client.reload_table(chosen, one)
-        say(f"{', '.join(words)}: requested")
+    if at is None:
+        options, tables = _named("snapshot", words, name, data_dir)
+        _request("reload", options, tables)
+        _say_requested("loaded again", tables, options.name, _state(options), as_json=as_json)
         return
-    options, tables = _named("snapshot", words, name, data_dir)
-    _request("reload", options, tables)
-    what = ", ".join("all tables" if one == REST else one for one in tables)
-    say(f"{what}: loaded again {_when(options)}")
+    for one in words:
+        at.client.reload_table(at.name, one)
+    _say_requested("loaded again", words, at.name, at.state, as_json=as_json)
 
 
 def _named(
@@ -207,9 +192,20 @@ def _request(verb: TableVerb, options: FeedOptions, names: list[str]) -> None:
     request_tables(verb, names, options, open_sinks(options), SystemClock())
 
 
-def _when(options: FeedOptions) -> str:
-    state = _state(options)
-    return "now" if state in RUNNING else f"when the feed runs; it is {state}"
+def _say_requested(outcome: str, tables: list[str], feed: str, state: str, *, as_json: bool) -> None:
+    """Print the outcome of a request about tables, and when it takes effect; `state` is the feed's."""
+    if as_json:
+        for one in tables:
+            typer.echo(json.dumps({"feed": feed, "state": state, "table": one, "requested": outcome}))
+        return
+    what = ", ".join("all tables" if one == REST else one for one in tables)
+    when = "now" if state in RUNNING else f"when the feed runs; it is {state}"
+    say(f"{what}: {outcome} {when}")
+
+
+def _say_state(feed: FeedSummary, *, as_json: bool) -> None:
+    line = {"feed": feed.name, "state": feed.state}
+    say(json.dumps(line) if as_json else f"{feed.name}: {feed.state}")
 
 
 def _state(options: FeedOptions) -> str:

@@ -18,6 +18,7 @@ from ..server.model.feeds import (
     FeedSummary,
     HistoryEntry,
     HistoryList,
+    Rescanned,
     Resume,
     ServerStatus,
     SinkList,
@@ -79,6 +80,10 @@ class Client:
     def create(self, document: Mapping[str, Any]) -> FeedSummary:
         """Create a feed; `document` is as a feed.toml, with its name."""
         return self._connection.call(FeedSummary, "POST", path_of("feeds"), body=document)
+
+    def rescan(self) -> Rescanned:
+        """Start the feeds of files that are new in the server's directory."""
+        return self._connection.call(Rescanned, "POST", path_of("rescan"))
 
     def replace(self, name: str, document: Mapping[str, Any]) -> FeedSummary:
         """Replace a feed's options; values that are "***" as in `feed` keep the stored secrets."""

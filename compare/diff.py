@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -26,6 +27,7 @@ from .pace import Pace, Pausing, Stopped
 from .settle import Settling
 from .side import Source, SourceRows
 from .spool import Spool
+from .syncpoint import at_syncpoint
 
 _CANDIDATES: Final = 1_000
 """Number of candidates that are looked at together, ..."""
@@ -39,6 +41,7 @@ def open_diff(
     *,
     sink: str = "",
     rows_per_second: float = 0,
+    at_syncpoint: bool = False,
     clock: Clock | None = None,
     wait: Pausing | None = None,
 ) -> Diff:
@@ -46,8 +49,9 @@ def open_diff(
 
     `feed` is a feed.toml, its tables as a dictionary, or the options of a feed. `tables` are patterns that
     choose among the feed's tables; `sink` is the name of the sink, if there are several. At most
-    `rows_per_second` rows of each side are read; 0: no limit. `wait` is called with a pause in seconds, and
-    returns True to end the comparison.
+    `rows_per_second` rows of each side are read; 0: no limit. With `at_syncpoint` both sides are read as of
+    one point, so that each difference is exact; the source must be one that can be read as of a ts. `wait` is
+    called with a pause in seconds, and returns True to end the comparison.
 
     `with` connects. Iterating yields a Difference for each row that differs, and a TableResult after each
     table. Raises ConfigError.
@@ -62,19 +66,31 @@ def open_diff(
             "sharding.coordination: merged tables that several feeds share can't be compared: the target has "
             "the other feeds' rows too"
         )
-    return Diff(options, TablePatterns.parse(tables) if tables else None, sink, pace)
+    return Diff(
+        options, TablePatterns.parse(tables) if tables else None, sink, pace, at_syncpoint=at_syncpoint
+    )
 
 
 class Diff:
     """Findings in the order of the tables' names; made by `tidemill.diff`, iterated once."""
 
-    def __init__(self, options: FeedOptions, tables: TablePatterns | None, sink: str, pace: Pace) -> None:
+    def __init__(
+        self,
+        options: FeedOptions,
+        tables: TablePatterns | None,
+        sink: str,
+        pace: Pace,
+        *,
+        at_syncpoint: bool = False,
+    ) -> None:
         self._options = options
         self._tables = EVERY_TABLE if tables is None else tables
         self._sink = _chosen(options, sink)
         of_sink = self._sink.rules.tables or EVERY_TABLE
         self._followed = options.tables.within(of_sink.matches)
         self._pace = pace
+        self._at_syncpoint = at_syncpoint
+        self._closing = ExitStack()
         self.table = ""
         """Full name of the table that is being compared."""
         self.rows = 0
@@ -88,10 +104,11 @@ class Diff:
     def __enter__(self) -> Self:
         """Connect to both sides. Raises TidemillError."""
         options, sink, followed = self._options, self._sink, self._options.source
-        self.target: Reader = open_target(
-            sink.given, options.name, f"sink {sink.name}: {sink.given.kind.name}"
-        )
-        try:
+        with ExitStack() as opened:
+            self.target: Reader = open_target(
+                sink.given, options.name, f"sink {sink.name}: {sink.given.kind.name}"
+            )
+            opened.callback(self.target.close)
             checkpoint = self.target.checkpoint()
             if checkpoint is None:
                 raise CheckpointError(
@@ -100,18 +117,21 @@ class Diff:
             context = source_context(options, SystemClock())
             whom = f"source.url: a {followed.kind.name} source"
             self.source: Source = open_source(followed.kind, followed.options, context, whom)
+            opened.callback(self.source.close)
             if self._options.routes:
                 self.source = MergedSources(self.source, self._options.merging, self._options.name)
-        except BaseException:
-            self.target.close()
-            raise
-        self._at = checkpoint
-        self.target.meet(self.source.summing)
+            if self._at_syncpoint:
+                if not self.source.reads_at_checkpoint:
+                    raise ConfigError(f"{whom} can't be read as of a syncpoint: compare without one")
+                view = at_syncpoint(self.target, sink, options.name, self._pace, self.is_running)
+                checkpoint = opened.enter_context(view)
+            self._at = checkpoint
+            self.target.meet(self.source.summing)
+            self._closing = opened.pop_all()
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self.source.close()
-        self.target.close()
+        self._closing.close()
 
     @property
     def warning(self) -> str:
@@ -258,7 +278,9 @@ class Diff:
 
     def apply(self) -> bool:
         """Repair the row of the last Difference in the target; return False, changing nothing, if it was
-        changed since."""
+        changed since. Not at a syncpoint: raises ConfigError."""
+        if self._at_syncpoint:
+            raise ConfigError("diff: rows of a past point can't be repaired: compare without a syncpoint")
         assert self._last is not None
         return self.target.apply(*self._last)
 

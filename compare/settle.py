@@ -3,7 +3,7 @@
 A row is read from the source, then from the target once its checkpoint has passed the source's end after that
 reading. If both are the same, the row is right. If not, the row may have been changed in between: the same
 pair of values must be seen in several rounds. A source that can be read as of the target's checkpoint needs
-one round.
+one round, unless the target has transactions after its checkpoint.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Settling:
         self._table = table
         self._pace = pace
         self._is_running = is_running
-        self._rounds = 1 if source.reads_at_checkpoint else ROUNDS
+        self._rounds = ROUNDS
         self.moving = 0
 
     def settle(self, keys: Sequence[Key]) -> Iterator[Settled]:
@@ -75,26 +75,30 @@ class Settling:
             with self._target.reading() as checkpoint:
                 theirs = self._theirs(keys)
                 self._source.view(checkpoint, self._table.full_name)
-                return self._ours(keys), theirs, True
+                ours, last = self._ours(keys), self._target.ahead(checkpoint)
+            self._rounds = 1 if last is None else ROUNDS
+            return ours, theirs, last is None or self._wait_until(lambda one: one.ts >= last)
         ours = self._ours(keys)
         end = self._source.end()
-        is_certain = self._wait_for(end)
+        is_certain = self._wait_until(lambda one: self._has_passed(one, end))
         with self._target.reading():
             return ours, self._theirs(keys), is_certain
 
-    def _wait_for(self, end: str) -> bool:
-        """Wait until the target's checkpoint has passed `end`; return False if it doesn't move."""
+    def _has_passed(self, checkpoint: Checkpoint, end: str) -> bool:
+        owns = {
+            checkpoint.tables[name].position if name in checkpoint.tables else checkpoint.position
+            for name in self._origins
+        }
+        return all(self._source.has_passed(position, end) for position in owns)
+
+    def _wait_until(self, is_reached: Callable[[Checkpoint], bool]) -> bool:
+        """Wait until the target's checkpoint has reached a point; return False if it doesn't move."""
         before: Checkpoint | None = None
         waited = 0.0
         while True:
             checkpoint = self._target.checkpoint()
-            if checkpoint is not None:
-                owns = {
-                    checkpoint.tables[name].position if name in checkpoint.tables else checkpoint.position
-                    for name in self._origins
-                }
-                if all(self._source.has_passed(position, end) for position in owns):
-                    return True
+            if checkpoint is not None and is_reached(checkpoint):
+                return True
             if checkpoint != before:
                 before, waited = checkpoint, 0.0
             elif waited >= STALL_SECONDS or not self._is_running():

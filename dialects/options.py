@@ -53,6 +53,11 @@ class RowOptions:
     beside the checkpoint, with all later changes of the row, and the others go on."""
     max_dead_letters: Annotated[int, Meta(ge=1)] = MAX_DEAD_LETTERS
     """Maximum number of dead letters of the feed; one more stops it."""
+    syncpoint_seconds: Annotated[float, Meta(ge=0)] = 0
+    """Interval of syncpoints in the table `tidemill_syncpoint`: points at which the target has every
+    transaction up to a commit ts, and nothing else; 0: none. Not in a snapshot, nor while a table lags."""
+    syncpoint_keep_seconds: Annotated[int, Meta(ge=1)] = 86_400
+    """Age after which syncpoints are deleted, except the last."""
 
     @property
     def copies_definitions(self) -> bool:
@@ -162,6 +167,8 @@ class MySqlOptions(ParallelOptions):
             raise ConfigError(
                 'checkpoint = "drainer file" and checkpoint_file, the path of that file, go together'
             )
+        if self.checkpoint != "tidemill" and self.syncpoint_seconds:
+            raise ConfigError('syncpoint_seconds is for checkpoint = "tidemill"')
         if self.checkpoint != "tidemill" and ((self.workers or 1) > 1 or self.order == "by key"):
             raise ConfigError(
                 f'checkpoint = "{self.checkpoint}" is moved in commit order: leave out workers and order'

@@ -24,6 +24,11 @@ class OwnTables(Protocol):
     """Expression of the server's time, in whole seconds since 1970."""
 
     @property
+    def snapshot_ts(self) -> str:
+        """Expression of the ts as of which the open transaction reads, and others can read later; NULL in a
+        database that can't."""
+
+    @property
     def max_row_bytes(self) -> int | None:
         """Maximum size of a row's texts, about; None for one that other limits come before."""
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from ..events import Checkpoint, Row, Table, TableName
+from ..events import Checkpoint, Row, Table, TableName, Ts
+from .syncpoints import Syncpoint
 
 Key: TypeAlias = tuple[Any, ...]
 
@@ -76,6 +77,20 @@ class Reader(Protocol):
 
     def reading(self) -> AbstractContextManager[Checkpoint]:
         """Return a context in which all reads see the target as of the checkpoint that it yields."""
+
+    def holding(self, past_ts: int | None = None) -> AbstractContextManager[Checkpoint]:
+        """Return a context like `reading`, for the whole comparison: `reading` within it sees the same.
+
+        `past_ts` is the `secondary_ts` of a syncpoint: all reads see the target as of it.
+        """
+
+    def ahead(self, checkpoint: Checkpoint) -> Ts | None:
+        """Return the commit ts of the last transaction that the target has after a checkpoint, in a context
+        of `reading`; None if it has exactly what the checkpoint says."""
+
+    def last_syncpoint(self) -> Syncpoint | None:
+        """Return the feed's newest syncpoint; None if there is none, or if no view of the target needs
+        one."""
 
     def names(self) -> list[TableName]:
         """Return the source's names of the tables here, as far as they can be told from those here."""

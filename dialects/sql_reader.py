@@ -8,10 +8,12 @@ from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, Final, Protocol
 
 from ..codec.checkpoint import decode_checkpoint
-from ..errors import CheckpointError, SinkError, TidemillError
-from ..events import Checkpoint, Column, Kind, Row, Table
+from ..errors import CheckpointError, InvariantViolated, SinkError, TidemillError
+from ..events import Checkpoint, Column, Kind, Row, Table, Ts
+from .applied import Applied
 from .database import CHECKPOINT_TABLE, difference
 from .read import Key, Range, Settled, Summing
+from .syncpoints import Syncpoint
 
 KEYS: Final = 200
 """Maximum number of keys in one statement."""
@@ -31,6 +33,7 @@ class FeedReader(ABC):
     def __init__(self, identity: str, feed: str) -> None:
         self.identity = identity
         self._feed = feed
+        self._held: Checkpoint | None = None
 
     def meet(self, source: Summing | None) -> None:  # noqa: B027
         """Do nothing: rows are stored in one way."""
@@ -61,14 +64,48 @@ class FeedReader(ABC):
     @contextmanager
     def reading(self) -> Iterator[Checkpoint]:
         """Raises CheckpointError."""
-        self._run(self.begin_reading)
+        if self._held is not None:
+            yield self._held
+            return
+        with self._view(None) as checkpoint:
+            yield checkpoint
+
+    @contextmanager
+    def _view(self, past_ts: int | None) -> Iterator[Checkpoint]:
+        begin, end = (self.begin_reading, "ROLLBACK") if past_ts is None else self._past(past_ts)
+        self._run(begin)
         try:
             checkpoint = self.checkpoint()
             if checkpoint is None:
                 raise CheckpointError(f"{self.identity}: the checkpoint of feed {self._feed!r} was removed")
             yield checkpoint
         finally:
-            self._run("ROLLBACK")
+            self._run(end)
+
+    def _past(self, ts: int) -> tuple[str, str]:
+        """Return the statements by which reads begin and end to see the database as of a ts."""
+        raise InvariantViolated(f"{self.identity}: rows can't be read as of {ts}")
+
+    @contextmanager
+    def holding(self, past_ts: int | None = None) -> Iterator[Checkpoint]:
+        """Raises CheckpointError."""
+        with self._view(past_ts) as checkpoint:
+            self._held = checkpoint
+            try:
+                yield checkpoint
+            finally:
+                self._held = None
+
+    def ahead(self, checkpoint: Checkpoint) -> Ts | None:
+        last = max((one.last for one in self._applied()), default=0)
+        return last if last > checkpoint.ts else None
+
+    def _applied(self) -> Sequence[Applied]:
+        """Return the records of transactions that parallel workers have applied."""
+        return ()
+
+    def last_syncpoint(self) -> Syncpoint | None:
+        return None
 
     # --- columns
 

@@ -14,13 +14,13 @@ from ..chain import Stage
 from ..engine.feed import Feed
 from ..engine.opening import checkpoint_file
 from ..engine.options import FeedOptions
-from ..engine.status import FeedStatus
 from ..errors import SinkError, UsageError
-from ..events import Item, Transaction, Wait
+from ..events import Item, Transaction
 from ..sink import SinkFactory
 from ..sink.python import python_sink
 from ..sorter import SorterOptions
 from .arguments import SinkArgument, SourceArgument, read_arguments
+from .handle import FeedHandle
 
 
 @overload
@@ -152,7 +152,7 @@ class _Callback:
             await cast("Awaitable[object]", self._receive(item))
 
 
-class FollowHandle:
+class FollowHandle(FeedHandle):
     """A feed that calls a function; made by `tidemill.follow`.
 
     `await` waits for its end. `with` and `async with` stop it. All raise the feed's error, the latter two
@@ -194,14 +194,6 @@ class FollowHandle:
             return False
         self._raise_error()
         return True
-
-    def status(self) -> FeedStatus:
-        """Return the feed's state, positions, lag, speed and memory, as of about half a second ago."""
-        return self._feed.status()
-
-    def explain(self) -> list[Wait]:
-        """Return what waits, on what, and since when."""
-        return self._feed.explain()
 
     def _require_elsewhere(self) -> None:
         if self._callback.is_here():

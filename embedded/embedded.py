@@ -14,7 +14,6 @@ from ..engine.feed import Feed
 from ..engine.handover import Handover, HandoverClosed
 from ..engine.opening import checkpoint_file
 from ..engine.options import FeedOptions
-from ..engine.status import FeedStatus
 from ..errors import ConfigError, UsageError
 from ..events import Checkpoint, Ddl, Item, Transaction, Wait
 from ..sink import CheckpointStore, SinkFactory
@@ -22,6 +21,7 @@ from ..sink.python import Acknowledgements, PythonSink, Receiver
 from ..sorter import SorterOptions
 from .arguments import SinkArgument, SourceArgument, read_arguments
 from .arrow_batch import ArrowBatch, InvalidDates
+from .handle import FeedHandle
 
 T_co = TypeVar("T_co", bound=Item, covariant=True)
 B_co = TypeVar("B_co", bound=ArrowBatch | Ddl, covariant=True)
@@ -97,7 +97,7 @@ def open_feed(
     return OpenFeed(options, opened, ddl=ddl, stages=stages, arrow=arrow)
 
 
-class OpenFeed(Generic[T_co]):
+class OpenFeed(FeedHandle, Generic[T_co]):
     """Transactions in commit order, for one reader; made by `tidemill.open`, entered once.
 
     A transaction larger than a batch comes in parts: `txn.last` is True on the last. Those after the
@@ -169,13 +169,9 @@ class OpenFeed(Generic[T_co]):
             raise UsageError(f"invalid_dates: {invalid_dates!r} is neither 'fail' nor 'null'")
         return ArrowBatches(self, invalid_dates)
 
-    def status(self) -> FeedStatus:
-        """Return the feed's state, positions, lag, speed and memory, as of about half a second ago."""
-        return self._feed.status()
-
     def explain(self) -> list[Wait]:
         """Return what waits, on what, and since when; also on an `ack` of this program."""
-        waits = self._feed.explain()
+        waits = super().explain()
         if self._acknowledged < self._handed_out[0]:
             seconds = self._clock.now() - self._unacknowledged_since
             waits.append(Wait("program", "acknowledgement", seconds))

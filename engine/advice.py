@@ -46,7 +46,15 @@ _ADVICE: Final[tuple[tuple[str, str], ...]] = (
         "find what else writes to these tables in the target, and stop it or let it take its locks later",
     ),
     (
-        r"lock wait timeout|canceling statement due to lock|database is locked|lock timeout",
+        r"database (table |schema )?is locked",
+        "find the process that has the file open for writing (fuser FILE), and end its transaction",
+    ),
+    (
+        r"canceling statement due to lock",
+        "find who holds the lock (pg_stat_activity, pg_locks), and end that transaction",
+    ),
+    (
+        r"lock wait timeout|lock timeout",
         "find who holds the lock (SHOW PROCESSLIST, information_schema.innodb_trx), and end that transaction",
     ),
     (

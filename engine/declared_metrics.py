@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from ..events import BATCH_ROWS, HistogramCounts, physical_ms
 from .lag import LAG_SECONDS, STAGES
 from .status import FeedStatus, SinkStatus, State
+from .tables import TableState
 
 Kind: TypeAlias = Literal["gauge", "counter", "histogram", "summary"]
 Sample: TypeAlias = tuple[tuple[str, ...], float | HistogramCounts]
@@ -41,44 +42,74 @@ class Metric:
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
 
-def _value(read: Callable[[FeedStatus], float | None]) -> Callable[[FeedStatus], Iterator[Sample]]:
+def _feed(name: str, kind: Kind, read: Callable[[FeedStatus], float | None], text: str) -> Metric:
+    """Return a metric with one value for a feed, unless it is None."""
+
     def samples(status: FeedStatus) -> Iterator[Sample]:
         if (value := read(status)) is not None:
             yield (), value
 
-    return samples
+    return Metric(name=name, kind=kind, text=text, samples=samples)
 
 
-def _of_sinks(
+def _feed_by(
+    name: str, kind: Kind, label: str, read: Callable[[FeedStatus], Mapping[str, float]], text: str
+) -> Metric:
+    """Return a metric with a value for each of a label's."""
+
+    def samples(status: FeedStatus) -> Iterator[Sample]:
+        for value, number in read(status).items():
+            yield (value,), number
+
+    return Metric(name=name, kind=kind, text=text, labels=(label,), samples=samples)
+
+
+def _sink(
+    name: str,
+    kind: Kind,
     read: Callable[[SinkStatus], float | HistogramCounts | None],
-) -> Callable[[FeedStatus], Iterator[Sample]]:
+    text: str,
+    bounds: Sequence[float] = (),
+) -> Metric:
+    """Return a metric with one value for each sink, unless it is None."""
+
     def samples(status: FeedStatus) -> Iterator[Sample]:
         for sink in status.sinks:
             if (value := read(sink)) is not None:
                 yield (sink.name,), value
 
-    return samples
+    return Metric(name=name, kind=kind, text=text, labels=("sink",), samples=samples, bounds=bounds)
 
 
-def _of_sinks_by(
+def _sink_by(
+    name: str,
+    kind: Kind,
+    label: str,
     read: Callable[[SinkStatus], Mapping[str, float | HistogramCounts | None]],
-) -> Callable[[FeedStatus], Iterator[Sample]]:
+    text: str,
+) -> Metric:
+    """Return a metric with a value for each sink and each of a label's, unless it is None."""
+
     def samples(status: FeedStatus) -> Iterator[Sample]:
         for sink in status.sinks:
-            for label, value in read(sink).items():
-                if value is not None:
-                    yield (sink.name, label), value
+            for value, number in read(sink).items():
+                if number is not None:
+                    yield (sink.name, value), number
 
-    return samples
+    return Metric(name=name, kind=kind, text=text, labels=("sink", label), samples=samples)
 
 
 def _one_hot(state: State) -> dict[str, float]:
     return {name: float(name == state) for name in get_args(State)}
 
 
-def _states(status: FeedStatus) -> Iterator[Sample]:
-    for state, value in _one_hot(status.state).items():
-        yield (state,), value
+def _tables(status: FeedStatus) -> dict[str, float]:
+    return {state: float(status.table_states.get(state, 0)) for state in get_args(TableState)}
+
+
+def _worst_lags(status: FeedStatus) -> dict[str, float]:
+    lags = [(one.name, one.lag_seconds) for one in status.tables if one.lag_seconds is not None]
+    return dict(nlargest(WORST, lags, key=lambda entry: entry[1]))
 
 
 def _lags(sink: SinkStatus) -> dict[str, float | None]:
@@ -97,254 +128,103 @@ def _stage_sums(sink: SinkStatus) -> dict[str, HistogramCounts]:
     return {} if histograms is None else {stage: histograms.lag[stage] for stage in STAGES}
 
 
-def _waits(status: FeedStatus) -> Iterator[Sample]:
+def _waits(status: FeedStatus) -> dict[str, float]:
     longest: dict[str, float] = {}
     for wait in status.waits:
         longest[wait.kind] = max(longest.get(wait.kind, 0.0), wait.seconds)
-    for kind, seconds in sorted(longest.items()):
-        yield (kind,), seconds
+    return dict(sorted(longest.items()))
 
 
 def _worst_letters(sink: SinkStatus) -> dict[str, float]:
     return dict(nlargest(WORST, sink.dead_letter_tables.items(), key=lambda entry: entry[1]))
 
 
+# fmt: off
 METRICS: Final = (
-    Metric(
-        name="tidemill_feed_state",
-        kind="gauge",
-        text="1 for the state that the feed is in, 0 for the others.",
-        labels=("state",),
-        samples=_states,
-    ),
-    Metric(
-        name="tidemill_feed_idle",
-        kind="gauge",
-        text="1 if the source's end was seen recently and everything up to it is durable.",
-        samples=_value(lambda status: status.idle),
-    ),
-    Metric(
-        name="tidemill_source_connected",
-        kind="gauge",
-        text="1 if the source is connected.",
-        samples=_value(lambda status: status.connected),
-    ),
-    Metric(
-        name="tidemill_lag_seconds",
-        kind="gauge",
-        text="Time that the oldest change that isn't durable has spent in each stage; stage total: its age.",
-        labels=("sink", "stage"),
-        samples=_of_sinks_by(_lags),
-    ),
-    Metric(
-        name="tidemill_checkpoint_timestamp_seconds",
-        kind="gauge",
-        text="Time of the sink's checkpoint, in Unix seconds of the source's clock.",
-        labels=("sink",),
-        samples=_of_sinks(lambda sink: physical_ms(sink.ts) / 1000 if sink.ts else None),
-    ),
-    Metric(
-        name="tidemill_head_timestamp_seconds",
-        kind="gauge",
-        text="Time at which the source's end was last seen, in Unix seconds of the source's clock.",
-        samples=_value(lambda status: status.head_time),
-    ),
-    Metric(
-        name="tidemill_last_event_seconds",
-        kind="gauge",
-        text="Time since a change was last received.",
-        samples=_value(lambda status: status.last_event_seconds),
-    ),
-    Metric(
-        name="tidemill_checkpoint_moved_seconds",
-        kind="gauge",
-        text="Time since the checkpoint moved, of the sink for which that is longest ago.",
-        samples=_value(lambda status: status.checkpoint_moved_seconds),
-    ),
-    Metric(
-        name="tidemill_log_hours_left",
-        kind="gauge",
-        text="Hours until the source discards what comes after the lowest checkpoint.",
-        samples=_value(lambda status: status.log_hours_left),
-    ),
-    Metric(
-        name="tidemill_wait_seconds",
-        kind="gauge",
-        text="Longest present wait of each kind.",
-        labels=("kind",),
-        samples=_waits,
-    ),
-    Metric(
-        name="tidemill_process_memory_bytes",
-        kind="gauge",
-        text="Resident memory of the feed's process.",
-        samples=_value(lambda status: status.memory_bytes),
-    ),
-    Metric(
-        name="tidemill_sorter_memory_bytes",
-        kind="gauge",
-        text="Changes that the sorter holds in memory.",
-        samples=_value(lambda status: status.sorter_memory_bytes),
-    ),
-    Metric(
-        name="tidemill_sorter_memory_quota_bytes",
-        kind="gauge",
-        text="Quota of the sorter's memory; 0: none.",
-        samples=_value(lambda status: status.memory_quota_bytes),
-    ),
-    Metric(
-        name="tidemill_sorter_disk_bytes",
-        kind="gauge",
-        text="Changes that the sorter holds on disk.",
-        samples=_value(lambda status: status.sorter_disk_bytes),
-    ),
-    Metric(
-        name="tidemill_sorter_disk_quota_bytes",
-        kind="gauge",
-        text="Quota of the sorter's disk; 0: none.",
-        samples=_value(lambda status: status.disk_quota_bytes),
-    ),
-    Metric(
-        name="tidemill_snapshot_rows",
-        kind="gauge",
-        text="Rows read by the snapshot that is under way.",
-        samples=_value(lambda status: None if status.snapshot is None else status.snapshot.rows),
-    ),
-    Metric(
-        name="tidemill_snapshot_rows_estimated",
-        kind="gauge",
-        text="Rows of all its tables, by the source's statistics.",
-        samples=_value(lambda status: None if status.snapshot is None else status.snapshot.rows_estimated),
-    ),
-    Metric(
-        name="tidemill_received_changes",
-        kind="counter",
-        text="Changes received from the source; a change of a binlog may have many rows.",
-        samples=_value(lambda status: status.received.changes),
-    ),
-    Metric(
-        name="tidemill_received_bytes",
-        kind="counter",
-        text="Bytes of the changes received.",
-        samples=_value(lambda status: status.received.bytes),
-    ),
-    Metric(
-        name="tidemill_log_bytes",
-        kind="counter",
-        text="Bytes of the source's log that were read.",
-        samples=_value(lambda status: status.received.log_bytes),
-    ),
-    Metric(
-        name="tidemill_source_retries",
-        kind="counter",
-        text="Failed connections and requests of the source that were repeated.",
-        samples=_value(lambda status: status.received.retries),
-    ),
-    Metric(
-        name="tidemill_source_reconnects",
-        kind="counter",
-        text="Connections of the source after a failure.",
-        samples=_value(lambda status: status.received.reconnects),
-    ),
-    Metric(
-        name="tidemill_rows",
-        kind="counter",
-        text="Row changes passed to the sinks.",
-        samples=_value(lambda status: status.rows),
-    ),
-    Metric(
-        name="tidemill_transactions",
-        kind="counter",
-        text="Transactions with rows passed to the sinks.",
-        samples=_value(lambda status: status.transactions),
-    ),
-    Metric(
-        name="tidemill_sink_state",
-        kind="gauge",
-        text="1 for the state that the sink is in, 0 for the others.",
-        labels=("sink", "state"),
-        samples=_of_sinks_by(lambda sink: _one_hot(sink.state)),
-    ),
-    Metric(
-        name="tidemill_sink_rows",
-        kind="counter",
-        text="Row changes that are durable in the target.",
-        labels=("sink",),
-        samples=_of_sinks(lambda sink: sink.rows),
-    ),
-    Metric(
-        name="tidemill_sink_batches",
-        kind="counter",
-        text="Batches that are durable in the target.",
-        labels=("sink",),
-        samples=_of_sinks(lambda sink: sink.batches),
-    ),
-    Metric(
-        name="tidemill_sink_retries",
-        kind="counter",
-        text="Times that what wasn't durable was rolled back, to be written again.",
-        labels=("sink",),
-        samples=_of_sinks(lambda sink: sink.retries),
-    ),
-    Metric(
-        name="tidemill_sink_workers_busy",
-        kind="gauge",
-        text="Connections that apply a transaction.",
-        labels=("sink",),
-        samples=_of_sinks(lambda sink: sink.workers_busy if sink.workers else None),
-    ),
-    Metric(
-        name="tidemill_sink_transactions_waiting",
-        kind="gauge",
-        text="Transactions that the connections have and that aren't durable.",
-        labels=("sink",),
-        samples=_of_sinks(lambda sink: sink.transactions_waiting if sink.workers else None),
-    ),
-    Metric(
-        name="tidemill_dead_letters",
-        kind="gauge",
-        text="Changes that the target rejected, and that wait for a decision.",
-        labels=("sink",),
-        samples=_of_sinks(lambda sink: sink.dead_letters),
-    ),
-    Metric(
-        name="tidemill_dead_letters_of_table",
-        kind="gauge",
-        text=f"The same by table, of the {WORST} tables with the most.",
-        labels=("sink", "table"),
-        samples=_of_sinks_by(_worst_letters),
-    ),
-    Metric(
-        name="tidemill_safe_mode",
-        kind="gauge",
-        text="Number of times that safe mode was entered and not left, by reason.",
-        labels=("sink", "reason"),
-        samples=_of_sinks_by(lambda sink: sink.safe_mode),
-    ),
-    Metric(
-        name="tidemill_batch_rows",
-        kind="histogram",
-        text="Rows of each batch that was written.",
-        labels=("sink",),
-        samples=_of_sinks(lambda sink: None if sink.histograms is None else sink.histograms.batch_rows),
-        bounds=BATCH_ROWS,
-    ),
-    Metric(
-        name="tidemill_change_lag_seconds",
-        kind="histogram",
-        text="Time from commit to durable, of the oldest change of each acknowledgement.",
-        labels=("sink",),
-        samples=_of_sinks(lambda sink: None if sink.histograms is None else sink.histograms.lag["total"]),
-        bounds=LAG_SECONDS,
-    ),
-    Metric(
-        name="tidemill_change_stage_seconds",
-        kind="summary",
-        text="The same by stage.",
-        labels=("sink", "stage"),
-        samples=_of_sinks_by(_stage_sums),
-    ),
+    _feed_by("tidemill_feed_state", "gauge", "state", lambda status: _one_hot(status.state),
+        "1 for the state that the feed is in, 0 for the others."),
+    _feed("tidemill_feed_idle", "gauge", lambda status: status.idle,
+        "1 if the source's end was seen recently and everything up to it is durable."),
+    _feed("tidemill_source_connected", "gauge", lambda status: status.connected,
+        "1 if the source is connected."),
+    _sink_by("tidemill_lag_seconds", "gauge", "stage", _lags,
+        "Time that the oldest change that isn't durable has spent in each stage; stage total: its age."),
+    _sink("tidemill_checkpoint_timestamp_seconds", "gauge",
+        lambda sink: physical_ms(sink.ts) / 1000 if sink.ts else None,
+        "Time of the sink's checkpoint, in Unix seconds of the source's clock."),
+    _feed("tidemill_head_timestamp_seconds", "gauge", lambda status: status.head_time,
+        "Time at which the source's end was last seen, in Unix seconds of the source's clock."),
+    _feed("tidemill_last_event_seconds", "gauge", lambda status: status.last_event_seconds,
+        "Time since a change was last received."),
+    _feed("tidemill_checkpoint_moved_seconds", "gauge", lambda status: status.checkpoint_moved_seconds,
+        "Time since the checkpoint moved, of the sink for which that is longest ago."),
+    _feed("tidemill_log_hours_left", "gauge", lambda status: status.log_hours_left,
+        "Hours until the source discards what comes after the lowest checkpoint."),
+    _feed_by("tidemill_wait_seconds", "gauge", "kind", _waits,
+        "Longest present wait of each kind."),
+    _feed("tidemill_process_memory_bytes", "gauge", lambda status: status.memory_bytes,
+        "Resident memory of the feed's process."),
+    _feed("tidemill_sorter_memory_bytes", "gauge", lambda status: status.sorter_memory_bytes,
+        "Changes that the sorter holds in memory."),
+    _feed("tidemill_sorter_memory_quota_bytes", "gauge", lambda status: status.memory_quota_bytes,
+        "Quota of the sorter's memory; 0: none."),
+    _feed("tidemill_sorter_disk_bytes", "gauge", lambda status: status.sorter_disk_bytes,
+        "Changes that the sorter holds on disk."),
+    _feed("tidemill_sorter_disk_quota_bytes", "gauge", lambda status: status.disk_quota_bytes,
+        "Quota of the sorter's disk; 0: none."),
+    _feed("tidemill_snapshot_rows", "gauge",
+        lambda status: None if status.snapshot is None else status.snapshot.rows,
+        "Rows read by the snapshot that is under way."),
+    _feed("tidemill_snapshot_rows_estimated", "gauge",
+        lambda status: None if status.snapshot is None else status.snapshot.rows_estimated,
+        "Rows of all its tables, by the source's statistics."),
+    _feed_by("tidemill_tables", "gauge", "state", _tables,
+        "Number of tables in each state."),
+    _feed_by("tidemill_table_lag_seconds", "gauge", "table", _worst_lags,
+        f"Age of a table's copy, of the {WORST} oldest among the tables that the status lists."),
+    _feed("tidemill_received_changes", "counter", lambda status: status.received.changes,
+        "Changes received from the source; a change of a binlog may have many rows."),
+    _feed("tidemill_received_bytes", "counter", lambda status: status.received.bytes,
+        "Bytes of the changes received."),
+    _feed("tidemill_log_bytes", "counter", lambda status: status.received.log_bytes,
+        "Bytes of the source's log that were read."),
+    _feed("tidemill_source_retries", "counter", lambda status: status.received.retries,
+        "Failed connections and requests of the source that were repeated."),
+    _feed("tidemill_source_reconnects", "counter", lambda status: status.received.reconnects,
+        "Connections of the source after a failure."),
+    _feed("tidemill_rows", "counter", lambda status: status.rows,
+        "Row changes passed to the sinks."),
+    _feed("tidemill_transactions", "counter", lambda status: status.transactions,
+        "Transactions with rows passed to the sinks."),
+    _sink_by("tidemill_sink_state", "gauge", "state", lambda sink: _one_hot(sink.state),
+        "1 for the state that the sink is in, 0 for the others."),
+    _sink("tidemill_sink_rows", "counter", lambda sink: sink.rows,
+        "Row changes that are durable in the target."),
+    _sink("tidemill_sink_batches", "counter", lambda sink: sink.batches,
+        "Batches that are durable in the target."),
+    _sink("tidemill_sink_retries", "counter", lambda sink: sink.retries,
+        "Times that what wasn't durable was rolled back, to be written again."),
+    _sink("tidemill_sink_workers_busy", "gauge", lambda sink: sink.workers_busy if sink.workers else None,
+        "Connections that apply a transaction."),
+    _sink("tidemill_sink_transactions_waiting", "gauge",
+        lambda sink: sink.transactions_waiting if sink.workers else None,
+        "Transactions that the connections have and that aren't durable."),
+    _sink("tidemill_dead_letters", "gauge", lambda sink: sink.dead_letters,
+        "Changes that the target rejected, and that wait for a decision."),
+    _sink_by("tidemill_dead_letters_of_table", "gauge", "table", _worst_letters,
+        f"The same by table, of the {WORST} tables with the most."),
+    _sink_by("tidemill_safe_mode", "gauge", "reason", lambda sink: sink.safe_mode,
+        "Number of times that safe mode was entered and not left, by reason."),
+    _sink("tidemill_batch_rows", "histogram",
+        lambda sink: None if sink.histograms is None else sink.histograms.batch_rows,
+        "Rows of each batch that was written.", BATCH_ROWS),
+    _sink("tidemill_change_lag_seconds", "histogram",
+        lambda sink: None if sink.histograms is None else sink.histograms.lag["total"],
+        "Time from commit to durable, of the oldest change of each acknowledgement.", LAG_SECONDS),
+    _sink_by("tidemill_change_stage_seconds", "summary", "stage", _stage_sums,
+        "The same by stage."),
 )
+# fmt: on
 
 
 def buckets(bounds: Sequence[float], counts: HistogramCounts) -> list[tuple[str, float]]:

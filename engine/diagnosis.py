@@ -93,8 +93,8 @@ def _remedy(wait: Wait) -> str:
             return "see if it runs, if it is reached from here, and what it is busy with"
         case "worker":
             return advice(wait.reason) or (
-                "look there for a lock or a slow statement (SHOW FULL PROCESSLIST), and if the network "
-                "still passes anything"
+                "look there for a lock or a slow statement (SHOW FULL PROCESSLIST, pg_stat_activity), and if "
+                "the network still passes anything"
             )
         case "acknowledgement":
             return "have the program call ack(txn), or see where it is stuck"

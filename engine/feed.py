@@ -282,8 +282,12 @@ class Feed:
         return pipeline.waits() if pipeline is not None else self._live.waits()
 
     def tables(self) -> list[TableStatus]:
-        """Return the state of each table, by name. Any thread; 100,000 tables take about a second."""
+        """Return the state of each table, by name. Any thread; 100,000 tables take about 0.2 s."""
         return self._tables.all()
+
+    def table(self, name: str) -> TableStatus | None:
+        """Return the state of a table by its full name; None if the feed doesn't know it. Any thread."""
+        return self._tables.get(name)
 
     def pause_table(self, name: str) -> None:
         """Apply nothing more of a table, by its full name, while the others go on; returns at once.
@@ -303,7 +307,7 @@ class Feed:
         self._request("reload", name)
 
     def _request(self, verb: TableVerb, name: str) -> None:
-        table = self._tables.get(name)
+        table = self.table(name)
         known = None if table is None else {name: table}
         request_tables(verb, [name], self.options, self._parts.sinks, self._clock, known)
 

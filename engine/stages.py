@@ -92,6 +92,7 @@ def spawn_stages(
                 acknowledged=reports.acknowledged,
                 seek=reports.seek,
                 batch_rows=parts.lag.batch_rows(sink.name),
+                rowless_seconds=None if shared is None else lambda: shared.rowless_seconds,
             )
         return delivery, reports
 

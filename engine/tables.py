@@ -22,6 +22,7 @@ from ..events import (
     Item,
     Op,
     Parking,
+    Rows,
     Run,
     SnapshotProgress,
     Table,
@@ -114,20 +115,21 @@ class FeedTables:
             self._known = set(names)
 
     def count(self, items: Sequence[Item]) -> None:
-        """Count the rows of items, by run: about 0.3 µs each, and nothing for each row."""
+        """Count the rows of items, by run: about 0.5 µs each, and nothing for each row."""
         by_id = self._by_id
         for item in items:
             if isinstance(item, Ddl):
                 self._note(item)
                 continue
-            runs = item.runs
+            rows = item.rows
+            runs = rows.runs if isinstance(rows, Rows) else item.runs
             for run in runs:
                 table = run.table
                 entry = by_id.get(id(table))
                 if entry is None or entry[0] is not table:
                     entry = self._entry(run)
                 # The number of an item's rows is known by now, that of a run's is found again.
-                count = len(item.rows) if len(runs) == 1 else len(run)
+                count = len(rows) if len(runs) == 1 else len(run)
                 if item.chunk is not None:
                     entry[1].loaded += count
                 else:
@@ -197,10 +199,24 @@ class FeedTables:
             return shown + nlargest(SHOWN_LAGS, behind, key=lambda one: one.lag_seconds or 0.0)
 
     def all(self) -> list[TableStatus]:
-        """Return all tables, by name."""
+        """Return all tables, by name: 100,000 in about 0.1 s, unless sinks have tables of their own."""
         with self._lock:
-            rest = self._rest
-            return [self._status(name, rest) for name in sorted(self._known | self._states.keys())]
+            return self._all()
+
+    def _all(self) -> list[TableStatus]:
+        """Return the tables; those that differ in nothing but their names and counts are made from one."""
+        rest, names = self._rest, sorted(self._known | self._states.keys())
+        if any(view.wants is not None for view in self._views):
+            return [self._status(name, rest) for name in names]
+        one = self._status("", rest)
+        behind = [view.checkpoint.tables for view in self._views if view.checkpoint is not None]
+        own = {*self._states, *self._tallies, *self._since, *self._errors, *self._estimates}
+        own.update(*behind)
+        state, since, position, ts, lag = one.state, one.since, one.position, one.ts, one.lag_seconds
+        return [
+            self._status(name, rest) if name in own else TableStatus(name, state, since, position, ts, lag)
+            for name in names
+        ]
 
     def get(self, name: str) -> TableStatus | None:
         """Return a table by its full name; None if the feed doesn't know it."""

@@ -153,6 +153,11 @@ class Checkpoint(Struct, frozen=True):
         return all(have.parked is not None for name, have in loading.items() if name != REST)
 
     @property
+    def is_uniform(self) -> bool:
+        """True if all tables that aren't parked are complete, at `ts`, and the local engine writes them."""
+        return self.is_loaded and not self.tables and self.owner is None
+
+    @property
     def to_load(self) -> SnapshotProgress | None:
         """The progress that concerns the source, which loads no parked table; None if nothing is to be
         loaded."""

@@ -23,6 +23,7 @@ from .model.feeds import (
     HistoryQuery,
     Quotas,
     Readiness,
+    Rescanned,
     Resume,
     ServerStatus,
     SinkList,
@@ -89,6 +90,14 @@ class Api:
         """Create a feed and start it; the body is the document of a feed.toml as JSON."""
         return self._registry.create(body, by).summary()
 
+    @operation("POST", "/rescan")
+    def rescan(self, body: Empty, by: str) -> Rescanned:  # noqa: ARG002
+        """Start the feeds of files that are new in the server's directory.
+
+        Feeds whose files are gone or changed are named, and go on.
+        """
+        return self._registry.rescan(by)
+
     @operation("GET", "/feeds/{feed}")
     def get_feed(self, feed: str) -> FeedDetail:
         """Return a feed's status and options."""
@@ -149,10 +158,10 @@ class Api:
     @operation("GET", "/feeds/{feed}/tables/{table:path}")
     def get_table(self, feed: str, table: str) -> TableStatus:
         """Return the state of a table, by its full name."""
-        for one in self._registry.feed(feed).tables():
-            if one.name == table:
-                return one
-        raise Problem(404, f"feed {feed} doesn't follow a table {table!r}")
+        found = self._registry.feed(feed).table(table)
+        if found is None:
+            raise Problem(404, f"feed {feed} doesn't follow a table {table!r}")
+        return found
 
     @operation("GET", "/feeds/{feed}/sinks")
     def list_sinks(self, feed: str) -> SinkList:

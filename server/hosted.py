@@ -8,6 +8,7 @@ from threading import Condition, Lock
 from typing import Any, ClassVar, Final
 
 from ..actors import Clock
+from ..engine.condition import condition_of
 from ..engine.feed import Feed
 from ..engine.opening import open_sinks
 from ..engine.options import FeedOptions
@@ -76,6 +77,13 @@ class HostedFeed(ABC):
             return TablesFile(self.options().data_dir).load()
         except CheckpointError:
             return []
+
+    def table(self, name: str) -> TableStatus | None:
+        """Return a table by its full name; None if the feed doesn't know it. Raises ConfigError."""
+        feed = self.feed
+        if feed is not None:
+            return feed.table(name)
+        return next((one for one in self.tables() if one.name == name), None)
 
     def request_tables(self, verb: TableVerb, names: Collection[str], by: str) -> None:
         """Store a request about tables, for now, or for when the feed runs next. Raises ConfigError."""
@@ -153,6 +161,7 @@ def summary_of(status: FeedStatus, since: float, *, managed: bool) -> FeedSummar
     return FeedSummary(
         name=status.name,
         state=status.state,
+        condition=condition_of(status),
         detail=status.detail,
         source=status.source,
         sinks=[SinkSummary(sink.name, sink.target, sink.lag_seconds) for sink in status.sinks],

@@ -48,7 +48,12 @@ class _Job:
         self._warning = self._error = ""
         # Mistakes are found here, before anything is connected.
         self._opened = open_diff(
-            options, request.tables, sink=request.sink, rows_per_second=request.rate, wait=self.stopping.wait
+            options,
+            request.tables,
+            sink=request.sink,
+            rows_per_second=request.rate,
+            at_syncpoint=request.syncpoint,
+            wait=self.stopping.wait,
         )
 
     def run(self) -> None:

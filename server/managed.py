@@ -55,6 +55,7 @@ class ManagedFeed(HostedFeed):
         self._shared = resources
         self._files = resources.files
         self._feed: Feed | None = None
+        self._written: Mapping[str, Any] = {}  # the document by which `_feed` runs
         self._ended = True  # True if `_feed` has ended, its threads too
         self._is_outdated = False  # True if `_feed` is to be started again from its file
         self._closing = False  # True if the server ends: then no feed is started
@@ -80,6 +81,21 @@ class ManagedFeed(HostedFeed):
     def status(self) -> FeedStatus:
         feed, resting = self._feed, self._status
         return resting if feed is None else feed.status()
+
+    @property
+    def is_gone(self) -> bool:
+        """True if its file isn't there any more."""
+        return not self._files.path(self.name).exists()
+
+    @property
+    def is_changed(self) -> bool:
+        """True if it runs by other options than those in its file."""
+        if self._ended or self.is_gone:
+            return False
+        try:
+            return self._files.read(self.name, expanded=False) != self._written
+        except ConfigError:
+            return True
 
     def document(self) -> Mapping[str, Any]:
         try:
@@ -239,6 +255,7 @@ class ManagedFeed(HostedFeed):
     def _start(self) -> None:
         self._is_outdated = False
         try:
+            self._written = self._files.read(self.name, expanded=False)
             options = self.options()
             feed = Feed(options, open_sinks(options), self._clock, shared=self._shared.engine)
             feed.start(on_end=lambda: self._shared.submit(self._leave))

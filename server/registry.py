@@ -23,6 +23,7 @@ from .files import FeedFiles
 from .hosted import GivenFeed, HostedFeed
 from .jobs import Comparisons
 from .managed import ManagedFeed, Resources
+from .model.feeds import Rescanned
 from .problem import Problem
 
 log = logging.getLogger("tidemill")
@@ -77,15 +78,7 @@ class Registry:
         self._shared = Shared(Workers("compute", COMPUTE_THREADS), self.memory)
         for path in self._files.misnamed():
             log.error("%s: a feed file's name is up to 64 letters, digits, - and _, and .toml", path)
-        shared = self._resources()
-        feeds = [ManagedFeed(name, shared) for name in self._files.names()]
-        for feed in feeds:
-            if feed.is_leaving:
-                feed.begin()
-        staying = [feed for feed in feeds if not feed.is_leaving]
-        with self._lock:
-            self._feeds.update({feed.name: feed for feed in staying})
-        waiting = iter(staying)
+        waiting = iter(self._add_new(self._files))
         for number in range(STARTING_FEEDS):
             self._spawn(lambda: self._start_each(waiting), f"tidemill-start-{number}")
 
@@ -137,8 +130,7 @@ class Registry:
 
     def create(self, document: Mapping[str, Any], by: str) -> ManagedFeed:
         """Store a new feed's document and start the feed. Raises Problem and TidemillError."""
-        if self._files is None:
-            raise Problem(409, "this server has no directory of feeds: start one with `tidemill serve DIR`")
+        files = self._directory()
         name = self._checked(document)
         with self._lock:
             if name in self._feeds:
@@ -146,13 +138,28 @@ class Registry:
             feed = ManagedFeed(name, self._resources())
             self._feeds[name] = feed
         try:
-            self._files.write(name, document)
+            files.write(name, document)
         except BaseException:
             self._forget(name)
             raise
         feed.note("operation", "created", by)
         feed.begin()
         return feed
+
+    def rescan(self, by: str) -> Rescanned:
+        """Start the feeds of new files; name the files that are gone or changed. Raises Problem."""
+        files = self._directory()
+        new = self._add_new(files)
+        for feed in new:
+            feed.note("operation", "its file was found", by)
+        self._pool.submit(self._start_each, iter(new))
+        others = [feed for feed in self._managed() if feed not in new]
+        return Rescanned(
+            started=[feed.name for feed in new],
+            changed=[feed.name for feed in others if feed.is_changed],
+            gone=[feed.name for feed in others if feed.is_gone],
+            misnamed=[path.name for path in files.misnamed()],
+        )
 
     def replace(self, name: str, document: Mapping[str, Any], by: str) -> ManagedFeed:
         """Replace a feed's document. Raises Problem and TidemillError."""
@@ -178,6 +185,24 @@ class Registry:
         options = feed_options(self._files.as_read(name, document))
         Feed(options, open_sinks(options), self.clock)
         return name
+
+    def _directory(self) -> FeedFiles:
+        """Return the files of the server's directory. Raises Problem if it has none."""
+        if self._files is None:
+            raise Problem(409, "this server has no directory of feeds: start one with `tidemill serve DIR`")
+        return self._files
+
+    def _add_new(self, files: FeedFiles) -> list[ManagedFeed]:
+        """Add the feeds of files that aren't known, and return them; finish interrupted removals."""
+        shared = self._resources()
+        with self._lock:  # a feed that is being removed is known until its file is gone
+            new = [ManagedFeed(name, shared) for name in files.names() if name not in self._feeds]
+            staying = [feed for feed in new if not feed.is_leaving]
+            self._feeds.update({feed.name: feed for feed in staying})
+        for feed in new:
+            if feed.is_leaving:
+                feed.begin()
+        return staying
 
     def _managed(self) -> list[ManagedFeed]:
         return [feed for feed in self.feeds() if isinstance(feed, ManagedFeed)]

@@ -114,6 +114,7 @@ class Delivery:
         acknowledged: Callable[[Checkpoint], object] = lambda _: None,
         seek: Callable[[TablePosition], None] | None = None,
         batch_rows: Histogram | None = None,
+        rowless_seconds: Callable[[], float] | None = None,
     ) -> None:
         """`sink` is open and at `checkpoint`; `source` is the identity in new checkpoints.
 
@@ -122,7 +123,7 @@ class Delivery:
         a sink that makes rows durable by itself doesn't wait until they are due there. `acknowledged` is
         called with each durable checkpoint, `seek` with a position after which a stage needs the source read
         again; without it that is an error. `batch_rows`, with the bounds BATCH_ROWS, gets the number of rows
-        of each batch.
+        of each batch. `rowless_seconds` returns the pause in place of that of the options.
         """
         self.sink = sink
         self.written = WatermarkLog()
@@ -131,6 +132,7 @@ class Delivery:
         self._is_end = is_end
         self._acknowledged = acknowledged
         self._options = options or DeliveryOptions()
+        self._rowless_seconds = rowless_seconds or (lambda: self._options.rowless_seconds)
         self._start = replace(checkpoint or START, source=source or (checkpoint or START).source)
         self._cutter = BatchCutter(sink, self._start, self._options.max_rows, can_reload=can_reload)
         self._chain = Chain([ResumeFilter(), *stages])
@@ -277,7 +279,7 @@ class Delivery:
         if not self._kept or self._kept[-1].checkpoint is not None:
             self._flushed = len(self._kept)
             self._unflushed_rows = 0
-            self._next_rowless = now + self._options.rowless_seconds
+            self._next_rowless = now + self._rowless_seconds()
             if not self._is_pipelined:
                 self._forget(len(self._kept))
         self._note(checkpoint)

@@ -7,6 +7,7 @@ from math import copysign
 from typing import Any
 
 from ..dialects.groups import Group
+from ..dialects.syncpoints import Syncpoint, Syncpoints
 from ..events import Row, RowChange, Table
 from ..sink import Sink, open_sink
 from ..sink.registry import given_sink
@@ -65,6 +66,15 @@ class DatabasePlace:
             database.begin()
             database.rows.apply([_group(change) for change in changes])
             database.commit()
+
+    def syncpoint(self) -> Syncpoint | None:
+        """Return the feed's newest syncpoint."""
+        choice = given_sink("by hand", self.url, self.options)
+        assert choice.kind.dialect is not None
+        database = choice.kind.dialect.connect(self.url, choice.options, self.feed, None)
+        database.connect()
+        with closing(database):
+            return Syncpoints(database.own_tables, self.feed).last()
 
 
 def _group(change: RowChange) -> Group:

@@ -27,16 +27,20 @@ def declaration(name: str, public: Any) -> str:
 def _class(public: type) -> Iterator[str]:
     bases = [base.__name__ for base in public.__bases__ if issubclass(base, Exception)]
     yield f"class {public.__name__}" + (f"({', '.join(bases)})" if bases else "")
-    bases_of_options = [base for base in reversed(public.__mro__[1:]) if dataclasses.is_dataclass(base)]
-    classes = [*bases_of_options, public]
+    classes = [*(base for base in reversed(public.__mro__[1:]) if _is_shown(base)), public]
     for name, annotation in (pair for one in classes for pair in inspect.get_annotations(one).items()):
         if not name.startswith("_"):
             yield f"    {name}: {_plain(annotation)}{_default(public, name)}"
-    for name, member in (pair for one in classes for pair in vars(one).items()):
+    for name, member in {name: member for one in classes for name, member in vars(one).items()}.items():
         if isinstance(member, property) and not name.startswith("_"):
             yield f"    {name}: {_plain(member.fget.__annotations__['return'])}  # read-only"
         elif inspect.isfunction(member) and not name.startswith("_"):
             yield "    " + _function(name, member).replace("\n", "\n    ")
+
+
+def _is_shown(base: type) -> bool:
+    """Return True if the members of a base are shown with the class: options, and what handles share."""
+    return dataclasses.is_dataclass(base) or base.__name__ == "FeedHandle"
 
 
 def _default(public: type, name: str) -> str:

@@ -115,6 +115,7 @@ class DuckDbOwnTables:
     for_update = ""
     """There is one writing process at a time."""
     unix_time = "CAST(floor(epoch(now())) AS BIGINT)"
+    snapshot_ts = "NULL"
     max_row_bytes = None
 
     def __init__(self, session: DuckDbSession) -> None:

@@ -29,10 +29,15 @@ class AppliedRows:
         """Return all records. A SQL transaction of a lost connection that may add one has ended then: it
         locks its record or the checkpoint's row before it changes anything else."""
         self._session.execute("START TRANSACTION")
-        for table in self._checkpoints, self._table:
-            rows = self._session.rows(f"SELECT * FROM {table} WHERE feed={self._feed} FOR UPDATE")
+        self._session.rows(f"SELECT * FROM {self._checkpoints} WHERE feed={self._feed} FOR UPDATE")
+        records = self.read(" FOR UPDATE")
         self._session.execute("COMMIT")
-        return [parse_applied(text, self._table) for _, _, text in rows]
+        return records
+
+    def read(self, lock: str = "") -> list[Applied]:
+        """Return the records that the session sees."""
+        rows = self._session.rows(f"SELECT applied FROM {self._table} WHERE feed={self._feed}{lock}")
+        return [parse_applied(text, self._table) for (text,) in rows]
 
     def forget(self, firsts: Sequence[Ts]) -> None:
         for statement in self._deletion(firsts):

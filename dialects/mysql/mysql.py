@@ -187,6 +187,10 @@ class MySqlOwnTables:
         self.home = f"{text.name(schema)}."
 
     @property
+    def snapshot_ts(self) -> str:
+        return "@@tidb_current_ts" if self._session.is_tidb else "NULL"
+
+    @property
     def max_row_bytes(self) -> int | None:
         return MAX_ROW_BYTES if self._session.is_tidb else None
 

@@ -18,13 +18,16 @@ from ...events import (
     TableName,
 )
 from ..address import Address
+from ..applied import APPLIED_TABLE, Applied
 from ..database import CHECKPOINT_TABLE, OWN_SCHEMA
 from ..options import MySqlOptions
 from ..read import Key, Range, Settled, Summing
 from ..sql_reader import FeedReader, explained
+from ..syncpoints import Syncpoint, Syncpoints
 from .fit import Fit
 from .home import Home
 from .modes import STRICT
+from .mysql import MySqlOwnTables
 from .repair import Repair
 from .server import ServerOptions
 from .server_rows import ServerRows
@@ -56,7 +59,9 @@ class MySqlReader(FeedReader):
             connection = self._session.connection
         self._fit = Fit(self._session, options.collations)
         self._tables = Tables(self._session, schema, self._fit)
-        self._home = Home(self._session, schema or OWN_SCHEMA, feed)
+        own = schema or OWN_SCHEMA
+        self._home = Home(self._session, own, feed)
+        self._own_tables = MySqlOwnTables(self._session, own)
         self.summing = self._reader = ServerRows(connection, server, self._qualified)
         self._prints_documents = False
         """True if the server prints documents in another way than the source."""
@@ -87,6 +92,18 @@ class MySqlReader(FeedReader):
                 CHECKPOINT_TABLE,
             )
             return self._home.load_checkpoint() if rows else None
+
+    def _applied(self) -> Sequence[Applied]:
+        with explained(self._session):
+            return self._home.applied.read() if self._own_tables.has(APPLIED_TABLE) else ()
+
+    def last_syncpoint(self) -> Syncpoint | None:
+        points = Syncpoints(self._own_tables, self._feed)
+        with explained(self._session):
+            return points.last() if points.exist() else None
+
+    def _past(self, ts: int) -> tuple[str, str]:
+        return f"SET SESSION tidb_snapshot='{ts}'", "SET SESSION tidb_snapshot=''"
 
     # --- tables
 

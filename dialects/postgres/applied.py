@@ -36,8 +36,13 @@ class AppliedRows:
         """Return all records, once no SQL transaction of a lost connection is open that may add one."""
         self._session.defer("BEGIN")
         self._session.rows(f"SELECT pg_advisory_xact_lock({self._lock})")
-        rows = self._session.rows(f"SELECT applied FROM {self._table} WHERE feed={self._feed}")
+        records = self.read()
         self._session.commit()
+        return records
+
+    def read(self) -> list[Applied]:
+        """Return the records that the session sees."""
+        rows = self._session.rows(f"SELECT applied FROM {self._table} WHERE feed={self._feed}")
         return [parse_applied(text, self._table) for (text,) in rows]
 
     def forget(self, firsts: Sequence[Ts]) -> None:

@@ -76,6 +76,7 @@ class PostgresOwnTables:
     table_options = ""
     for_update = " FOR UPDATE"
     unix_time = "extract(epoch FROM clock_timestamp())::bigint"
+    snapshot_ts = "NULL"
     max_row_bytes = None
 
     def __init__(self, session: PostgresSession, schema: str) -> None:

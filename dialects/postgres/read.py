@@ -10,10 +10,13 @@ from typing import Any
 from ...events import WITH_DATE, Column, Kind, Row, Table, TableName
 from ...events.per_table import PerTable
 from ..address import Address
+from ..applied import APPLIED_TABLE, Applied
 from ..database import OWN_SCHEMA
 from ..options import PostgresOptions
 from ..read import Key, Range
 from ..sql_reader import PAGE_ROWS, SqlReader, explained
+from ..syncpoints import Syncpoint, Syncpoints
+from .define import PostgresOwnTables
 from .home import Home
 from .session import PostgresSession
 from .tables import Tables
@@ -43,7 +46,9 @@ class PostgresReader(SqlReader):
         with explained(self._session):
             self._session.connect()
         self._tables = Tables(self._session, options.schema, dates_as_text=options.dates == "text")
-        self._home = Home(self._session, self._tables, options.schema or OWN_SCHEMA, feed)
+        own = options.schema or OWN_SCHEMA
+        self._home = Home(self._session, self._tables, own, feed)
+        self._own_tables = PostgresOwnTables(self._session, own)
         self._forms = PerTable(self._forms_of)
 
     def close(self) -> None:
@@ -71,6 +76,15 @@ class PostgresReader(SqlReader):
     def _load_checkpoint(self) -> str | None:
         with explained(self._session):
             return self._home.load_checkpoint() if self._home.is_there() else None
+
+    def _applied(self) -> Sequence[Applied]:
+        with explained(self._session):
+            return self._home.applied.read() if self._home.is_there(APPLIED_TABLE) else ()
+
+    def last_syncpoint(self) -> Syncpoint | None:
+        points = Syncpoints(self._own_tables, self._feed)
+        with explained(self._session):
+            return points.last() if points.exist() else None
 
     # --- tables
 

@@ -86,6 +86,7 @@ class SqliteOwnTables:
     for_update = ""
     """There is one writer at a time."""
     unix_time = "CAST(strftime('%s', 'now') AS INTEGER)"
+    snapshot_ts = "NULL"
     max_row_bytes = None
 
     def __init__(self, execute: Callable[..., sqlite3.Cursor]) -> None:

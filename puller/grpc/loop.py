@@ -7,8 +7,10 @@ import logging
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from threading import Thread, get_ident
-from typing import Any, Final, TypeVar
+from contextvars import ContextVar, copy_context
+from threading import Lock, Thread, get_ident
+from typing import Any, ClassVar, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from ...actors import Clock
 from ...errors import InvariantViolated
@@ -27,46 +29,54 @@ def log_error(error: BaseException) -> None:
 
 
 class LoopThread:
-    """An asyncio loop in a thread of its own.
+    """An asyncio loop in a thread of its own, or of all that share one.
+
+    gRPC has one event queue for all loops of a process, and wakes each of them at every event: so the clients
+    of many feeds share a loop. Each has its own tasks there: those that it began, and those that they began.
 
     `on_error` is called in the loop's thread with every exception that a spawned task or a callback raised.
     `start` (once) and `stop` are called from other threads; the remaining methods in between.
     """
 
     def __init__(
-        self, name: str = "tidemill-tikv", on_error: Callable[[BaseException], None] = log_error
+        self,
+        name: str = "tidemill-tikv",
+        on_error: Callable[[BaseException], None] = log_error,
+        *,
+        is_shared: bool = False,
     ) -> None:
+        """With `is_shared` the loop is that of all such ones."""
+        self._name = name
         self._on_error = on_error
-        self._thread = Thread(target=self._run, name=name)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._is_shared = is_shared
+        self._running: _Running | None = None
+        self._context = copy_context()
+        self._context.run(_OWNER.set, self)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            raise InvariantViolated(f"the loop of {self._thread.name} is not running")
-        return self._loop
+        if self._running is None:
+            raise InvariantViolated(f"the loop of {self._name} is not running")
+        return self._running.loop
 
     @property
     def inside(self) -> bool:
         """True if the caller is in the loop's thread."""
-        return self._thread.ident == get_ident()
+        return self._running is not None and self._running.thread.ident == get_ident()
 
     def start(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(self._on_callback_error)
-        self._thread.start()
+        self._running = _Running.shared() if self._is_shared else _Running(self._name)
 
     def stop(self) -> None:
-        """Cancel every task, wait until all have ended and end the thread. Idempotent."""
-        if self._loop is None:
+        """Cancel every task, wait until all have ended, and end the thread unless others use it.
+        Idempotent."""
+        if (running := self._running) is None:
             return
-        loop, left = self._loop, self.run(self._cancel_all())
-        self._loop = None
-        loop.call_soon_threadsafe(loop.stop)
-        self._thread.join()
+        left = self.run(self._cancel_all(running))
+        self._running = None
+        running.leave()
         if left:
-            raise InvariantViolated(f"{self._thread.name}: tasks that ignored their cancellation: {left}")
+            raise InvariantViolated(f"{self._name}: tasks that ignored their cancellation: {left}")
 
     def run(self, work: Coroutine[object, None, T], timeout_seconds: float | None = None) -> T:
         """Run the coroutine and return its result; called from another thread than the loop's.
@@ -75,7 +85,7 @@ class LoopThread:
         """
         if self.inside:
             work.close()
-            raise InvariantViolated(f"run() would wait in {self._thread.name} for itself")
+            raise InvariantViolated(f"run() would wait in {self._name} for itself")
         return self._submit(asyncio.wait_for(work, timeout_seconds), work).result()
 
     def begin(self, work: Coroutine[object, None, T]) -> Future[T]:
@@ -84,8 +94,9 @@ class LoopThread:
 
     def spawn(self, work: Coroutine[object, None, T], name: str | None = None) -> asyncio.Task[T]:
         """Start a task from the loop's thread; an exception that ends it goes to `on_error`."""
-        task = self.loop.create_task(work, name=name)
-        self._tasks.add(task)  # the loop itself holds tasks weakly
+        if self._running is None:
+            work.close()
+        task = self.loop.create_task(work, name=name, context=self._context.copy())
         task.add_done_callback(self._on_done)
         return task
 
@@ -98,17 +109,94 @@ class LoopThread:
         self._submit(begin(), work)
 
     def call(self, work: Callable[[], object]) -> None:
-        """Call `work` in the loop's thread, from any thread; does nothing once the loop is stopped."""
-        if (loop := self._loop) is not None:
+        """Call `work` in the loop's thread, from any thread; does nothing once it is stopped."""
+
+        def unless_stopped() -> None:
+            if self._running is not None:
+                work()
+
+        if (running := self._running) is not None:
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(work)
+                running.loop.call_soon_threadsafe(unless_stopped, context=self._context.copy())
 
     def _submit(self, outer: Coroutine[object, None, T], work: Coroutine[object, None, object]) -> Future[T]:
-        if self._loop is None:
+        if (running := self._running) is None:
             outer.close()
             work.close()
-            raise InvariantViolated(f"the loop of {self._thread.name} is not running")
-        return asyncio.run_coroutine_threadsafe(outer, self._loop)
+            raise InvariantViolated(f"the loop of {self._name} is not running")
+        return self._context.copy().run(asyncio.run_coroutine_threadsafe, outer, running.loop)
+
+    async def _cancel_all(self, running: _Running) -> list[str]:
+        """Cancel all tasks; return the names of those that didn't end."""
+        tasks = running.tasks_of(self if self._is_shared else None) - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if not tasks:
+            return []
+        _, left = await asyncio.wait(tasks, timeout=STOP_SECONDS)
+        return sorted(task.get_name() for task in left)
+
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_error(error)
+
+    def failed(self, error: BaseException) -> None:
+        """Take an error of a callback; one that was left behind by the end is none."""
+        if self._running is not None:
+            self._on_error(error)
+
+
+_OWNER: Final[ContextVar[LoopThread]] = ContextVar("owner of a task")
+
+
+class _Running:
+    """A loop that runs in its thread, until all who use it have left."""
+
+    _shared: ClassVar[_Running | None] = None
+    _lock: ClassVar[Lock] = Lock()
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_task_factory(self._make_task)
+        self.loop.set_exception_handler(self._on_callback_error)
+        self.thread = Thread(target=self._run, name=name)
+        self._users = 1
+        self._owners: WeakKeyDictionary[asyncio.Task[Any], LoopThread] = WeakKeyDictionary()
+        self.thread.start()
+
+    @classmethod
+    def shared(cls) -> _Running:
+        """Return the loop of all who share one."""
+        with cls._lock:
+            if cls._shared is None:
+                cls._shared = cls("tidemill-tikv")
+            else:
+                cls._shared._users += 1
+            return cls._shared
+
+    def leave(self) -> None:
+        """End the thread if this was the last user."""
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            if _Running._shared is self:
+                _Running._shared = None
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+
+    def tasks_of(self, owner: LoopThread | None) -> set[asyncio.Task[Any]]:
+        """Return the unfinished tasks of an owner; all without one."""
+        tasks = asyncio.all_tasks(self.loop)
+        return tasks if owner is None else {task for task in tasks if self._owners.get(task) is owner}
+
+    def _make_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **options)
+        context = options.get("context")
+        owner = _OWNER.get(None) if context is None else context.get(_OWNER)
+        if owner is not None:
+            self._owners[task] = owner
+        return task
 
     def _run(self) -> None:
         loop = self.loop
@@ -120,29 +208,23 @@ class LoopThread:
             asyncio.set_event_loop(None)
             loop.close()
 
-    async def _cancel_all(self) -> list[str]:
-        """Cancel all tasks; return the names of those that didn't end."""
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        if not tasks:
-            return []
-        _, left = await asyncio.wait(tasks, timeout=STOP_SECONDS)
-        return sorted(task.get_name() for task in left)
-
-    def _on_done(self, task: asyncio.Task[object]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._on_error(error)
-
     def _on_callback_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception") or InvariantViolated(context["message"])
-        # gRPC has one event queue for all loops of a process and wakes all of them: an event taken by one
-        # loop isn't found by the others, and an event for a closed loop appears as an error in another one.
-        from_queue = "PollerCompletionQueue" in repr(context.get("handle"))
+        handle = context.get("handle")
+        # An event that one loop has taken isn't found by the others, and an event for a closed loop appears
+        # as an error in another one.
+        from_queue = "PollerCompletionQueue" in repr(handle)
         closed = isinstance(error, RuntimeError) and str(error) == "Event loop is closed"
-        if not (closed or (from_queue and isinstance(error, BlockingIOError))):
-            self._on_error(error)
+        if closed or (from_queue and isinstance(error, BlockingIOError)):
+            return
+        task = context.get("task") or context.get("future")
+        owner = None if task is None else self._owners.get(task)
+        if owner is None and handle is not None:
+            owner = handle._context.get(_OWNER)
+        if owner is None:
+            log_error(error)
+        else:
+            owner.failed(error)
 
 
 async def sleep(clock: Clock, seconds: float) -> None:

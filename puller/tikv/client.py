@@ -47,7 +47,7 @@ class TikvClient:
         self.options = options
         self.clock = clock
         self.random = random
-        self.loop = LoopThread(on_error=on_error)
+        self.loop = LoopThread(on_error=on_error, is_shared=True)
         self._started = False
         self._opened = AsyncExitStack()
 

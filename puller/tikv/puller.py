@@ -272,7 +272,7 @@ class TikvPuller:
         """Run `work` in the loop's thread, with one wake-up for all that wait; called with the lock held."""
         self._calls.append(work)
         if len(self._calls) == 1:
-            self._client.loop.loop.call_soon_threadsafe(self._make_calls)
+            self._client.loop.call(self._make_calls)
 
 
 def _sum(tables: Sequence[SpanProgress]) -> TableStatistics:

@@ -16,6 +16,8 @@ class DiffRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """Name of the sink to compare; required if the feed has several."""
     rate: Annotated[float, Meta(ge=0)] = 0.0
     """Maximum rows read per second; 0: unlimited."""
+    syncpoint: bool = False
+    """Compare both sides at one point, for a source that can be read as of a ts."""
 
 
 class JobStarted(Struct, frozen=True):

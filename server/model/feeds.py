@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from ...engine.condition import Condition
 from ...engine.status import FeedStatus, SinkStatus, State
 from ...events import Wait
 
@@ -36,6 +37,8 @@ class FeedSummary(Struct, frozen=True):
 
     name: str
     state: State
+    condition: Condition
+    """The state, or in place of normal what it means: stalled, behind, loading, idle."""
     detail: str
     """For a warning, the failure and the next attempt; for a failed feed, the error."""
     source: str
@@ -55,6 +58,19 @@ class FeedSummary(Struct, frozen=True):
 
 class FeedList(Struct, frozen=True):
     feeds: list[FeedSummary]
+
+
+class Rescanned(Struct, frozen=True):
+    """Result of a look at the directory of feed files. Running feeds go on as they are."""
+
+    started: list[str]
+    """Feeds of new files, which start now."""
+    changed: list[str]
+    """Running feeds whose files have other options by now: resume a paused one, or PUT the options."""
+    gone: list[str]
+    """Feeds whose files aren't there any more; they go on until they are deleted, or the server ends."""
+    misnamed: list[str]
+    """Files whose names can't be those of feeds."""
 
 
 class FeedDetail(Struct, frozen=True):

@@ -2,11 +2,6 @@
 
 import { bytes, count, counted, seconds } from "./format.js";
 
-/** Seconds of lag, without any row written, from which a feed counts as stalled. */
-const STALLED_SECONDS = 30;
-/** Seconds of lag from which a feed that writes counts as behind. */
-const BEHIND_SECONDS = 60;
-
 /** Conditions by urgency; those with `needs` need a person. `tone` is a colour and a sign. */
 const CONDITIONS = {
   failed: { word: "Failed", tone: "alarm", needs: true },
@@ -25,23 +20,23 @@ export const SIGNS = { alarm: "▲", warning: "◆", busy: "●", well: "✓", r
 
 /** Return {name, word, tone, needs, why} of a feed's summary; `why` is a sentence, or empty. */
 export function conditionOf(feed) {
-  const [name, why] = judged(feed);
-  return { name, why, needs: false, ...CONDITIONS[name] };
+  return { name: feed.condition, why: reason(feed), needs: false, ...CONDITIONS[feed.condition] };
 }
 
-function judged(feed) {
-  const failed = feed.table_states.failed ?? 0;
-  const loading = feed.table_states.loading ?? 0;
-  const lag = feed.lag ?? 0;
-  if (feed.state !== "normal") return [feed.state, feed.detail];
-  if (failed) return ["warning", `${counted(failed, "table")} failed; the others go on`];
-  const isWriting = feed.rows_per_second > 0;
-  if (loading) return ["loading", `${counted(loading, "table")} being loaded`];
-  if (lag >= STALLED_SECONDS && !isWriting) {
-    return ["stalled", `Nothing reaches the target, which is ${seconds(lag)} behind`];
+function reason(feed) {
+  const { failed = 0, loading = 0 } = feed.table_states;
+  switch (feed.condition) {
+    case "stalled":
+      return `Nothing reaches the target, which is ${seconds(feed.lag)} behind`;
+    case "behind":
+      return `Catching up at ${count(feed.rows_per_second)} rows/s`;
+    case "loading":
+      return `${counted(loading, "table")} being loaded`;
+    case "warning":
+      return feed.detail || `${counted(failed, "table")} failed; the others go on`;
+    default:
+      return feed.detail;
   }
-  if (lag >= BEHIND_SECONDS) return ["behind", `Catching up at ${count(feed.rows_per_second)} rows/s`];
-  return [isWriting ? "normal" : "idle", ""];
 }
 
 /** Return feeds with their conditions, the most urgent first; feeds of a condition by name, so that they stay. */

@@ -17,23 +17,19 @@ const COLUMNS = [
 ];
 
 export function lagSection({ sinks }) {
-  const largest = Math.max(...sinks.map(total), 1);
+  const largest = Math.max(...sinks.map(({ lag }) => lag.total ?? 0), 1);
   const rows = sinks.map((sink) => {
-    const parts = STAGES.map(([name]) => seconds(sink.lag?.[name]));
+    const parts = STAGES.map(([name]) => seconds(sink.lag[name]));
     const name = [sink.name, bar(sink, largest)];
-    return row(sink.name, COLUMNS, [name, ...parts, seconds(sink.lag?.total ?? sink.lag_seconds)]);
+    return row(sink.name, COLUMNS, [name, ...parts, seconds(sink.lag.total)]);
   });
   return section("lag", "Lag", table("Lag by stage", COLUMNS, rows));
-}
-
-function total(sink) {
-  return sink.lag?.total ?? sink.lag_seconds ?? 0;
 }
 
 /** Return a bar of a sink's lag; the numbers beside it say the same. */
 function bar(sink, largest) {
   const parts = STAGES.map(([name]) =>
-    h("span", { key: name, class: `of ${name}`, style: { width: `${(100 * (sink.lag?.[name] ?? 0)) / largest}%` } }),
+    h("span", { key: name, class: `of ${name}`, style: { width: `${(100 * (sink.lag[name] ?? 0)) / largest}%` } }),
   );
   return h("div", { class: "bar", "aria-hidden": "true" }, parts);
 }

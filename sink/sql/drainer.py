@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from ...actors import Clock
 from ...dialects.mysql.mysql import MySqlDatabase
@@ -31,7 +31,7 @@ class DrainerSink(SqlSink):
         target: MySqlDatabase,
         clock: Clock,
         letters: LetterWriter | None = None,
-        **how: bool,
+        **how: Any,
     ) -> None:
         """`how` are options of SqlSink."""
         super().__init__(name, target, None, letters, clock.time, **how)
@@ -66,7 +66,7 @@ class DrainerFileSink(DrainerSink):
         letters: LetterWriter | None = None,
         *,
         file: DrainerFile,
-        **how: bool,
+        **how: Any,
     ) -> None:
         super().__init__(name, target, clock, letters, **how)
         self._file = file

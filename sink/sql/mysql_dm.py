@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -187,7 +187,7 @@ class DmSink(SqlSink):
         home: DmHome,
         letters: LetterWriter | None,
         now: Callable[[], float],
-        **how: bool,
+        **how: Any,
     ) -> None:
         """`how` are options of SqlSink."""
         super().__init__(name, target, None, letters, now, **how)

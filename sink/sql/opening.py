@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...actors.clock import SystemClock
+from ...actors.clock import Clock, SystemClock
 from ...config import Finding
 from ...config.survey import begins
 from ...dialects.database import Database
@@ -25,6 +25,7 @@ from .letters.writer import LetterWriter
 from .parallel.sink import ParallelSqlSink
 from .revisions import SqlRevisions
 from .sql import SqlSink
+from .syncpoints import SyncpointWriter
 
 if TYPE_CHECKING:
     from ...dialects.mysql.home import Home
@@ -42,7 +43,11 @@ def open_sql(dialect: Dialect, url: str, options: RowOptions, context: SinkConte
         return _with_safe_mode(opened(url, options, context), options.safe_mode)
     database, clock = dialect.connect(url, options, context.feed, None), SystemClock()
     letters = _letters(database, options)
-    how = {"copies_definitions": options.copies_definitions, "merges": options.merge}
+    how: dict[str, Any] = {
+        "copies_definitions": options.copies_definitions,
+        "merges": options.merge,
+        "syncpoints": _syncpoints(database, options, clock),
+    }
     if not dialect.traits.has_workers:
         serial = SqlSink(context.name, database, None, letters, clock.time, **how)
         return _with_safe_mode(serial, options.safe_mode)
@@ -107,6 +112,13 @@ def _letters(database: Database, options: RowOptions) -> LetterWriter | None:
     where = f"{database.identity}: feed {database.feed!r}"
     rows = LetterRows(database.own_tables, database.feed)
     return LetterWriter(rows, DeadKeys(), options.max_dead_letters, where)
+
+
+def _syncpoints(database: Database, options: RowOptions, clock: Clock) -> SyncpointWriter | None:
+    if not options.syncpoint_seconds:
+        return None
+    keep_seconds = options.syncpoint_keep_seconds
+    return SyncpointWriter(database, options.syncpoint_seconds, keep_seconds, clock.time)
 
 
 def _with_safe_mode(sink: _Made, is_configured: bool) -> _Made:

@@ -35,6 +35,7 @@ from .after_start import AfterStart
 from .apply import Applier, TransactionPart
 from .letters.rows import LetterRows
 from .letters.writer import LetterWriter
+from .syncpoints import SyncpointWriter
 
 
 class SqlSink(Sink):
@@ -51,6 +52,7 @@ class SqlSink(Sink):
         *,
         copies_definitions: bool = False,
         merges: bool = False,
+        syncpoints: SyncpointWriter | None = None,
     ) -> None:
         """`applied` has the transactions after the checkpoint that parallel workers left. `letters` keeps
         rejected changes; without it the first one is an error. `now` is in Unix seconds. With `merges` the
@@ -64,6 +66,7 @@ class SqlSink(Sink):
         self.after_start = AfterStart(self.safe_mode, now)
         self._applier = Applier(target, self.safe_mode, letters, now, self.after_start, merges=merges)
         self._store = applied
+        self._syncpoints = syncpoints
         self._records: list[Applied] = []  # in the store
         self.applied: set[Ts] = set()
         """Transactions after the checkpoint that the target has."""
@@ -84,6 +87,8 @@ class SqlSink(Sink):
         try:
             self._database.connect()
             self._open_letters()
+            if self._syncpoints is not None:
+                self._syncpoints.open()
             self._records = [] if self._store is None else self._store.load()
             self._stored = text = self._load_checkpoint()
             self._durable = None if text is None else decode_checkpoint(text, where)[0]
@@ -170,9 +175,19 @@ class SqlSink(Sink):
     def flush(self) -> Checkpoint | None:
         try:
             self._commit()
+            if self.syncpoint_is_due:
+                self._record_syncpoint()
         except Exception as error:
             self._fail(error, "committing")
         return self._durable
+
+    @property
+    def syncpoint_is_due(self) -> bool:
+        return self._syncpoints is not None and self._syncpoints.is_due
+
+    def _record_syncpoint(self) -> None:
+        if self._syncpoints is not None and self._durable is not None and not self._writing:
+            self._syncpoints.record(self._durable)
 
     def close(self) -> None:
         self._connected = self._writing = self._is_tidied = False

@@ -12,6 +12,7 @@ from functools import partial
 
 from msgspec import Struct
 
+from ...dialects.options import RowOptions
 from ...engine.opening import sink_context
 from ...engine.options import FeedOptions
 from ...engine.sink_options import SinkOptions
@@ -53,6 +54,8 @@ def reject_own_tables(sink: SinkOptions) -> None:
         raise ConfigError(
             f"sink {sink.name}: sync_ddl, ignore_txn_commit_ts and loopback_channel are for the local engine"
         )
+    if isinstance(sink.given.options, RowOptions) and sink.given.options.syncpoint_seconds:
+        raise ConfigError(f"sink {sink.name}: syncpoint_seconds: tasks of Spark write at the same time")
     if sink.rules.relay is not None:
         raise ConfigError(f"sink {sink.name}: relay: tasks of Spark write no relay; use the local engine")
 

@@ -35,8 +35,8 @@ EXPRESSIONS = {
         for target in panel["targets"]
     },
 }
-SOMETIMES = {"tidemill_wait_seconds", "tidemill_log_hours_left"}
-"""Metrics that a feed has only while something waits, or if its source purges its log."""
+SOMETIMES = {"tidemill_wait_seconds", "tidemill_log_hours_left", "tidemill_table_lag_seconds"}
+"""Metrics that a feed has only while something waits, if its source purges its log, or while tables lag."""
 
 
 def selectors(node: Any) -> Iterator[tuple[str, set[str]]]:

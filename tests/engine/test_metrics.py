@@ -16,6 +16,7 @@ from tidemill.engine.declared_metrics import METRICS
 from tidemill.engine.lag import LAG_SECONDS, Lag, SinkHistograms
 from tidemill.engine.metrics import metrics_text
 from tidemill.engine.status import FeedStatus, SinkStatus, SnapshotStatus, first_status
+from tidemill.engine.tables import TableStatus
 from tidemill.engine.telemetry import Telemetry, TelemetryOptions, open_telemetry
 from tidemill.errors import ConfigError
 from tidemill.events import BATCH_ROWS, HistogramCounts, Wait, compose_ts
@@ -58,6 +59,8 @@ def a_status(name: str = "shop", **more: Any) -> FeedStatus:
         log_hours_left=48.0,
         snapshot=SnapshotStatus("shop.a", 1, 2, 3, 0),
         waits=[Wait("sink copy", "answer", 3.0), Wait("sink lite", "answer", 7.0)],
+        table_states={"following": 7, "paused": 30},
+        tables=[TableStatus(f"shop.t{n}", "paused", 1.0, "a:1", 1, float(n)) for n in range(30)],
     )
 
 
@@ -89,6 +92,12 @@ def test_the_values_are_those_of_the_status():
     assert found["tidemill_checkpoint_timestamp_seconds", (feed, sink)] == 1_700_000_000.5
     assert found["tidemill_wait_seconds", (feed, ("kind", "answer"))] == 7.0
     assert found["tidemill_dead_letters_of_table", (feed, sink, ("table", 'shop."1"\n'))] == 2
+    assert found["tidemill_tables", (feed, ("state", "paused"))] == 30
+    assert found["tidemill_tables", (feed, ("state", "failed"))] == 0
+    lags = {
+        labels[1]: value for (name, labels), value in found.items() if name == "tidemill_table_lag_seconds"
+    }
+    assert lags == {("table", f"shop.t{n}"): n for n in range(10, 30)}
     assert found["tidemill_change_lag_seconds_bucket", (feed, ("le", "0.01"), sink)] == 2
     assert found["tidemill_change_lag_seconds_bucket", (feed, ("le", "+Inf"), sink)] == 3
     assert found["tidemill_change_stage_seconds_sum", (feed, sink, ("stage", "commit_to_received"))] == 12.5
@@ -98,7 +107,7 @@ def test_the_page_is_bounded_whatever_the_number_of_tables():
     few = metrics_text([a_status(f"feed {number}", tables=20) for number in range(100)])
     many = metrics_text([a_status(f"feed {number}", tables=1_000) for number in range(100)])
     assert len(many.splitlines()) == len(few.splitlines())
-    assert len(many.splitlines()) < 140 * 100
+    assert len(many.splitlines()) < 170 * 100
 
 
 def test_a_feed_that_has_just_begun_has_the_metrics_that_are_known():

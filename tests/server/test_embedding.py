@@ -141,7 +141,7 @@ def test_the_commands_speak_to_a_server(serve, tidb, tmp_path, call, monkeypatch
     code, out, _ = call("status", *to, "--feed", "a", "--json")
     assert (code, '"name":"a"' in out) == (0, True)
     assert call("explain", *to, "--feed", "b")[0] == 0
-    assert call("snapshot", "shop.item", *to, "--feed", "b") == (0, "shop.item: requested\n", "")
+    assert call("snapshot", "shop.item", *to, "--feed", "b") == (0, "shop.item: loaded again now\n", "")
     code, _, error = call("snapshot", "other.item", *to, "--feed", "b")
     assert (code, "doesn't follow" in error) == (1, True)
     monkeypatch.setenv("TIDEMILL_TOKEN", "")

@@ -11,6 +11,7 @@ import pytest
 
 from tidemill.client import Refused
 from tidemill.emulator.sql.sql import Tidb
+from tidemill.server.model.feeds import Rescanned
 from tidemill.server.model.tables import TablesQuery
 from tidemill.testing.progress import eventually
 
@@ -65,6 +66,29 @@ def test_a_feed_is_created_paused_resumed_and_removed(served, tidb, tmp_path) ->
     assert client.feeds() == []
     assert [path.name for path in (tmp_path / "feeds").glob("*.toml")] == []
     assert not (tmp_path / "feeds" / "data" / "shop").exists()
+
+
+def test_files_are_found_by_a_rescan_and_lost_ones_are_told(served, tidb, tmp_path) -> None:
+    client, feeds = served.client, tmp_path / "feeds"
+    client.create(document(tidb, tmp_path))
+    written = (feeds / "shop.toml").read_text()
+    (feeds / "later.toml").write_text(written.replace('"shop"', '"later"').replace("shop.db", "later.db"))
+    (feeds / "no feed.toml").write_text("")
+    (feeds / "broken.toml").write_text("source = 7")
+    assert client.rescan() == Rescanned(["broken", "later"], [], [], ["no feed.toml"])
+    served.until("later", "normal")
+    served.until("broken", "failed")
+    arrives(tmp_path, insert(tidb), "later")
+    (feeds / "shop.toml").write_text(f'on_table_error = "park"\n{written}')
+    (feeds / "later.toml").unlink()
+    assert client.rescan() == Rescanned([], ["shop"], ["later"], ["no feed.toml"])
+    arrives(tmp_path, insert(tidb), "later")
+    client.pause("shop")
+    client.resume("shop")
+    served.until("shop", "normal")
+    client.delete("later")
+    assert client.rescan() == Rescanned([], [], [], ["no feed.toml"])
+    assert "its file was found" in [one.text for one in client.history("broken")]
 
 
 def test_the_history_names_states_operations_and_who_asked(serve, tidb, tmp_path) -> None:

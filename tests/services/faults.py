@@ -6,6 +6,8 @@ explanation has to name the stage, to have the words, and must not blame an inno
 
 from __future__ import annotations
 
+import sqlite3
+
 from tidemill.testing.disk import small_disk
 from tidemill.testing.progress import eventually
 
@@ -177,6 +179,17 @@ def a_lock_of_the_target_times_out(place: Place) -> None:
     place.start()
     place.hold(place.to, "SELECT * FROM shop.item WHERE id = 1 FOR UPDATE")
     place.at_source("UPDATE shop.item SET name = 'new' WHERE id = 1")
+
+
+@fault("locked", "fuser", stage=SINK, innocent="PROCESSLIST", quick=True)
+def the_file_of_the_target_is_locked(place: Place) -> None:
+    place.source()
+    file = place.directory / "copy.db"
+    place.start(sink=f"sqlite:///{file}")
+    other = sqlite3.connect(file, isolation_level=None)
+    place.stack.callback(other.close)
+    other.execute("BEGIN IMMEDIATE")
+    place.write()
 
 
 @fault("large transaction", "smaller", stage=SINK)

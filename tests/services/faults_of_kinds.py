@@ -15,9 +15,10 @@ from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.progress import explanation
 from tidemill.testing.disk import small_disk
 from tidemill.testing.kafka import Kafka, missing
+from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.progress import eventually
 
-from .fault_place import PASSWORD, SINK, SOURCE, Place, fault, is_healthy
+from .fault_place import PASSWORD, ROWS, SINK, SOURCE, Place, execute, fault, is_healthy
 from .faults import both
 
 TIDB = r"sink \w+ (is slow|has waited)|slowest"
@@ -99,6 +100,37 @@ def the_position_is_not_in_the_servers_history(place: Place) -> None:
     place.feed.wait()
     place.at_source("RESET MASTER")
     place.start_again(healthy=False)
+
+
+@fault("not in the master's binlog", "diverged", "resnapshot", stage=SOURCE)
+def a_replica_lacks_gtids_that_the_feed_has(place: Place) -> None:
+    """The primary dies with changes that only the feed has, and the replica goes on with others."""
+    options = "--log-slave-updates", "--gtid-strict-mode=ON"
+    place.source(*options)
+    place.target()
+    replica = place.stack.enter_context(
+        MariaDb(place.directory / "replica", *options, template=place.template)
+    )
+    execute(
+        replica,
+        f"CHANGE MASTER TO master_host = '127.0.0.1', master_port = {place.from_.port}, "
+        f"master_user = 'root', master_password = '{PASSWORD}', master_use_gtid = slave_pos",
+        "START SLAVE",
+    )
+    place.start(section={"failover": [f"127.0.0.1:{replica.port}"]})
+    place.write()
+    eventually(lambda: count_of(replica) == count_of(place.from_))
+    execute(replica, "STOP SLAVE")
+    place.write(3)
+    eventually(lambda: count_of(place.to) == count_of(place.from_))
+    place.from_.kill()
+    execute(replica, *[ROWS.format(size=10, count=1)] * 9)
+
+
+def count_of(server: MariaDb) -> int:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM shop.item")
+        return int(cursor.fetchone()[0])
 
 
 def of_shards(place: Place) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
+import tidemill
 from tidemill.engine.feed import Feed
 from tidemill.engine.opening import open_sinks
 from tidemill.engine.options import feed_options
@@ -115,7 +116,8 @@ def test_what_can_t_be_asked_of_a_table_is_said(place: CopiedTable) -> None:
     assert refused("resume", "--table", table) == (
         f"{table}: it is following; only a paused or failed table can be resumed"
     )
-    assert place.call("pause", str(place.config), table).status == 0
+    said = json.loads(place.call("pause", str(place.config), table, "--json").out)
+    assert said == {"feed": "copy", "state": "finished", "table": table, "requested": "paused"}
     assert place.run().status == 0
     assert refused("pause", table) == (
         f"{table}: it is paused already; only a table that is followed can be paused"
@@ -154,6 +156,29 @@ def test_a_program_pauses_a_table_of_its_feed(place: CopiedTable) -> None:
         feed.stop()
         feed_ended(feed)
     assert feed.error is None
+
+
+def test_a_program_pauses_a_table_that_it_reads(place: CopiedTable) -> None:
+    item, other = f"{place.schema}.item", f"{place.schema}.kept"
+    seen: list[tuple[str, object]] = []
+
+    def receive(txn: tidemill.Transaction) -> None:
+        seen.extend((row.table.full_name, row.after[0]) for row in txn.rows if row.after is not None)
+
+    with tidemill.follow(
+        receive, place.source_url, [f"{place.schema}.*"], data_dir=place.directory / "program", block=False
+    ) as handle:
+        eventually(lambda: handle.status().table_states == {"following": 2})
+        handle.pause_table(item)
+        eventually(lambda: [one.state for one in handle.tables()] == ["paused", "following"])
+        place.execute(f"INSERT INTO {item} VALUES (7, 'new')", f"INSERT INTO {other} VALUES (8)")
+        eventually(lambda: (other, 8) in seen)
+        assert (item, 7) not in seen
+        handle.resume_table(item)
+        eventually(lambda: (item, 7) in seen)
+        before = len(seen)
+        handle.reload_table(item)
+        eventually(lambda: (item, 7) in seen[before:])
 
 
 @pytest.fixture

@@ -93,6 +93,20 @@ class SqlConformance(Conformance):
     def test_a_row_that_is_not_there_is_named_and_nothing_is_written(self, place, table, change, named):
         assert_refused(place, table, change, f"{named}: there is no such row")
 
+    def test_a_syncpoint_is_recorded_once_everything_up_to_it_is_there(self, place):
+        loaded(place, ORDERS)
+        sink = place.sink(syncpoint_seconds=0.000_001, syncpoint_keep_seconds=1)
+        sink.open()
+        try:
+            for ts in 30, 31, 32:
+                sink.write(batch(transaction(ts, insert(ORDERS, ts, "new"))))
+                sink.flush()
+                sink.write(batch(transaction(ts)))
+                sink.flush()
+                assert place.syncpoint() == (ts, None)
+        finally:
+            sink.close()
+
     @pytest.mark.parametrize("others", [0, 40], ids=["alone", "among others"])
     def test_values_of_megabytes_come_as_they_are(self, place, others):
         long = "\"'\\,é\n" * 200_000

@@ -13,6 +13,7 @@ class TypelessOwnTables:
     table_options = ""
     for_update = ""
     unix_time = "CAST(strftime('%s', 'now') AS INTEGER)"
+    snapshot_ts = "NULL"
     max_row_bytes = None
 
     def __init__(self, session: Session) -> None:

@@ -85,13 +85,14 @@ class EventFeed:
         self._spill = spill
         self._supervisor = supervisor
         self._on_error = on_error
-        self._reports = Reports(loop.loop, self._receive)
+        self._reports = Reports(loop.call, self._receive)
         self.dirty = DirtySet()
         self.dirty.reader = self._advancer = system.spawn(
             Advancer,
             self.dirty,
             options,
             advance,
+            lambda: system.sharing,
             capacity=1024,
             name=f"{name}: advancer",
             supervisor=supervisor,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -54,8 +52,11 @@ class Reports:
     Bounded by the number of requests: each is initialised once and ends once.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, receive: Callable[[list[Report]], None]) -> None:
-        self._loop = loop
+    def __init__(
+        self, call: Callable[[Callable[[], object]], object], receive: Callable[[list[Report]], None]
+    ) -> None:
+        """`call` has a function called in the loop's thread, unless that is stopped."""
+        self._call = call
         self._receive = receive
         self._lock = Lock()
         self._waiting: list[Report] = []
@@ -66,8 +67,7 @@ class Reports:
             self._waiting.append(report)
             first = len(self._waiting) == 1
         if first:
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._drain)
+            self._call(self._drain)
 
     def _drain(self) -> None:
         with self._lock:

@@ -12,6 +12,7 @@ from ....events import Batch, Checkpoint, Table, Transaction, Wait
 from ...sink import Sink, SinkStatistics, SinkTraits, WorkersProgress
 from ..letters.writer import LetterWriter
 from ..sql import SqlSink
+from ..syncpoints import SyncpointWriter
 from .keys import RowKeys
 from .pool import Pool
 from .unit import Unit, units_of
@@ -38,6 +39,7 @@ class ParallelSqlSink(Sink):
         *,
         copies_definitions: bool = False,
         merges: bool = False,
+        syncpoints: SyncpointWriter | None = None,
     ) -> None:
         """`letters` keeps rejected changes; without it the first one is an error. `time` is in Unix
         seconds. With `merges` the changes of a row in one SQL transaction are applied as one."""
@@ -57,6 +59,7 @@ class ParallelSqlSink(Sink):
             time,
             copies_definitions=copies_definitions,
             merges=merges,
+            syncpoints=syncpoints,
         )
         self.safe_mode = self._serial.safe_mode
         self._pool: Pool | None = None
@@ -75,6 +78,9 @@ class ParallelSqlSink(Sink):
         try:
             if not self._serial.is_open:
                 self.open()
+            if self._serial.syncpoint_is_due:
+                self._settle()
+                self._serial.flush()
             if self._is_plain(batch):
                 self._dispatch(batch)
                 return
@@ -127,7 +133,7 @@ class ParallelSqlSink(Sink):
         checkpoint, durable = batch.checkpoint, self._serial.durable
         if checkpoint is None or durable is None or self._serial.is_inside:
             return False
-        if not (is_plain(checkpoint) and is_plain(durable)) or checkpoint.loading != durable.loading:
+        if not (checkpoint.is_uniform and durable.is_uniform) or checkpoint.loading != durable.loading:
             return False
         return all(item.__class__ is Transaction and item.chunk is None for item in batch.items)
 
@@ -210,8 +216,3 @@ class ParallelSqlSink(Sink):
         if isinstance(explained, Exception) and explained is not error:
             raise explained if isinstance(explained, TidemillError) else SinkError(str(explained)) from error
         raise error
-
-
-def is_plain(checkpoint: Checkpoint) -> bool:
-    """Return True if all tables that aren't parked are complete, at the checkpoint's ts."""
-    return checkpoint.is_loaded and not checkpoint.tables and checkpoint.owner is None

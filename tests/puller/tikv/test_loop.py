@@ -154,6 +154,68 @@ def test_waiting_in_the_loop_for_the_loop_is_refused(loop):
         loop.run(inside())
 
 
+def test_those_that_share_a_loop_stop_only_their_own_tasks(errors):
+    first, second = (LoopThread(on_error=errors.append, is_shared=True) for _ in range(2))
+    first.start()
+    second.start()
+    ended = []
+
+    async def wait(name):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(name)
+
+    async def begin(loop, name):
+        loop.spawn(wait(name))
+        loop.spawn(begun_inside(f"{name}, inside"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    async def begun_inside(name):
+        task = asyncio.ensure_future(wait(name))
+        await asyncio.wait([task])
+
+    first.run(begin(first, "first"))
+    second.run(begin(second, "second"))
+    assert first.run(thread_name()) == second.run(thread_name())
+    assert first.loop is second.loop
+    first.stop()
+    assert sorted(ended) == ["first", "first, inside"]
+    assert second.run(thread_name()) == "tidemill-tikv"
+    second.stop()
+    assert sorted(ended) == ["first", "first, inside", "second", "second, inside"]
+    assert "tidemill-tikv" not in [thread.name for thread in threading.enumerate()]
+    assert errors == []
+
+
+def test_what_a_stopped_one_has_left_on_a_shared_loop_is_no_error(errors):
+    others = []
+    first = LoopThread(on_error=errors.append, is_shared=True)
+    second = LoopThread(on_error=others.append, is_shared=True)
+    first.start()
+    second.start()
+    called = threading.Event()
+
+    async def later():
+        asyncio.get_running_loop().call_later(0.01, use)
+
+    def use():
+        called.set()
+        first.spawn(fail())
+
+    async def fail_in_a_callback():
+        asyncio.get_running_loop().call_soon(lambda: 1 / 0)
+        await asyncio.sleep(0)
+
+    first.run(later())
+    first.stop()
+    happened(called)
+    second.run(fail_in_a_callback())
+    second.stop()
+    assert (errors, [type(error) for error in others]) == ([], [ZeroDivisionError])
+
+
 def test_nothing_runs_before_start_or_after_stop():
     loop = LoopThread("idle")
     for use in (loop.run, loop.submit):

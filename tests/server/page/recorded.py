@@ -7,18 +7,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tidemill.actors import SystemClock
 from tidemill.engine.feed import Feed
+from tidemill.engine.lag import Lag
 from tidemill.engine.options import FeedOptions, feed_options
 from tidemill.engine.status import FeedStatus, SinkStatus, first_status
 from tidemill.events import Wait
 from tidemill.server.asgi import application
 from tidemill.server.history import History
 from tidemill.server.hosted import HostedFeed
-from tidemill.server.model.feeds import FeedSummary
 from tidemill.server.model.tables import TableStatus
 from tidemill.server.registry import Registry
 from tidemill.server.security import Access
@@ -37,8 +36,9 @@ class RecordedFeed(HostedFeed):
     def __init__(self, name: str, tables: list[TableStatus] | None = None, **status: Any) -> None:
         super().__init__(name, CLOCK, History())
         first = first_status(name, SOURCE, [sink_status("copy")], state="normal", now=CLOCK.time())
-        self.shown = replace(first, **status)
         self.listed = tables or []
+        states = dict(Counter(table.state for table in self.listed))
+        self.shown = replace(first, **{"idle": True, "table_states": states, **status})
         self.waiting: list[Wait] = []
 
     @property
@@ -65,38 +65,19 @@ class RecordedFeed(HostedFeed):
     def tables(self) -> list[TableStatus]:
         return self.listed
 
-    def summary(self) -> FeedSummary:
-        states = dict(Counter(table.state for table in self.listed))
-        return replace(super().summary(), table_states=states)
-
     def waits(self) -> list[Wait]:
         return self.waiting
 
 
-class Lag(Struct, frozen=True):
-    """Seconds in each stage."""
-
-    commit_to_received: float | None = None
-    received_to_resolved: float | None = None
-    resolved_to_written: float | None = None
-    written_to_durable: float | None = None
-    total: float | None = None
-
-
-class DividedSink(SinkStatus, frozen=True):
-    """A sink whose lag is divided by stage."""
-
-    lag: Lag = Lag()
-
-
 def sink_status(name: str, seconds: float | None = 0.2, **fields: Any) -> SinkStatus:
     return replace(
-        DividedSink(
+        SinkStatus(
             name=name,
             target="mysql://etl@warehouse/copy",
             position="binlog.000012:884411",
             ts=1,
             lag_seconds=seconds,
+            lag=Lag(total=seconds),
             rows=1_234_567,
         ),
         **fields,

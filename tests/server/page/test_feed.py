@@ -7,12 +7,13 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from tidemill.engine.lag import Lag
 from tidemill.engine.status import BackfillProgress, SnapshotStatus
 from tidemill.events import Wait
 from tidemill.sharding import LockStatus
 
 from .conftest import Open
-from .recorded import Lag, RecordedFeed, served, sink_status, table_status
+from .recorded import RecordedFeed, served, sink_status, table_status
 
 LOST = "Lost connection to server at 'warehouse:3306'"
 LOCK = LockStatus(
