@@ -75,7 +75,7 @@ def folder_format(options: DirectoryOptions) -> Format:
     options."""
     _check_encoding(options)
     if options.layout == "delta":
-        from .delta_format import DeltaFormat
+        from .lakes.delta_format import DeltaFormat
 
         return DeltaFormat()
     if options.format == "parquet":

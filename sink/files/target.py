@@ -37,7 +37,7 @@ def _layout(store: Store, options: DirectoryOptions) -> FileLayout:
         case "ticdc":
             return TicdcLayout(store, options)
         case "delta":
-            from .delta_layout import DeltaLayout
+            from .lakes.delta_layout import DeltaLayout
 
             return DeltaLayout(store, options.parallel)
         case _:

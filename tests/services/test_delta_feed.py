@@ -14,7 +14,7 @@ from tidemill.testing.feeds import CopiedTable
 from tidemill.testing.progress import eventually
 from tidemill.testing.s3 import LOGIN, S3Process
 
-POINTS = [point for point in ALL_POINTS if point.startswith(("storage.", "delta.", "sink."))]
+POINTS = [point for point in ALL_POINTS if point.startswith(("storage.", "lake.", "sink."))]
 POINTS.remove("sink.altered")
 
 
@@ -100,7 +100,7 @@ def test_a_feed_into_a_bucket_is_killed(place):
     with S3Process() as server:
         server.bucket("lake")
         url = f"delta+{server.url('lake/copy', flush_seconds=0.1, journal_seconds=0.1)}"
-        killed(place, url, ["storage.publishing:2", "delta.adding:2", "delta.telling:1"])
+        killed(place, url, ["storage.publishing:2", "lake.adding:2", "lake.telling:1"])
         storage = {"AWS_ENDPOINT_URL": server.endpoint, "AWS_REGION": "us-east-1", "AWS_ALLOW_HTTP": "true"}
 
         def opened(name: str) -> DeltaTable:

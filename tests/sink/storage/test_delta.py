@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from tidemill.errors import ConfigError, SinkError
 from tidemill.events import AddColumn, ChangeColumn, Chunk, Column, DropColumn, Table
 from tidemill.sink import open_sink
-from tidemill.sink.files.delta_table import Delta
 from tidemill.sink.files.kinds import storage_sink
+from tidemill.sink.files.lakes.delta_table import Delta
 from tidemill.sink.files.options import DeltaOptions
 from tidemill.sink.files.target import files_target
 from tidemill.sink.kind import SinkContext

@@ -7,11 +7,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from ...errors import SinkError
-from ...events import ChangeColumn, Ddl, Item
-from .formats import Piece
-from .parquet_columns import MOST_DIGITS, arrow_type
-from .parquet_format import ParquetFormat
+from ....errors import SinkError
+from ....events import ChangeColumn, Ddl, Item
+from ..formats import Piece
+from ..parquet_columns import MOST_DIGITS, arrow_type
+from ..parquet_format import ParquetFormat
 
 _UNSIGNED_DIGITS: Final = 20
 """Digits of the largest uint64."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from ...errors import Retryable, SinkError
+from ....errors import Retryable, SinkError
+from .layout import DataFile
 
 DATE: Final = "date"
 """The column by which a table is partitioned: the UTC date of the commit ts."""
@@ -21,25 +21,8 @@ _STATISTICS: Final = '{"numRecords": %d}'
 takes the others for empty, and a condition on them finds no row."""
 
 
-class DataFile(NamedTuple):
-    """A file that is in its place, but not in the table yet."""
-
-    path: str
-    """Relative to the table's folder."""
-    date: str
-    size: int
-    metadata: pq.FileMetaData
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.metadata.schema.to_arrow_schema()
-
-
 class Delta:
-    """A table below a URL. Used by one thread at a time.
-
-    Every method raises Retryable if the store doesn't answer, and SinkError if the table can't be used.
-    """
+    """A LakeTable below a URL."""
 
     def __init__(self, name: str, url: str, storage: Mapping[str, str], *, is_remote: bool) -> None:
         """`name` is for errors. `storage` are options of the store, in the names of delta-rs. A local store
@@ -53,11 +36,6 @@ class Delta:
     def add(
         self, writer: str, number: int, made_ms: int, find_files: Callable[[], Iterable[DataFile]]
     ) -> int:
-        """Add a commit's files, and return the table's version.
-
-        Nothing happens if the table has this commit of the writer, or a later one: then `find_files` isn't
-        called. `made_ms` is the time of the commit in Unix milliseconds.
-        """
         with self._explained():
             table = self._latest()
             if table is not None and self._number(table, writer) >= number:
