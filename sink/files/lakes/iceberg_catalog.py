@@ -47,11 +47,19 @@ _NO_ANSWER: Final = (
 _DENIED: Final = (AuthorizationExpiredError, ForbiddenError, OAuthError, UnauthorizedError)
 
 
+def check_database(address: CatalogAddress) -> None:
+    """Raise ConfigError if SQLAlchemy or its driver can't be used for the URL of a database."""
+    if not address.is_rest:
+        try:
+            make_url(address.url).get_dialect().import_dbapi()
+        except (ArgumentError, ImportError) as error:
+            raise ConfigError(f"catalog: SQLAlchemy can't open the database: {error}") from error
+
+
 def open_catalog(address: CatalogAddress, store: Store, *, creates: bool = True) -> Catalog:
     """Return a catalog whose tables are in a store. Any thread may use it.
 
-    `creates` is False to leave a SQL database without its tables. Raises as `explained` does, and ConfigError
-    for the URL of a database.
+    `creates` is False to leave a SQL database without its tables. Raises as `explained` does.
     """
     properties: dict[str, Any] = {
         "uri": address.url,
@@ -62,15 +70,12 @@ def open_catalog(address: CatalogAddress, store: Store, *, creates: bool = True)
     with explained(store.name):
         if address.is_rest:
             return _Rest(NAME, **properties, **_rest_properties(address))
-        try:
-            return SqlCatalog(
-                options.warehouse or NAME,
-                **properties,
-                warehouse=location_of(store),
-                init_catalog_tables=str(creates).lower(),
-            )
-        except (ArgumentError, ImportError) as error:
-            raise ConfigError(f"catalog: SQLAlchemy can't open the database: {error}") from error
+        return SqlCatalog(
+            options.warehouse or NAME,
+            **properties,
+            warehouse=location_of(store),
+            init_catalog_tables=str(creates).lower(),
+        )
 
 
 def survey_catalog(address: CatalogAddress, store: Store) -> Finding:

@@ -11,7 +11,7 @@ from pyiceberg.typedef import Identifier
 from ....errors import SinkError
 from ..store import Store
 from .iceberg_address import CatalogAddress
-from .iceberg_catalog import open_catalog
+from .iceberg_catalog import check_database, open_catalog
 from .iceberg_io import location_of
 from .iceberg_table import Iceberg
 from .layout import DDL, VERSIONS, LakeLayout
@@ -23,7 +23,9 @@ class IcebergLayout(LakeLayout):
     has_date = True
 
     def __init__(self, store: Store, parallel: int, address: CatalogAddress) -> None:
+        """Raises ConfigError for the URL of the catalog's database."""
         super().__init__(store, parallel)
+        check_database(address)
         self._address = address
         self._lock = Lock()
         self._catalog: Catalog | None = None

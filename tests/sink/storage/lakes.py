@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from tidemill.sink.files.directory import Directory
@@ -196,6 +197,20 @@ class IcebergBucket(_Iceberg, BucketPlace):
             "s3.secret-access-key": "secret",
         }
         return SqlCatalog("tidemill", uri=f"sqlite:///{self._directory}/catalog.db", **access)
+
+
+class RestLake(_Iceberg, DirectoryPlace):
+    """In a catalog at an address of REST, with its files in a directory."""
+
+    def __init__(self, path: Path, port: int, **options: Any) -> None:
+        super().__init__(path, **{"format": "parquet", "location": str(path), **options})
+        self.port = port
+
+    def url(self) -> str:
+        return f"iceberg+rest://127.0.0.1:{self.port}"
+
+    def catalog(self) -> Catalog:
+        return RestCatalog("rest", uri=f"http://127.0.0.1:{self.port}")
 
 
 LAKES = {"delta": DeltaLake, "iceberg": IcebergLake}
