@@ -6,14 +6,11 @@ Each test takes every kind of lake.
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from contextlib import suppress
 from decimal import Decimal
 from itertools import count
-from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -43,7 +40,6 @@ from .lakes import LAKES, DeltaBucket, IcebergBucket, Lake
 from .test_interruptions import Killed, MortalStore
 from .test_parquet import shown
 
-DOCUMENT = Path(__file__).parents[3] / "docs/lakes.md"
 SHORT = HISTORY[:9]
 LOADED = transaction(1, chunk=Chunk(""))
 WRITER = "tidemill/test/copy"
@@ -171,16 +167,6 @@ def test_every_value_of_every_type_is_read_back_exactly(lake):
     ]
     assert [row["after"] for row in found[: len(rows)]] == wanted
     assert [row["before"] for row in found[len(rows) :]] == wanted
-
-
-def test_the_documented_statement_has_the_present_rows(lake):
-    feed(lake.sink(), HISTORY)
-    sql = re.findall(r"```sql\n(WITH .*?)```", DOCUMENT.read_text(), re.DOTALL)[0]
-    with duckdb.connect() as database:
-        database.register("orders", lake.arrow("shop.orders"))
-        database.register("ddl", lake.arrow("ddl"))
-        rows = database.sql(sql).project("id").fetchall()
-    assert Counter(rows) == Counter((row[0],) for row in expected(HISTORY)["shop.orders"].elements())
 
 
 def test_versions_say_which_state_of_each_table_belongs_to_a_ts(lake):
