@@ -23,6 +23,7 @@ from pyiceberg.exceptions import (
     TooManyRequestsError,
     UnauthorizedError,
 )
+from pyiceberg.exceptions import ValidationError as InvalidMetadata
 from requests import PreparedRequest, RequestException, Response, Session
 from requests.adapters import HTTPAdapter
 from sqlalchemy import make_url
@@ -147,13 +148,15 @@ def explained(name: str) -> Iterator[None]:
     except ValidationError as error:
         if error.errors()[0]["type"] == "json_invalid":
             raise Retryable(f"{name}: the catalog's answer isn't whole") from error
-        raise SinkError(f"{name}: the table's metadata can't be read: {_said(error)}") from error
+        raise SinkError(f"{name}: the catalog's answer can't be read: {_line(error)}") from error
+    except InvalidMetadata as error:
+        raise SinkError(f"{name}: the table's metadata can't be read: {_line(error)}") from error
     except OperationalError as error:
         if is_temporary(error):
             raise Retryable(f"{name}: the catalog's database doesn't answer: {error.orig}") from error
         raise SinkError(f"{name}: the catalog's database can't be used: {error.orig}") from error
     except SQLAlchemyError as error:
-        raise SinkError(f"{name}: the catalog's database can't be used: {_said(error)}") from error
+        raise SinkError(f"{name}: the catalog's database can't be used: {_line(error)}") from error
     except (RESTError, NoSuchNamespaceError) as error:
         raise SinkError(f"{name}: the catalog refuses a request: {error}") from error
 
@@ -163,5 +166,6 @@ def is_temporary(error: OperationalError) -> bool:
     return "locked" in str(error.orig) if type(error.orig).__module__ == "sqlite3" else True
 
 
-def _said(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+def _line(error: Exception) -> str:
+    """Return the first two lines of an error as one."""
+    return " ".join(line.strip() for line in str(error).splitlines()[:2])

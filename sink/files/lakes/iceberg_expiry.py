@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
-
-_NONE: Final[tuple[Snapshot, ...]] = ()
 
 
 class Expired(NamedTuple):
@@ -32,7 +30,7 @@ class Expired(NamedTuple):
 
 
 def expired(metadata: TableMetadata, keep: int) -> Expired:
-    """Return which snapshots to remove, so that `keep` are left with one that is about to be added.
+    """Return which snapshots to remove, so that `keep` are left.
 
     Only snapshots that added files are removed, and only after the last one of another kind: all their data
     files are in the present snapshot, so none of them needs to be found and removed. The rest belongs to the
@@ -41,12 +39,12 @@ def expired(metadata: TableMetadata, keep: int) -> Expired:
     line = list(ancestors_of(metadata.current_snapshot(), metadata))
     added = list(takewhile(_only_adds, line))
     named = {ref.snapshot_id for ref in metadata.refs.values()}
-    old = [snapshot for snapshot in added[keep - 1 :] if snapshot.snapshot_id not in named]
-    if not old or keep < 2:
-        return Expired(tuple(old))
+    old = [snapshot for snapshot in added[keep:] if snapshot.snapshot_id not in named]
+    if not old:
+        return Expired()
     return Expired(
         tuple(old),
-        added[keep - 2],
+        added[keep - 1],
         (line[len(added)].sequence_number or 0) if len(line) > len(added) else 0,
         metadata.refs.keys() == {MAIN_BRANCH} and len(line) == len(metadata.snapshots),
     )

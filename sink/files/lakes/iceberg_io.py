@@ -111,7 +111,7 @@ def _name(store: Store, location: str) -> str:
     prefix = f"{location_of(store)}/"
     if not location.startswith(prefix):
         raise SinkError(
-            f"{store.name}: the catalog's table has {location}, which is outside of {prefix}: give the "
-            "catalog's place of the table as `location`, or remove the table from the catalog"
+            f"{location} is outside of {prefix}: the catalog's table is another program's or feed's: remove "
+            "it, or give another catalog or namespace"
         )
     return location.removeprefix(prefix)

@@ -19,7 +19,7 @@ from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import AssertTableUUID
+from pyiceberg.table.update import AssertTableUUID, TableUpdate
 from pyiceberg.table.update.snapshot import ExpireSnapshots
 from pyiceberg.typedef import Identifier, Record
 
@@ -126,7 +126,7 @@ class Iceberg:
         with commit.update_snapshot(snapshot_properties=summary).merge_append() as append:
             for file in files:
                 append.append_data_file(_described(file, commit.table_metadata, self._location))
-        old = expired(table.metadata, self._keep)
+        old = expired(commit.table_metadata, self._keep)
         if old.snapshots:
             ExpireSnapshots(commit).by_ids(old.ids).commit()
         self._attempted.add(append.snapshot_id)
@@ -155,9 +155,19 @@ class Iceberg:
 class _Once(Transaction):
     """A transaction that isn't tried again on another snapshot than the one it was made for."""
 
+    _known: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """Return the metadata after the updates so far. To make it copies all of it, 55 ms with 100
+        snapshots, and a commit reads it 19 times: so it is made once for each update."""
+        if self._known is None or self._known[0] is not self._updates:
+            self._known = self._updates, super().table_metadata
+        return self._known[1]
+
     def commit_transaction(self) -> Table:
         asserted = (*self._requirements, AssertTableUUID(uuid=self._table.metadata.table_uuid))
-        self._table.catalog.commit_table(self._table, asserted, self._updates)
+        self._table._do_commit(self._updates, asserted)
         return self._table
 
 
