@@ -8,6 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.io.pyarrow import (
     compute_statistics_plan,
@@ -167,7 +168,10 @@ class _Once(Transaction):
 
     def commit_transaction(self) -> Table:
         asserted = (*self._requirements, AssertTableUUID(uuid=self._table.metadata.table_uuid))
-        self._table._do_commit(self._updates, asserted)
+        if isinstance(self._table.catalog, RestCatalog):  # its server removes old metadata
+            self._table.catalog.commit_table(self._table, asserted, self._updates)
+        else:
+            self._table._do_commit(self._updates, asserted)
         return self._table
 
 
