@@ -24,6 +24,7 @@ from tidemill.sink.files.lakes.layout import DataFile
 from tidemill.sink.kind import SinkContext
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
+    LOOSE,
     ORDERS,
     PAIRS,
     MemoryStore,
@@ -40,7 +41,7 @@ from .lakes import LAKES, DeltaBucket, IcebergBucket, Lake
 from .test_interruptions import Killed, MortalStore
 from .test_parquet import shown
 
-TABLES = {table.full_name: table for table in (ORDERS, PAIRS)}
+TABLES = {table.full_name: table for table in (ORDERS, PAIRS, LOOSE)}
 LOADED = transaction(1, chunk=Chunk(""))
 WRITER = "tidemill/test/copy"
 ONE_PAIR = [create(1, PAIRS), LOADED, transaction(2, insert(PAIRS, 1, "a", 1))]
