@@ -1,33 +1,35 @@
-"""The layout of Delta tables: a folder for each table of the source, and one for schema changes.
+"""The layout of a lake: a table for each table of the source, one for schema changes, and one for versions.
 
 shop.orders/date=2026-11-21/<first commit ts>-<last>-<origin>.parquet
-shop.orders/_delta_log/…
 ddl/…                               schema changes
 versions/…                          the tables' versions by ts of the source
 _tidemill/                          not for readers
+
+A kind of lake keeps what belongs to a table beside its files, or in a catalog.
 """
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from io import BytesIO
-from typing import Final
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...codec.checkpoint import decode_checkpoint
-from ...errors import InvariantViolated
-from ...events import Table, Ts, physical_ms
-from ...failpoint import reach
-from .delta_table import DataFile, Delta
-from .layout import DatedFolder, TablesLayout, date_of, file_name, folder_of
-from .ledger import State
-from .parquet_format import write_parquet
-from .store import Store, in_parallel
+from ....codec.checkpoint import decode_checkpoint
+from ....errors import InvariantViolated
+from ....events import Table, Ts, physical_ms
+from ....failpoint import reach
+from ..layout import DatedFolder, TablesLayout, date_of, file_name, folder_of
+from ..ledger import State
+from ..parquet_format import write_parquet
+from ..store import Store, in_parallel
+from .format import dated
 
 DDL: Final = "ddl"
 VERSIONS: Final = "versions"
@@ -43,14 +45,52 @@ _VERSIONS: Final = pa.schema(
 )
 
 
-class DeltaLayout(TablesLayout):
-    """Folders of Delta tables, which readers see by their logs. Called only by its sink."""
+class DataFile(NamedTuple):
+    """A file that is in its place, but not in its table yet."""
+
+    path: str
+    """Relative to the table's folder."""
+    date: str
+    size: int
+    metadata: pq.FileMetaData
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.metadata.schema.to_arrow_schema()
+
+
+class LakeTable(Protocol):
+    """One table of a lake. Used by one thread at a time.
+
+    Raises Retryable if the store or the catalog doesn't answer, and SinkError if the table can't be used.
+    """
+
+    def add(
+        self, writer: str, number: int, made_ms: int, find_files: Callable[[], Iterable[DataFile]]
+    ) -> int:
+        """Add a commit's files, and return the table's version.
+
+        Nothing happens if the table has this commit of the writer, or a later one: then `find_files` isn't
+        called. `made_ms` is the time of the commit in Unix milliseconds.
+        """
+        ...
+
+
+class LakeLayout(TablesLayout, ABC):
+    """Folders of tables, which readers see by the tables' own metadata. Called only by its sink."""
+
+    has_date: ClassVar[bool]
+    """True if files have the column by which tables are partitioned; False if it is in the metadata."""
 
     def __init__(self, store: Store, parallel: int) -> None:
-        self._store = store
-        self._parallel = parallel
-        self._tables: dict[str, Delta] = {}
+        self._store: Final = store
+        self._parallel: Final = parallel
+        self._tables: dict[str, LakeTable] = {}
         """By folder."""
+
+    @abstractmethod
+    def opened(self, folder: str) -> LakeTable:
+        """Return the table in a folder, which may not exist yet. Any thread."""
 
     def folder(self, table: Table | None) -> str:
         return DDL if table is None else folder_of(table.schema, table.name)
@@ -59,7 +99,7 @@ class DeltaLayout(TablesLayout):
         yield from ()
 
     def announce(self, state: State) -> None:
-        """Add the files of a saved state to their tables' logs, and the tables' versions to those by ts."""
+        """Add the files of a saved state to their tables, and the tables' versions to those by ts."""
         writer = f"tidemill/{state.feed}/{state.sink}"
         ts = decode_checkpoint(state.checkpoint, self._store.name)[0].ts
         names: defaultdict[str, list[str]] = defaultdict(list)
@@ -76,7 +116,7 @@ class DeltaLayout(TablesLayout):
         self, writer: str, number: int, ts: Ts, versions: dict[str, int], folder: tuple[str, list[str]]
     ) -> None:
         name, paths = folder
-        reach("delta.adding")
+        reach("lake.adding")
         files = partial(map, self._file, paths)
         versions[name] = self._table(name).add(writer, number, physical_ms(ts), files)
 
@@ -86,21 +126,19 @@ class DeltaLayout(TablesLayout):
                 {"commit_ts": ts, "start_ts": ts, "sequence": place, "table": name, "version": version}
                 for place, (name, version) in enumerate(sorted(versions.items()))
             ]
+            table = pa.Table.from_pylist(rows, _VERSIONS)
             content = BytesIO()
-            write_parquet(pa.Table.from_pylist(rows, _VERSIONS), content)
+            write_parquet(dated(table) if self.has_date else table, content)
             name = f"{VERSIONS}/date={date_of(ts)}/{file_name(ts, ts, f'{number:010}', '.parquet')}"
             self._store.write(name, content.getvalue())
             return [self._file(name)]
 
-        reach("delta.telling")
+        reach("lake.telling")
         self._table(VERSIONS).add(writer, number, physical_ms(ts), files)
 
-    def _table(self, folder: str) -> Delta:
+    def _table(self, folder: str) -> LakeTable:
         if folder not in self._tables:
-            store = self._store
-            self._tables[folder] = Delta(
-                f"{store.name}/{folder}", f"{store.url}/{folder}", store.access, is_remote=store.is_remote
-            )
+            self._tables[folder] = self.opened(folder)
         return self._tables[folder]
 
     def _file(self, name: str) -> DataFile:
@@ -115,5 +153,5 @@ def _parts(name: str) -> tuple[str, str, str]:
     """Return a file's table folder, its path below it, and its date."""
     match = _NAME.fullmatch(name)
     if match is None:
-        raise InvariantViolated(f"{name} isn't a file of a Delta table")
+        raise InvariantViolated(f"{name} isn't a file of a lake's table")
     return match[1], match[2], match[3]

@@ -1,0 +1,17 @@
+"""The layout of Delta tables: each has its log in its folder."""
+
+from __future__ import annotations
+
+from .delta_table import Delta
+from .layout import LakeLayout
+
+
+class DeltaLayout(LakeLayout):
+    """Folders of Delta tables, which readers see by their logs. Called only by its sink."""
+
+    has_date = False
+
+    def opened(self, folder: str) -> Delta:
+        store = self._store
+        name, url = f"{store.name}/{folder}", f"{store.url}/{folder}"
+        return Delta(name, url, store.access, is_remote=store.is_remote)
