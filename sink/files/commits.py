@@ -119,14 +119,15 @@ class Commits:
         self._attempted.clear()
 
     def _named(self, staged: Iterable[Staged], number: int) -> dict[str, str]:
-        """Return the final names of staged files by their hidden ones."""
+        """Return the final names of staged files, or those that stay, by their hidden ones."""
         names: dict[str, str] = {}
         for one in staged:
             if isinstance(one, Ddl):
                 self._target.layout.note(one)
             else:
                 origin = f"{self._mark}{number:010}-{len(names)}"
-                names[one.name] = self._target.layout.path(one.group, one.first, one.last, origin, one.suffix)
+                name = self._target.layout.path(one.group, one.first, one.last, origin, one.suffix)
+                names[one.name] = name or one.name
         return names
 
     def settle(self) -> int:
@@ -158,7 +159,9 @@ class Commits:
 
     def _publish_staged(self, names: tuple[str, str]) -> None:
         reach("storage.publishing")
-        self._store.publish(*names)
+        staged, name = names
+        if name != staged:
+            self._store.publish(staged, name)
 
     def _adopt(self, state: State) -> None:
         """Continue after a saved state. Its staged files are there until all are published."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple, assert_never
 
 from .formats import Format, folder_format
@@ -25,17 +26,24 @@ class FilesTarget(NamedTuple):
         return self.store.name
 
 
-def files_target(store: Store, options: DirectoryOptions) -> FilesTarget:
-    """Return the target for options. Raises ConfigError for those of an encoding."""
-    return FilesTarget(store, _layout(store, options), folder_format(options), options)
+def files_target(store: Store, options: DirectoryOptions, scratch: Path | None = None) -> FilesTarget:
+    """Return the target for options. Raises ConfigError for those of an encoding.
+
+    `scratch` is a directory for what a layout can make again; None: a temporary one.
+    """
+    return FilesTarget(store, _layout(store, options, scratch), folder_format(options), options)
 
 
-def _layout(store: Store, options: DirectoryOptions) -> FileLayout:
+def _layout(store: Store, options: DirectoryOptions, scratch: Path | None) -> FileLayout:
     match options.layout:
         case "tables":
             return TablesLayout()
         case "ticdc":
             return TicdcLayout(store, options)
+        case "delta" if options.is_copy:
+            from .lakes.copies.layout import CopyLayout
+
+            return CopyLayout(store, options.parallel, scratch)
         case "delta":
             from .lakes.delta_layout import DeltaLayout
 
