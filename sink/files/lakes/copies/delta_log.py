@@ -22,10 +22,11 @@ from ...store import Store
 Action: TypeAlias = dict[str, Any]
 """One line of a commit: its kind, and what it has."""
 
-FEATURES: Final = ("deletionVectors",)
-"""Features of the tables that are created here; readers and writers have to know them."""
-_KNOWN: Final = frozenset({*FEATURES, "appendOnly", "invariants", "vacuumProtocolCheck"})
-"""Features that change nothing in what is read and written here."""
+READER_FEATURES: Final = ("deletionVectors",)
+WRITER_FEATURES: Final = (*READER_FEATURES, "invariants")
+"""Features of the tables that are created here; a column that is NOT NULL is an invariant."""
+_KNOWN: Final = frozenset({*WRITER_FEATURES, "appendOnly", "vacuumProtocolCheck"})
+"""Those, and features that change nothing in what is read and written here."""
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
 """A checkpoint's version, and the number of its parts if it has several."""

@@ -15,7 +15,7 @@ from .....events import Ddl, Table
 from ...store import Store
 from .alteration import Alteration, alteration
 from .columns import copy_schema, is_same_layout, key_names, schema_string
-from .delta_log import FEATURES, Action, Snapshot
+from .delta_log import READER_FEATURES, WRITER_FEATURES, Action, Snapshot
 from .files import CopyFiles
 from .key_index import NOTHING, FileId, Found, KeyIndex, TableKeys, id_of
 from .rows import GONE, NetRows, encoded_keys
@@ -200,7 +200,7 @@ class Edit:
         info = {"timestamp": self._made_ms, "operation": "WRITE", "engineInfo": "tidemill"}
         actions: list[Action] = [{"commitInfo": info}, {"txn": {"appId": writer, "version": number}}]
         if not base.exists:
-            features = {"readerFeatures": FEATURES, "writerFeatures": FEATURES}
+            features = {"readerFeatures": READER_FEATURES, "writerFeatures": WRITER_FEATURES}
             actions.append({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
         if not base.exists or self.table != definition_of(base):
             actions.append({"metaData": self._metadata()})
