@@ -104,6 +104,7 @@ class StorageSink(Sink):
         if self._commits.journal:
             self._to_files(self._commits.durable)
         with self._undone_by_retryable():
+            self._commits.check()
             self._target.layout.check(ddl)
 
     def flush(self) -> Checkpoint | None:

@@ -6,8 +6,10 @@ pytest tests/sink/storage/test_copy_histories.py --seed 17
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from random import Random
+from threading import Event
 from typing import Any
 
 import pytest
@@ -110,8 +112,8 @@ class Model:
 
     def _statements(self):
         return [
-            self._add, self._add, self._drop_column, self._rename_column, self._widen, self._truncate, self._drop,
-            self._rename, self._reload,
+            self._add, self._add, self._drop_column, self._rename_column, self._widen, self._truncate,
+            self._drop, self._rename, self._reload,
         ]  # fmt: skip
 
     def _run(self, own: Table, action: Any) -> None:
@@ -206,6 +208,27 @@ class Broken(Directory):
         return called
 
 
+class Paused(Directory):
+    """The directory of a process that stops at one of its calls, and goes on when it is told to."""
+
+    def __init__(self, path, calls: int) -> None:
+        super().__init__(path)
+        self.is_paused, self.goes_on = Event(), Event()
+        self._left = calls
+        for name in ("write", "create", "copy", "read", "names", "remove", "remove_folder"):
+            setattr(self, name, self._pausing(getattr(self, name)))
+
+    def _pausing(self, call):
+        def called(*args):
+            self._left -= 1
+            if self._left == 0:
+                self.is_paused.set()
+                self.goes_on.wait()
+            return call(*args)
+
+        return called
+
+
 class World:
     """A copy, and what happens to its processes."""
 
@@ -225,6 +248,33 @@ class World:
                 raise Killed
 
     def run(self) -> None:
+        paused = Paused(self.place.path, self.random.randint(20, 400))
+        with ThreadPoolExecutor(1) as pool:
+            try:
+                old = pool.submit(self._live_paused, paused)
+                paused.is_paused.wait()
+                self._live_until_done()
+                self._check()
+                self._left = 0
+            finally:
+                paused.goes_on.set()
+            old.result()
+        self._check()
+
+    def _live_paused(self, store: Paused) -> None:
+        """Run a feed that others take over from."""
+        place = CopyPlace(self.place.path, **self.place.options)
+        place.index = self.place.index.with_name("paused.index")
+        sink = place.sink(store=store)
+        try:
+            with suppress(SinkError):
+                self._feed(sink)
+                sink.close()
+        finally:
+            sink._target.layout.close()
+            store.is_paused.set()
+
+    def _live_until_done(self) -> None:
         for life in range(60):
             self._left = self.random.randint(1, 60) if life < 25 else 0
             if self._lived():
@@ -232,7 +282,6 @@ class World:
             self._after_a_kill()
         else:
             pytest.fail("it never got to the end")
-        self._check()
 
     def _lived(self) -> bool:
         """Run a feed; return False if it was killed. The index is left as a kill leaves it."""

@@ -57,11 +57,16 @@ def alteration(before: Table, ddl: Ddl, *, has_rows: bool) -> Alteration:
     Raises NotReproducible if the values of existing rows aren't known after it, and SinkError if the table
     can't be copied any more.
     """
-    actions = effective(ddl.actions, [column.name for column in before.columns])
+    own = {column.name.lower(): column.name for column in before.columns}
+    actions = effective(ddl.actions, own)
+    for action in actions:
+        if isinstance(action, (ChangeColumn, DropColumn)) and action.name.lower() not in own:
+            raise SinkError(
+                f"the copy of {ddl.full_name} lacks column {action.name}: load the table again", ddl.full_name
+            )
     after = altered(before, actions)
     if why := refusal(after):
         raise SinkError(why, ddl.full_name)
-    own = {column.name.lower(): column.name for column in before.columns}
     origins = dict(own)  # by the lower-case name before the statement; then renamed
     renamed: dict[str, str] = {}
     values: dict[str, pa.Scalar] = {}
