@@ -20,6 +20,7 @@ UNITS: Mapping[str, str] = {
     "sink": f"committed {_ROWS}",
     "kafka": _ROWS,
     "parquet": f"{_ROWS}, of the clock or of CPU time",
+    "lake": _ROWS,
     "diff": _ROWS,
     "shards": _ROWS,
     "serve": f"{_ROWS}; p99: milliseconds",

@@ -76,6 +76,19 @@ def bench_parquet(
     _bench("parquet", as_json, rows=rows)
 
 
+@bench.command("lake")
+def bench_lake(
+    rows: Annotated[int, typer.Option(min=1, help="Number of rows of the copy")] = 1_000_000,
+    keys: Annotated[int, typer.Option(min=1, help="Number of scattered keys that change")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Measure Delta tables: every change, and the present rows.
+
+    Yardsticks are write_deltalake and merge of delta-rs.
+    """
+    _bench("lake", as_json, rows=rows, keys=keys)
+
+
 @bench.command("shards")
 def bench_shards(
     rows: Annotated[int, typer.Option(min=1, help="Number of rows")] = 100_000,

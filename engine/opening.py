@@ -54,7 +54,12 @@ def open_sinks(options: FeedOptions) -> list[SinkFactory]:
 
 
 def sink_context(options: FeedOptions, sink: str) -> SinkContext:
-    return SinkContext(name=sink, feed=options.name, store=checkpoint_file(options, sink))
+    return SinkContext(
+        name=sink,
+        feed=options.name,
+        store=checkpoint_file(options, sink),
+        scratch=options.data_dir / f"{options.name}.{sink}.index",
+    )
 
 
 def make_data_dir(options: FeedOptions) -> None:

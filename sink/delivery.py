@@ -209,6 +209,8 @@ class Delivery:
     def _step(self, now: float) -> bool:
         """Write a batch, flush, or pass a barrier; return False if there is nothing to do now."""
         if (batch := self._next_batch()) is not None:
+            if _is_ddl(batch) and self.sink.traits.needs_flush_before_ddl:
+                self._flush_before(batch)
             try:
                 self.sink.write(batch)
             except NotReproducible as error:
@@ -226,6 +228,14 @@ class Delivery:
             self._flush(now)
             return True
         return at_barrier and self._pass_barrier(now)
+
+    def _flush_before(self, batch: Batch) -> None:
+        """Make everything before an unwritten batch durable."""
+        if self._kept[0] is not batch:
+            self._flushed = self._written
+            self._note(self.sink.flush())
+            if self._kept[0] is not batch:
+                raise InvariantViolated(f"sink {self.sink.name}: a flush left rows before a schema change")
 
     def _is_due(self, batch: Batch) -> bool:
         """Return True if the last batch is flushed now, not `rowless_seconds` after the last flush.

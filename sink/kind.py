@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..config import Finding
@@ -23,6 +24,8 @@ class SinkContext:
     """Name of the feed; several feeds may write to one target, each with its own checkpoint."""
     store: CheckpointStore
     """Store for the checkpoint of a target that can't hold it."""
+    scratch: Path | None = None
+    """Directory of the sink's own for what it can make again, which need not exist; None: a temporary one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,8 @@ class SinkTraits:
     is_pipelined: bool = False
     """True if it makes rows durable while it accepts others: then `progress` is called in place of `flush`,
     and batches above the checkpoint that it returns are written again after Retryable."""
+    needs_flush_before_ddl: bool = False
+    """True if all batches before one with a Ddl must be durable when it is written."""
     adopts_merged: bool = False
     """True if its checkpoint may be that of something else that merged tables and doesn't say which."""
 

@@ -142,6 +142,15 @@ class Bucket:
             stream.write(content)
             stream.close()  # not after an error: it would complete an object with a part of the content
 
+    def create(self, name: str, content: bytes) -> bool:
+        from .conditional_put import put_if_absent  # its package comes with the extra "lake"
+
+        return put_if_absent(self.name, self.url, self.access, name, content)
+
+    def copy(self, name: str, to: str) -> None:
+        with self._explained():
+            self._fs.copy_file(self._path(name), self._path(to))
+
     def publish(self, staged: str, name: str) -> None:
         with self._explained():
             try:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
-from ...errors import InvariantViolated, SinkError
+from ...errors import CheckpointError, InvariantViolated, SinkError
 from ...events import Checkpoint, Ddl, Ts
 from ...failpoint import reach
 from .layout import DAY, date_of, day_of
@@ -61,6 +61,10 @@ class Commits:
             self._ledger.save(state)
             self._ledger.clean()
         return state
+
+    def check(self) -> None:
+        """Raise SinkError if another writer has taken over."""
+        self._ledger.check()
 
     def folder(self) -> str:
         """Return an unused folder for staged files and an object of the journal."""
@@ -119,14 +123,15 @@ class Commits:
         self._attempted.clear()
 
     def _named(self, staged: Iterable[Staged], number: int) -> dict[str, str]:
-        """Return the final names of staged files by their hidden ones."""
+        """Return the final names of staged files, or those that stay, by their hidden ones."""
         names: dict[str, str] = {}
         for one in staged:
             if isinstance(one, Ddl):
                 self._target.layout.note(one)
             else:
                 origin = f"{self._mark}{number:010}-{len(names)}"
-                names[one.name] = self._target.layout.path(one.group, one.first, one.last, origin, one.suffix)
+                name = self._target.layout.path(one.group, one.first, one.last, origin, one.suffix)
+                names[one.name] = name or one.name
         return names
 
     def settle(self) -> int:
@@ -149,7 +154,11 @@ class Commits:
         for name, content in state.definitions.items():
             self._store.write(name, content.encode())
         in_parallel(self._target.options.parallel, self._publish_staged, list(names.items()))
-        self._target.layout.announce(state)
+        try:
+            self._target.layout.announce(state)
+        except (CheckpointError, SinkError):
+            self._ledger.check()  # what is wrong may be the work of a writer that has taken over
+            raise
         for name, content in state.marks.items():
             self._store.write(name, content.encode())
         reach("storage.published")
@@ -158,7 +167,9 @@ class Commits:
 
     def _publish_staged(self, names: tuple[str, str]) -> None:
         reach("storage.publishing")
-        self._store.publish(*names)
+        staged, name = names
+        if name != staged:
+            self._store.publish(staged, name)
 
     def _adopt(self, state: State) -> None:
         """Continue after a saved state. Its staged files are there until all are published."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+from uuid import uuid4
 
 from ...errors import SinkError
-from ...store.disk import make_folder, replace, sync
+from ...store.disk import make_folder, replace, sync, write
 
 _NEW: Final = ".new"
 
@@ -56,6 +58,29 @@ class Directory:
         with self._explained():
             make_folder(path.parent, self._path)
             replace(path, content)
+
+    def create(self, name: str, content: bytes) -> bool:
+        path = self._path / name
+        fresh = path.with_name(f"{path.name}.{uuid4().hex}{_NEW}")
+        with self._explained():
+            make_folder(path.parent, self._path)
+            write(fresh, content)
+            try:
+                os.link(fresh, path)
+            except FileExistsError:
+                return False
+            finally:
+                fresh.unlink()
+            sync(path.parent)
+        return True
+
+    def copy(self, name: str, to: str) -> None:
+        path = self._path / to
+        with self._explained():
+            make_folder(path.parent, self._path)
+            with suppress(FileExistsError):
+                os.link(self._path / name, path)
+            sync(path.parent)
 
     def publish(self, staged: str, name: str) -> None:
         old, path = self._path / staged, self._path / name

@@ -74,6 +74,10 @@ def folder_format(options: DirectoryOptions) -> Format:
     """Return the format of the files in a directory or bucket. Raises ConfigError for the encoding's
     options."""
     _check_encoding(options)
+    if options.is_copy:
+        from .lakes.copies.format import CopyFormat
+
+        return CopyFormat()
     if options.layout in LAKES:
         from .lakes.format import LakeFormat
 

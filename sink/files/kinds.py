@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,6 +16,7 @@ from ...codec.checkpoint import decode_checkpoint
 from ...config import Finding
 from ...config.survey import begins, writable_directory, writable_file
 from ...errors import ConfigError
+from ...events import Table
 from ..kind import ByFiles, NotOnSpark, SinkContext, SinkKind
 from ..sink import Sink
 from .address import (
@@ -70,20 +72,20 @@ def _variant(url: str, options: Mapping[str, Any]) -> SinkKind:
 # --- folders of files
 
 
-def _directory(url: str, options: DirectoryOptions) -> FilesTarget:
+def _directory(url: str, options: DirectoryOptions, scratch: Path | None = None) -> FilesTarget:
     from .directory import Directory
     from .target import files_target
 
     path, options = directory_of(url, options)
-    return files_target(Directory(path), options)
+    return files_target(Directory(path), options, scratch=scratch)
 
 
-def _bucket(url: str, options: BucketOptions) -> FilesTarget:
+def _bucket(url: str, options: BucketOptions, scratch: Path | None = None) -> FilesTarget:
     from .bucket import Bucket
     from .target import files_target
 
     address, options = bucket_of(url, options)
-    return files_target(Bucket(address, options), options)
+    return files_target(Bucket(address, options), options, scratch=scratch)
 
 
 def storage_sink(target: FilesTarget, context: SinkContext) -> Sink:
@@ -134,7 +136,7 @@ DIRECTORY: Final = SinkKind(
     schemes=("directory",),
     examples=(DIRECTORY_EXAMPLE,),
     options=DirectoryOptions,
-    open=lambda url, options, context: storage_sink(_directory(url, options), context),
+    open=lambda url, options, context: storage_sink(_directory(url, options, context.scratch), context),
     survey=_survey_directory,
     on_spark=ByFiles(_directory),
     has_definitions=lambda url, options: directory_of(url, options)[1].layout == "ticdc",
@@ -150,9 +152,25 @@ ARCHIVE: Final = replace(
 )
 
 
-def _delta_variant(url: str, _: Mapping[str, Any]) -> SinkKind | None:
-    return _DELTA_BUCKET if urlsplit(url).scheme == "delta+s3" else None
+def _delta_variant(url: str, options: Mapping[str, Any]) -> SinkKind | None:
+    parts = urlsplit(url)
+    mode = options.get("mode", parse_qs(parts.query).get("mode", ["history"])[-1])
+    kind = _DELTA_BUCKET if parts.scheme == "delta+s3" else DELTA
+    if mode == "copy":
+        return replace(kind, on_spark=_COPIES_NOT_ON_SPARK, misfits=_copy_misfits)
+    return kind if kind is _DELTA_BUCKET else None
 
+
+def _copy_misfits(_: DeltaOptions | DeltaBucketOptions, table: Table) -> Iterator[Finding]:
+    from .lakes.copies.columns import refusal
+
+    if why := refusal(table):
+        yield Finding("error", why)
+
+
+_COPIES_NOT_ON_SPARK: Final = NotOnSpark(
+    reason='mode = "copy" finds rows by an index in data_dir: use mode = "history", or engine = "local"'
+)
 
 DELTA: Final = replace(
     DIRECTORY,
@@ -171,7 +189,7 @@ BUCKET: Final = replace(
     schemes=("s3",),
     examples=(BUCKET_EXAMPLE,),
     options=BucketOptions,
-    open=lambda url, options, context: storage_sink(_bucket(url, options), context),
+    open=lambda url, options, context: storage_sink(_bucket(url, options, context.scratch), context),
     survey=_survey_bucket,
     on_spark=ByFiles(_bucket),
     has_definitions=lambda url, options: bucket_of(url, options)[1].layout == "ticdc",

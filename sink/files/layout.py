@@ -51,11 +51,18 @@ class FileLayout(Protocol):
     has_statements: bool
     """True if schema changes are rows of files; False if `note` describes them."""
 
+    checks_statements: bool
+    """True if `check` decides about a schema change, by the tables as of all changes before it."""
+
     def start(self) -> None:
         """Forget everything since the last commit: it comes again."""
 
+    def check(self, ddl: Ddl) -> None:
+        """Raise NotReproducible if the rows after a schema change aren't known, and SinkError if it can't be
+        followed. Raises as Store does."""
+
     def path(self, group: Group, first: Ts, last: Ts, origin: str, suffix: str) -> str:
-        """Return the name of a new file. `origin` is unique in the prefix."""
+        """Return the name of a new file; empty if it stays hidden. `origin` is unique in the prefix."""
         ...
 
     def note(self, ddl: Ddl) -> None:
@@ -78,13 +85,23 @@ class FileLayout(Protocol):
         """Yield the folders of rows by day, more than once each. Raises as Store does."""
         ...
 
+    def close(self) -> None:
+        """Release what isn't the store's. Safe to repeat; used again, it is opened again."""
+
 
 class TablesLayout:
     """Folders by table and date."""
 
     has_statements = True
+    checks_statements = False
 
     def start(self) -> None:
+        pass
+
+    def check(self, ddl: Ddl) -> None:
+        pass
+
+    def close(self) -> None:
         pass
 
     def path(self, group: Group, first: Ts, last: Ts, origin: str, suffix: str) -> str:

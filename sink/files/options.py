@@ -66,6 +66,11 @@ class DirectoryOptions:
     """Number of files that are written at once."""
 
     @property
+    def is_copy(self) -> bool:
+        """True if tables have the present rows, not the changes."""
+        return False
+
+    @property
     def adds_columns(self) -> bool:
         """True if rows of csv have columns after those of their table."""
         return self.row_key and self.format == "csv" and self.layout == "ticdc"
@@ -73,6 +78,8 @@ class DirectoryOptions:
     @property
     def file_format(self) -> str:
         """Form of the files, which can't change in a prefix."""
+        if self.is_copy:
+            return f"{self.format} for mode = copy"
         return "csv with row_key" if self.adds_columns else self.format
 
     def __post_init__(self) -> None:
@@ -113,7 +120,14 @@ class DeltaOptions(ArchiveOptions):
     """Options of Delta tables in a directory. Raises ConfigError that names the accepted values."""
 
     layout: Literal["delta"] = "delta"
-    """A Delta table for each table, which has every change."""
+    """A Delta table for each table of the source."""
+    mode: Literal["history", "copy"] = "history"
+    """history: every change of each table. copy: the present rows of each table by its primary key, with the
+    columns of the source."""
+
+    @property
+    def is_copy(self) -> bool:
+        return self.mode == "copy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,4 +180,11 @@ class DeltaBucketOptions(BucketOptions):
     format: Literal["parquet"] = "parquet"
     """Format of the files."""
     layout: Literal["delta"] = "delta"
-    """A Delta table for each table, which has every change."""
+    """A Delta table for each table of the source."""
+    mode: Literal["history", "copy"] = "history"
+    """history: every change of each table. copy: the present rows of each table by its primary key, with the
+    columns of the source."""
+
+    @property
+    def is_copy(self) -> bool:
+        return self.mode == "copy"

@@ -156,23 +156,30 @@ class ChangeColumns:
         absent = pa.array([row is None for row in rows], pa.bool_())
         columns = zip(*[row or self._nulls for row in rows], strict=True)
         arrays = [
-            self._array(field, text, values)
+            _array(self.table.full_name, field, text, values)
             for field, text, values in zip(self._fields, self._texts, columns, strict=True)
         ]
         return pa.StructArray.from_arrays(arrays, fields=self._fields, mask=absent)
 
-    def _array(
-        self, field: pa.Field, text: Callable[[object], str] | None, values: Iterable[object]
-    ) -> pa.Array:
-        if text is not None:
-            values = [None if value is None else text(value) for value in values]
-        try:
-            return pa.array(values, field.type)
-        except (pa.ArrowException, OverflowError) as error:
-            what = f"{self.table.full_name}.{field.name}"
-            raise SinkError(
-                f"{what} has a value that {field.type} can't hold: {error}", self.table.full_name
-            ) from error
+
+def image_array(table: str, column: Column, values: Iterable[object]) -> pa.Array:
+    """Return values of a column in its type. Raises SinkError, about the table of this name, for a value out
+    of the type's range."""
+    field, text = pa.field(column.name, arrow_type(column)), _text(column)
+    return _array(table, field, text, values)
+
+
+def _array(
+    table: str, field: pa.Field, text: Callable[[object], str] | None, values: Iterable[object]
+) -> pa.Array:
+    if text is not None:
+        values = [None if value is None else text(value) for value in values]
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowException, OverflowError) as error:
+        raise SinkError(
+            f"{table}.{field.name} has a value that {field.type} can't hold: {error}", table
+        ) from error
 
 
 def ddl_batch(ddl: Ddl) -> pa.RecordBatch:

@@ -86,4 +86,10 @@ class ParquetFormat:
 
 def write_parquet(table: pa.Table, file: object) -> None:
     """Write a table to an open file, or to a stream of Arrow. Raises OSError."""
-    pq.write_table(table, file, compression="zstd", dictionary_pagesize_limit=_DICTIONARY_BYTES)
+    with parquet_writer(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def parquet_writer(file: object, schema: pa.Schema) -> pq.ParquetWriter:
+    """Return a writer of tables into an open file, or a stream of Arrow."""
+    return pq.ParquetWriter(file, schema, compression="zstd", dictionary_pagesize_limit=_DICTIONARY_BYTES)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from ...errors import InvariantViolated, Retryable, SinkError, TidemillError
-from ...events import Batch, Checkpoint, Wait, row_count
+from ...events import Batch, Checkpoint, Ddl, Wait, row_count
 from ..sink import Sink, SinkTraits
 from .commits import Commits
 from .formats import Piece
@@ -64,6 +64,7 @@ class StorageSink(Sink):
             reads_rows=self._target.format.reads_rows,
             tells_definitions=not self._target.layout.has_statements,
             is_pipelined=True,
+            needs_flush_before_ddl=self._target.layout.checks_statements,
         )
 
     def open(self) -> Checkpoint | None:
@@ -85,6 +86,8 @@ class StorageSink(Sink):
         if self._skip:
             self._skip -= 1
             return
+        if self._target.layout.checks_statements and batch.items and isinstance(batch.items[0], Ddl):
+            self._check(batch.items[0])
         self._since = min(self._since, self._now())
         self._batches += 1
         self._rows += row_count(batch.items)
@@ -95,6 +98,14 @@ class StorageSink(Sink):
         if self._staging.bytes >= self._options.file_bytes:
             with self._undone_by_retryable():
                 self._stage()
+
+    def _check(self, ddl: Ddl) -> None:
+        """Have a schema change checked, once all rows before it are in their tables."""
+        if self._commits.journal:
+            self._to_files(self._commits.durable)
+        with self._undone_by_retryable():
+            self._commits.check()
+            self._target.layout.check(ddl)
 
     def flush(self) -> Checkpoint | None:
         if self._is_open:
@@ -136,6 +147,7 @@ class StorageSink(Sink):
         finally:
             self._fresh = []
             self._staging.start("")
+            self._target.layout.close()
 
     def _write_journaled(self) -> None:
         if self._batches:

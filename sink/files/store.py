@@ -58,6 +58,16 @@ class Store(Protocol):
     def write(self, name: str, content: Any) -> None:
         """Write an object from a buffer: it appears, or is replaced, as a whole."""
 
+    def create(self, name: str, content: bytes) -> bool:
+        """Write an object if there is none of this name; return False if there is one.
+
+        After Retryable it may have been written, or may be later.
+        """
+        ...
+
+    def copy(self, name: str, to: str) -> None:
+        """Give an object's content another name, too. The content of neither is changed later."""
+
     def publish(self, staged: str, name: str) -> None:
         """Give a staged object its name; it may stay under the staged one, too. Nothing happens if there is
         none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from ...errors import ConfigError
@@ -30,19 +31,33 @@ class FilesTarget(NamedTuple):
 
 
 def files_target(
-    store: Store, options: DirectoryOptions, catalog: CatalogAddress | None = None
+    store: Store,
+    options: DirectoryOptions,
+    *,
+    catalog: CatalogAddress | None = None,
+    scratch: Path | None = None,
 ) -> FilesTarget:
-    """Return the target for options. `catalog` is for a layout of tables that are in one. Raises ConfigError
-    for the options of an encoding."""
-    return FilesTarget(store, _layout(store, options, catalog), folder_format(options), options)
+    """Return the target for options. Raises ConfigError for those of an encoding.
+
+    `catalog` is for a layout of tables that are in one. `scratch` is a directory for what a layout can make
+    again; None: a temporary one.
+    """
+    layout = _layout(store, options, catalog, scratch)
+    return FilesTarget(store, layout, folder_format(options), options)
 
 
-def _layout(store: Store, options: DirectoryOptions, catalog: CatalogAddress | None) -> FileLayout:
+def _layout(
+    store: Store, options: DirectoryOptions, catalog: CatalogAddress | None, scratch: Path | None
+) -> FileLayout:
     match options.layout:
         case "tables":
             return TablesLayout()
         case "ticdc":
             return TicdcLayout(store, options)
+        case "delta" if options.is_copy:
+            from .lakes.copies.layout import CopyLayout
+
+            return CopyLayout(store, options.parallel, scratch)
         case "delta":
             from .lakes.delta_layout import DeltaLayout
 

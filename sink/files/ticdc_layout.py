@@ -47,6 +47,13 @@ class TicdcLayout:
     """Knows the last version of each table, which the store has too, and numbers the files of each folder."""
 
     has_statements = False
+    checks_statements = False
+
+    def check(self, ddl: Ddl) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
     def __init__(self, store: Store, options: DirectoryOptions) -> None:
         self._store: Final = store

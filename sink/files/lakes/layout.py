@@ -99,9 +99,16 @@ class LakeLayout(TablesLayout, ABC):
         yield from ()
 
     def announce(self, state: State) -> None:
-        """Add the files of a saved state to their tables, and the tables' versions to those by ts."""
+        """Make the changes of a saved state in their tables, and add the tables' versions to those by ts."""
         writer = f"tidemill/{state.feed}/{state.sink}"
         ts = decode_checkpoint(state.checkpoint, self._store.name)[0].ts
+        versions = self.announced(writer, state, ts)
+        if versions:
+            self._tell_versions(writer, state.commits, ts, versions)
+
+    def announced(self, writer: str, state: State, ts: Ts) -> dict[str, int]:
+        """Add the files of a saved state to their tables; return the versions of the source's tables by
+        folder."""
         names: defaultdict[str, list[str]] = defaultdict(list)
         for name in state.staged.values():
             names[_parts(name)[0]].append(name)
@@ -109,8 +116,7 @@ class LakeLayout(TablesLayout, ABC):
         add = partial(self._add, writer, state.commits, ts, versions)
         in_parallel(self._parallel, add, list(names.items()))
         versions.pop(DDL, None)
-        if versions:
-            self._tell_versions(writer, state.commits, ts, versions)
+        return versions
 
     def _add(
         self, writer: str, number: int, ts: Ts, versions: dict[str, int], folder: tuple[str, list[str]]

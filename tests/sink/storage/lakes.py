@@ -163,7 +163,7 @@ class IcebergLake(_Iceberg, DirectoryPlace):
 
     def target(self, store: Store, **options: Any) -> FilesTarget:
         address = iceberg_of(self.url(), IcebergOptions(**options))
-        return files_target(store, address.options, address.catalog)
+        return files_target(store, address.options, catalog=address.catalog)
 
     def another(self, name: str) -> LakeTable:
         address = iceberg_of(self.url(), IcebergOptions())

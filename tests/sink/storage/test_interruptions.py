@@ -24,7 +24,7 @@ from ..conformance import HISTORY, expected, feed
 from .places import DirectoryPlace
 
 SHORT = HISTORY[:9]
-CALLS = ("write", "publish", "remove", "remove_folder", "read", "names")
+CALLS = ("write", "create", "copy", "publish", "remove", "remove_folder", "read", "names")
 
 
 def check(place):

@@ -1,0 +1,1 @@
+"""Copies: Delta tables with the present rows."""

@@ -1,0 +1,200 @@
+"""The layout of copies: a Delta table for each table of the source, which has its present rows.
+
+shop.orders/<unique>.parquet
+shop.orders/deletion_vector_<unique>.bin
+shop.orders/_delta_log/…
+versions/…                          the tables' versions by ts of the source
+_tidemill/                          not for readers: among others the changes of a commit
+
+Staged files, which have changes, stay hidden: the tables get what they come to.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from .....codec.ddl_bytes import decode_ddl, encode_ddl
+from .....errors import InvariantViolated, NotReproducible, SinkError
+from .....events import (
+    CreateTable,
+    Ddl,
+    DropTable,
+    RenameTables,
+    TableName,
+    TruncateTable,
+    Ts,
+    physical_ms,
+)
+from .....failpoint import reach
+from ...formats import Group
+from ...layout import HIDDEN, folder_of
+from ...ledger import State
+from ...store import Store, in_parallel
+from ..delta_layout import DeltaLayout
+from .columns import refusal
+from .edit import Change, Edit, definition_of
+from .key_index import KeyIndex
+from .rows import read_changes
+from .table import CopyTable
+
+_COMMIT: Final = f"{HIDDEN}/commit"
+"""Object that says what a commit has."""
+
+
+class _Commit(msgspec.Struct, frozen=True):
+    """What becomes of the tables in one commit: first the statement, then the changes of rows."""
+
+    statement: str
+    """The Ddl in base64; empty if there is none."""
+    folders: list[str]
+    """Folder of the table of each staged file, in their order."""
+
+
+class _Renamed(NamedTuple):
+    """One table of RENAME TABLE."""
+
+    old: str
+    new: str
+    name: TableName
+
+
+class CopyLayout(DeltaLayout):
+    """Folders of Delta tables with the present rows. Called only by its sink."""
+
+    has_statements = False
+    checks_statements = True
+
+    def __init__(self, store: Store, parallel: int, directory: Path | None) -> None:
+        """`directory` is that of the index; None: a temporary one."""
+        super().__init__(store, parallel)
+        self._index: Final = KeyIndex(directory)
+        self._copies: dict[str, CopyTable] = {}
+        self.start()
+
+    def start(self) -> None:
+        self._statement: Ddl | None = None
+        self._folders: list[str] = []
+
+    def close(self) -> None:
+        self._index.close()
+
+    # --- a commit
+
+    def path(self, group: Group, first: Ts, last: Ts, origin: str, suffix: str) -> str:  # noqa: ARG002
+        table = group[0]
+        assert table is not None
+        self._folders.append(self.folder(table))
+        return ""
+
+    def note(self, ddl: Ddl) -> None:
+        if self._statement is not None or self._folders:
+            raise InvariantViolated(f"{ddl.full_name}: a statement isn't the first of its commit")
+        self._statement = ddl
+
+    def definitions(self) -> dict[str, str]:
+        if self._statement is None and not self._folders:
+            return {}
+        statement = "" if self._statement is None else b64encode(encode_ddl(self._statement)).decode()
+        commit = _Commit(statement, self._folders)
+        self.start()
+        return {_COMMIT: msgspec.json.encode(commit).decode()}
+
+    def check(self, ddl: Ddl) -> None:
+        match ddl.actions[0]:
+            case CreateTable(table):
+                if why := refusal(table):
+                    raise SinkError(why, table.full_name)
+            case RenameTables():
+                _in_order(ddl)
+            case DropTable() | TruncateTable():
+                pass
+            case _:
+                self._copy(folder_of(ddl.schema, ddl.table)).check(ddl)
+
+    # --- the tables
+
+    def announced(self, writer: str, state: State, ts: Ts) -> dict[str, int]:
+        if _COMMIT not in state.definitions:
+            return {}
+        commit = msgspec.json.decode(state.definitions[_COMMIT], type=_Commit)
+        changes: dict[str, list[Change]] = {}
+        ordered: list[str] = []
+        if commit.statement:
+            ordered = self._statement_changes(decode_ddl(b64decode(commit.statement)), changes)
+        for folder, name in zip(commit.folders, state.staged.values(), strict=True):
+            changes.setdefault(folder, []).append(partial(self._apply, name))
+        versions: dict[str, int] = {}
+
+        def make(folder: str) -> None:
+            reach("copy.changing")
+            copy = self._copy(folder)
+            version = copy.commit(writer, state.commits, physical_ms(ts), changes[folder])
+            if version >= 0:
+                versions[folder] = version
+
+        for folder in ordered:
+            make(folder)
+        in_parallel(self._parallel, make, [folder for folder in changes if folder not in ordered])
+        return versions
+
+    def _apply(self, name: str, edit: Edit) -> None:
+        edit.apply(read_changes(self._store, name))
+
+    def _statement_changes(self, ddl: Ddl, changes: dict[str, list[Change]]) -> list[str]:
+        """Add the changes of a statement; return the tables that are changed before others, in order."""
+        own = folder_of(ddl.schema, ddl.table)
+        match ddl.actions[0]:
+            case CreateTable(table, replaces):
+                changes[own] = [lambda edit: edit.create(table, replaces=replaces)]
+            case DropTable():
+                changes[own] = [Edit.drop]
+            case TruncateTable():
+                changes[own] = [Edit.empty]
+            case RenameTables():
+                renamed = _in_order(ddl)
+                for one in renamed:
+                    changes[one.new] = [partial(self._take, one)]
+                for one in renamed:
+                    changes.setdefault(one.old, [Edit.drop])
+                return list(changes)
+            case _:
+                changes[own] = [lambda edit: edit.alter(ddl)]
+        return []
+
+    def _take(self, renamed: _Renamed, edit: Edit) -> None:
+        snapshot = self._copy(renamed.old).snapshot()
+        table = definition_of(snapshot)
+        if table is None:
+            raise SinkError(f"{self._store.name}/{renamed.old}: there is no copy to rename")
+        schema, name = renamed.name
+        edit.take(renamed.old, snapshot, msgspec.structs.replace(table, schema=schema, name=name))
+
+    def _copy(self, folder: str) -> CopyTable:
+        if folder not in self._copies:
+            self._copies[folder] = CopyTable(self._store, folder, self._index)
+        return self._copies[folder]
+
+
+def _in_order(ddl: Ddl) -> list[_Renamed]:
+    """Return the tables of RENAME TABLE: one whose name another one takes comes before that.
+
+    So what is left of the statement after a crash can be done. Raises NotReproducible if tables exchange
+    their names.
+    """
+    (action,) = ddl.actions
+    assert isinstance(action, RenameTables)
+    left = [_Renamed(folder_of(*old), folder_of(*new), new) for old, new in action.pairs if old != new]
+    ordered: list[_Renamed] = []
+    while left:
+        old = {one.old for one in left}
+        ready = [one for one in left if one.new not in old]
+        if not ready:
+            raise NotReproducible(ddl.full_name, "tables exchange their names")
+        ordered += ready
+        left = [one for one in left if one.new in old]
+    return ordered

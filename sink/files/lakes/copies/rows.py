@@ -1,0 +1,78 @@
+"""Changes of one table as what they come to: for each key the row after all of them, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from .....errors import CheckpointError
+from .....events import Table
+from ...parquet_columns import TABLE
+from ...store import Store
+from .columns import copy_schema, key_names
+
+GONE: Final = -1
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+class NetRows(NamedTuple):
+    """The changes of one staged file."""
+
+    table: Table
+    """The source's table at that time."""
+    is_new: bool
+    """True if all are rows of a snapshot, which the copy can't have."""
+    last: dict[bytes, int]
+    """For each key the number in `rows` of its row after the changes; GONE if there is none."""
+    had: dict[bytes, bool]
+    """True for each key that had a row before the changes; empty if `is_new`."""
+    rows: pa.Table
+    """The rows after each change; nulls after a delete."""
+
+
+def read_changes(store: Store, name: str) -> NetRows:
+    """Return the changes of a staged file. Raises CheckpointError if it is missing, and as Store does."""
+    content = store.read(name)
+    if content is None:
+        raise CheckpointError(f"{store.name}/{name} is missing: put back a copy of all that was here")
+    changes = pq.read_table(BytesIO(content))
+    table = msgspec.json.decode(changes.schema.metadata[TABLE], type=Table)
+    schema = pa.schema([field.with_nullable(True) for field in copy_schema(table)])  # where there is no row
+    after = _image(changes, "after", schema)
+    arrived = encoded_keys(after, key_names(table))
+    if _is_snapshot(changes):
+        return NetRows(table, True, {key: row for row, key in enumerate(arrived) if key}, {}, after)
+    left = encoded_keys(_image(changes, "before", schema), key_names(table))
+    last: dict[bytes, int] = {}
+    had: dict[bytes, bool] = {}
+    for row, (old, new) in enumerate(zip(left, arrived, strict=True)):
+        if old and old != new:
+            had.setdefault(old, True)
+            last[old] = GONE
+        if new:
+            had.setdefault(new, old == new)
+            last[new] = row
+    return NetRows(table, False, last, had, after)
+
+
+def encoded_keys(rows: pa.Table, names: Sequence[str]) -> list[bytes]:
+    """Return the key of each row as bytes, equal if and only if the keys are; empty where there is no row."""
+    columns: list[list[Any]] = [rows.column(name).to_pylist() for name in names]
+    return [b"" if key[0] is None else _encode(key) for key in zip(*columns, strict=True)]
+
+
+def _is_snapshot(changes: pa.Table) -> bool:
+    return bool(pc.all(changes.column("snapshot")).as_py()) and changes.column("before").null_count == len(
+        changes
+    )
+
+
+def _image(changes: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
+    image = changes.column(name).combine_chunks()
+    return pa.Table.from_arrays(image.flatten(), image.type.names).cast(schema)

@@ -1,0 +1,420 @@
+"""Copies in Delta tables: the contract of sinks, statements, files of other programs, what is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections import Counter
+from contextlib import suppress
+from decimal import Decimal
+from itertools import count
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from msgspec.structs import replace
+
+from tidemill.errors import ConfigError, NotReproducible, Retryable, SinkError
+from tidemill.events import (
+    AddColumn,
+    ChangeColumn,
+    ChangeKey,
+    Chunk,
+    Column,
+    CreateTable,
+    Ddl,
+    DropColumn,
+    DropTable,
+    RenameTables,
+    TruncateTable,
+)
+from tidemill.sink import Delivery, DeliveryOptions, open_sink
+from tidemill.sink.files.directory import Directory
+from tidemill.sink.registry import given_sink, misfits
+from tidemill.testing.changes import (
+    LOOSE,
+    ORDERS,
+    PAIRS,
+    MemoryStore,
+    alter,
+    create,
+    delete,
+    insert,
+    transaction,
+    update,
+)
+from tidemill.testing.s3 import LOGIN, Broken, S3Store
+
+from ..conformance import HISTORY, ORDERS_3, Conformance, expected, feed, found, keyed
+from .copies import CopyPlace, definition, delta_rows
+from .test_interruptions import Killed, MortalStore
+
+KEYED = [keyed(item) for item in HISTORY]
+STATES = [ORDERS_3, PAIRS]
+LOADED = transaction(1, chunk=Chunk(""))
+BEGUN = [create(1, PAIRS), LOADED, transaction(2, insert(PAIRS, 1, "a", 1), insert(PAIRS, 2, "b", None))]
+
+
+class TestCopy(Conformance):
+    history = KEYED
+    states = STATES
+
+    @pytest.fixture(params=["at once", "with a journal", "by size"])
+    def place(self, request, tmp_path):
+        options = {
+            "at once": {},
+            "with a journal": {"flush_seconds": 60.0, "journal_seconds": 0.0},
+            "by size": {"flush_seconds": 60.0, "journal_seconds": 60.0, "file_bytes": 200},
+        }
+        return CopyPlace(tmp_path / "copy", **options[request.param])
+
+
+@pytest.fixture
+def place(tmp_path):
+    return CopyPlace(tmp_path / "copy")
+
+
+def check(place):
+    assert found(place, STATES) == expected(KEYED)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_process_that_dies_at_any_call_of_the_store_makes_each_commit_once(tmp_path, when):
+    options = {"flush_seconds": 60.0, "journal_seconds": 60.0, "file_bytes": 700}
+    for calls in count(1, 3):
+        place = CopyPlace(tmp_path / str(calls), **options)
+        store = MortalStore(place.path, calls, when)
+        with suppress(Killed):
+            feed(place.sink(store=store), KEYED)
+        feed(place.sink(), KEYED)
+        check(place)
+        if store.left > 0:
+            break
+    assert calls > 50
+
+
+# --- statements
+
+
+def rows_of(place, name):
+    return sorted(delta_rows(place.table(name)), key=lambda row: row["a"])
+
+
+def feed_all(place, *items):
+    feed(place.sink(), [*BEGUN, *items])
+
+
+def test_a_new_column_has_its_default_in_old_rows(place):
+    new = Column("more", "decimal", length=5, scale=2, nullable=False, default="1.5")
+    table = replace(PAIRS, columns=(*PAIRS.columns, new))
+    feed_all(
+        place,
+        alter(3, PAIRS, "ALTER", AddColumn(new)),
+        transaction(4, update(table, (2, "b", None, Decimal("1.50")), (2, "b", 3, Decimal("2.25")))),
+    )
+    assert rows_of(place, "shop.pairs") == [
+        {"a": 1, "b": "a", "n": 1, "more": Decimal("1.50")},
+        {"a": 2, "b": "b", "n": 3, "more": Decimal("2.25")},
+    ]  # fmt: skip
+    assert definition(place.table("shop.pairs")) == table
+
+
+def test_a_new_column_without_a_default_leaves_the_files(place):
+    new = Column("more", "int")
+    feed_all(place)
+    files = place.table("shop.pairs").file_uris()
+    feed_all(place, alter(3, PAIRS, "ALTER", AddColumn(new, "")))
+    assert place.table("shop.pairs").file_uris() == files
+    assert rows_of(place, "shop.pairs")[0] == {"more": None, "a": 1, "b": "a", "n": 1}
+    later = replace(PAIRS, columns=(new, *PAIRS.columns))
+    feed_all(
+        place,
+        alter(3, PAIRS, "ALTER", AddColumn(new, "")),
+        alter(4, later, "ALTER", ChangeColumn("n", replace(PAIRS.columns[2], name="m"), PAIRS.columns[2])),
+    )
+    assert rows_of(place, "shop.pairs")[0] == {"more": None, "a": 1, "b": "a", "m": 1}
+
+
+def test_columns_are_renamed_widened_and_dropped(place):
+    a, b, _ = PAIRS.columns
+    wide, named = replace(a, kind="bigint"), replace(b, name="word", length=90)
+    table = replace(PAIRS, columns=(wide, named))
+    feed_all(
+        place,
+        transaction(3, delete(PAIRS, 1, "a", 1)),
+        alter(4, PAIRS, "ALTER", ChangeColumn("a", wide, a), ChangeColumn("b", named, b), DropColumn("n")),
+        transaction(5, insert(table, 2**40, "c"), update(table, (2, "b"), (2, "d"))),
+    )
+    assert rows_of(place, "shop.pairs") == [{"a": 2, "word": "d"}, {"a": 2**40, "word": "c"}]
+    fields = {one.name: (one.type.type, one.nullable) for one in place.table("shop.pairs").schema().fields}
+    assert fields == {"a": ("long", False), "word": ("string", False)}
+    assert definition(place.table("shop.pairs")) == table
+
+
+def test_another_key_finds_the_rows(place):
+    table = replace(PAIRS, key=(1,))
+    feed_all(
+        place,
+        alter(3, PAIRS, "ALTER", ChangeKey(("b",))),
+        transaction(4, update(table, (1, "a", 1), (7, "a", 1))),
+    )
+    assert rows_of(place, "shop.pairs") == [{"a": 2, "b": "b", "n": None}, {"a": 7, "b": "a", "n": 1}]
+
+
+def ddl(ts, action, table=PAIRS):
+    return Ddl(ts, 0, "src", table.schema, table.name, "X", (action,), f"log:{ts}")
+
+
+def created(ts, table, *, replaces=False):
+    return ddl(ts, CreateTable(table, replaces), table)
+
+
+def test_a_truncated_table_is_empty_and_a_dropped_one_has_no_definition(place):
+    feed_all(place, ddl(3, TruncateTable()), transaction(4, insert(PAIRS, 1, "a", 5)))
+    assert rows_of(place, "shop.pairs") == [{"a": 1, "b": "a", "n": 5}]
+    end = [ddl(3, TruncateTable()), transaction(4, insert(PAIRS, 1, "a", 5)), ddl(5, DropTable())]
+    feed_all(place, *end)
+    assert rows_of(place, "shop.pairs") == []
+    assert definition(place.table("shop.pairs")) is None
+    feed_all(place, *end, created(6, PAIRS), transaction(7, insert(PAIRS, 1, "a", 6)))
+    assert rows_of(place, "shop.pairs") == [{"a": 1, "b": "a", "n": 6}]
+
+
+def test_tables_are_renamed_in_a_chain(place):
+    other = replace(PAIRS, name="fresh")
+    pairs = ((("shop", "pairs"), ("shop", "old")), (("shop", "fresh"), ("shop", "pairs")))
+    feed_all(
+        place,
+        created(3, other),
+        transaction(4, insert(other, 9, "z", 9)),
+        transaction(5, delete(PAIRS, 2, "b", None), update(other, (9, "z", 9), (9, "z", 8))),
+        ddl(6, RenameTables(pairs)),
+        transaction(7, update(PAIRS, (9, "z", 8), (9, "y", 8))),
+    )
+    assert rows_of(place, "shop.old") == [{"a": 1, "b": "a", "n": 1}]
+    assert rows_of(place, "shop.pairs") == [{"a": 9, "b": "y", "n": 8}]
+    assert rows_of(place, "shop.fresh") == []
+    named = [definition(place.table(f"shop.{name}")) for name in ("old", "pairs", "fresh")]
+    assert named == [replace(PAIRS, name="old"), PAIRS, None]
+
+
+def test_a_table_that_is_loaded_again_is_replaced(place):
+    table = replace(PAIRS, columns=(PAIRS.columns[0], Column("b", "bigint", nullable=False)))
+    again = created(3, table, replaces=True)
+    feed_all(place, again, transaction(4, insert(table, 1, 5)))
+    assert rows_of(place, "shop.pairs") == [{"a": 1, "b": 5}]
+
+
+OLD_N = PAIRS.columns[2]
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (ChangeColumn("n", Column("n", "int"), OLD_N), "column n: its values may not stay the same"),
+        (ChangeColumn("n", Column("n", "varchar", length=9), OLD_N), "from bigint to varchar"),
+        (ChangeColumn("n", replace(OLD_N, nullable=False), OLD_N), "the value that replaced its NULLs"),
+        (AddColumn(Column("m", "int"), expression="(n + 1)"), "this target can't compute"),
+        (AddColumn(Column("m", "int", default="rand()", nullable=False)), r"DEFAULT rand\(\)"),
+        (DropColumn("a"), "a column of the primary key is dropped without a new key"),
+        (RenameTables(((("s", "a"), ("s", "b")), (("s", "b"), ("s", "a")))), "tables exchange their names"),
+    ],
+)  # fmt: skip
+def test_a_table_whose_rows_are_not_known_after_a_statement_is_loaded_again(place, action, reason):
+    feed_all(place)
+    sink = place.sink()
+    work = Delivery(sink, sink.open(), "src", DeliveryOptions(max_rows=3, rowless_seconds=0))
+    work.accept([transaction(3, insert(PAIRS, 5, "e", 5))])
+    work.run(0)
+    work.accept([alter(4, PAIRS, "X", action)])
+    with pytest.raises(SinkError, match="this source can't load a single table again") as caught:
+        work.run(0)
+    assert isinstance(caught.value.__context__, NotReproducible)
+    assert re.search(reason, str(caught.value))
+    sink.close()
+    assert {"a": 5, "b": "e", "n": 5} in rows_of(place, "shop.pairs")
+
+
+def test_a_column_without_null_becomes_required(place):
+    feed_all(place, transaction(3, delete(PAIRS, 2, "b", None)))
+    feed_all(
+        place,
+        transaction(3, delete(PAIRS, 2, "b", None)),
+        alter(4, PAIRS, "X", ChangeColumn("n", replace(OLD_N, nullable=False), OLD_N)),
+    )
+    assert not place.table("shop.pairs").schema().fields[2].nullable
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            LOOSE,
+            "shop.loose has no primary key, by which its copy's rows are found: give it one, leave it out",
+        ),
+        (
+            replace(PAIRS, columns=(*PAIRS.columns[:2], Column("n m", "int"))),
+            "shop.pairs: a Delta table can't have a column 'n m': rename it",
+        ),
+    ],
+)
+def test_a_table_that_can_not_be_copied_is_refused_at_the_start(place, table, message):
+    choice = given_sink("copy", place.url(), {"mode": "copy"})
+    assert message in "".join(one.text for one in misfits(choice, [table, PAIRS]))
+    with pytest.raises(SinkError, match=message) as caught:
+        feed(place.sink(), [create(1, table)])
+    assert caught.value.table == table.full_name
+
+
+def test_a_table_that_loses_its_key_stops_the_sink(place):
+    with pytest.raises(SinkError, match=r"shop\.pairs has no primary key"):
+        feed_all(place, alter(3, PAIRS, "ALTER", ChangeKey(())))
+
+
+def test_a_folder_has_copies_or_changes(place):
+    feed_all(place)
+    with pytest.raises(
+        SinkError, match=r"has files of format 'parquet for mode = copy' in the layout 'delta'"
+    ):
+        feed(place.sink(mode="history"), BEGUN)
+
+
+def test_an_unknown_mode_is_refused():
+    with pytest.raises(ConfigError, match="mode"):
+        open_sink("copy", "delta:///x?mode=merge", feed="test", store=MemoryStore())
+
+
+def test_a_row_of_another_program_stops_the_sink(place):
+    feed_all(place)
+    place.table("shop.pairs").delete("a = 1")
+    with pytest.raises(
+        SinkError, match="lacks a row that the source changed, with the key 1, a: another program"
+    ):
+        feed_all(place, transaction(3, delete(PAIRS, 1, "a", 1)))
+
+
+def test_a_table_of_another_program_is_left_alone(place):
+    feed_all(place)
+    write_deltalake(place.path / "shop.orders", pa.table({"n": [1]}))
+    with pytest.raises(
+        SinkError, match=r"shop\.orders is a Delta table that another program made: remove it"
+    ):
+        feed_all(place, created(3, ORDERS))
+
+
+# --- beside other programs
+
+
+class Compacting(Directory):
+    """Compacts a table just before its next commits."""
+
+    left = 2
+
+    def create(self, name, content):
+        if self.left and name.startswith("shop.pairs/_delta_log/"):
+            self.left -= 1
+            DeltaTable(f"{self.url}/shop.pairs").optimize.compact()
+        return super().create(name, content)
+
+
+def history(first, last):
+    return [
+        transaction(
+            ts, insert(PAIRS, ts, "x", ts), *([delete(PAIRS, ts - 2, "x", ts - 2)] if ts > 11 else [])
+        )
+        for ts in range(first, last)
+    ]
+
+
+@pytest.mark.parametrize("index", ["kept", "lost", "old"])
+def test_a_table_that_is_compacted_meanwhile_goes_on(place, index):
+    feed_all(place, *history(10, 13))
+    shutil.copytree(place.index, place.path / "../old")
+    feed_all(place, *history(10, 16))
+    place.table("shop.pairs").optimize.compact()
+    if index != "kept":
+        shutil.rmtree(place.index)
+    if index == "old":
+        (place.path / "../old").rename(place.index)
+    feed(place.sink(store=Compacting(place.path)), [*BEGUN, *history(10, 20)])
+    assert sorted(row["a"] for row in delta_rows(place.table("shop.pairs"))) == [1, 2, 18, 19]
+
+
+def test_a_paused_copy_of_the_feed_changes_nothing(place):
+    feed_all(place)
+    old = place.sink()
+    work = Delivery(old, old.open(), "src", DeliveryOptions(rowless_seconds=0))
+    new = CopyPlace(place.path)
+    new.index = place.index.with_name("other.index")
+    feed(new.sink(), [*BEGUN, transaction(3, delete(PAIRS, 1, "a", 1))])
+    version = place.table("shop.pairs").version()
+    work.accept([transaction(3, delete(PAIRS, 2, "b", None))])
+    with pytest.raises(SinkError, match="another copy of feed 'test' has taken over"):
+        work.run(0)
+    old.close()
+    assert place.table("shop.pairs").version() == version
+    assert rows_of(place, "shop.pairs") == [{"a": 2, "b": "b", "n": None}]
+
+
+def test_a_long_log_has_checkpoints(place, monkeypatch):
+    monkeypatch.setattr("tidemill.sink.files.lakes.copies.delta_log._CHECKPOINT_EVERY", 4)
+    feed_all(place, *history(10, 22))
+    log = place.path / "shop.pairs/_delta_log"
+    last = max(path.name for path in log.glob("*.checkpoint.parquet"))
+    for path in log.glob("*.json"):
+        if path.name < last:
+            path.unlink()
+    feed_all(place, *history(10, 25))
+    assert sorted(row["a"] for row in delta_rows(place.table("shop.pairs"))) == [1, 2, 23, 24]
+
+
+# --- an object store
+
+
+class Unanswered:
+    """A fault: the first write to a table's log is done without an answer, or isn't done."""
+
+    def __init__(self, when: str) -> None:
+        self._when = when
+        self.left = 1
+
+    def __call__(self, environ, handle) -> None:
+        if (
+            self.left
+            and environ["REQUEST_METHOD"] == "PUT"
+            and "/shop.pairs/_delta_log/" in environ["PATH_INFO"]
+        ):
+            self.left -= 1
+            if self._when == "after":
+                handle()
+            raise Broken
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_bucket_has_copies_though_an_answer_is_lost(monkeypatch, when):
+    for name, value in LOGIN.items():
+        monkeypatch.setitem(os.environ, name, value)
+    with S3Store() as server:
+        bucket = server.bucket(f"copies-{when}")
+        url = f"delta+{server.url(f'{bucket}/copy', mode='copy', flush_seconds=0)}"
+        server.fault = fault = Unanswered(when)
+        sink = open_sink("copy", url, feed="test", store=MemoryStore())
+        work = Delivery(sink, sink.open(), "src", DeliveryOptions(max_rows=3, rowless_seconds=0))
+        for item in KEYED:
+            work.accept([item])
+            while True:
+                with suppress(Retryable):
+                    work.run(0)
+                    break
+        work.flush(0)
+        sink.close()
+        storage = {"AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": server.endpoint, "AWS_ALLOW_HTTP": "true"}
+        for table in STATES:
+            lake = DeltaTable(f"s3://{bucket}/copy/{table.full_name}", storage_options=storage)
+            rows = Counter(tuple(row.values()) for row in delta_rows(lake))
+            assert rows == expected(KEYED)[table.full_name]
+        assert not fault.left
