@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
@@ -27,18 +27,24 @@ def register(spark: SparkSession) -> None:
 
 
 def session(
-    name: str = "tidemill", master: str = MASTER, config: Mapping[str, str] | None = None
+    name: str = "tidemill",
+    master: str = MASTER,
+    config: Mapping[str, str] | None = None,
+    *,
+    lakes: Iterable[str] = (),
 ) -> SparkSession:
     """Return a session with the data source registered: the active one, or a new one.
 
-    `config` overrides tidemill's defaults, which suit small batches on few cores. Raises ConfigError if there
-    is no Java, a package is missing, or `master` isn't valid.
+    `config` overrides tidemill's defaults, which suit small batches on few cores. With `lakes=["delta"]`
+    it reads and writes Delta tables: Spark fetches the jars from Maven Central, unless `config` has
+    `spark.jars`, which then has them. Raises ConfigError if there is no Java, a package is missing, `master`
+    isn't valid, or for an unknown lake.
     """
     try:
         from .launch.session import session
     except ImportError as error:
         raise _missing(error) from error
-    return session(name, master, config)
+    return session(name, master, config, lakes=lakes)
 
 
 def _missing(error: ImportError) -> ConfigError:
