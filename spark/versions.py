@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from ..errors import ConfigError
 
 SPARK: Final = "4.2"
-"""Series of Spark: streams need the read limits of Python sources, which 4.1 lacks; Delta Lake isn't there for
-4.3 yet. Iceberg is there up to 4.1."""
+"""Series of Spark: streams need the read limits of Python sources, which 4.1 lacks, and Delta Lake has no
+release for 4.3 yet. Iceberg has releases up to 4.1."""
 PYSPARK: Final = "4.2.1"
 """Release of it that is tested, and the oldest that the extra installs."""
 SCALA: Final = "2.13"

@@ -50,8 +50,8 @@ def session(
 
     `config` overrides the defaults, which suit small batches on few cores. Output of a new JVM goes to the
     file `output`, or to this process's streams. `lakes` are names of `versions.LAKES`. Raises ConfigError if
-    there is no Java, if `master` isn't valid or doesn't answer, for an unknown lake, and if the active session
-    lacks one.
+    there is no Java, if `master` isn't valid or doesn't answer, for an unknown lake, and if the active
+    session lacks one.
     """
     lakes = tuple(lakes)
     config = lake_settings(lakes, dict(config or {}))
