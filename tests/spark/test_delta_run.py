@@ -44,8 +44,8 @@ def rebuilt(lake: Path, table: str) -> list[tuple[Any, ...]]:
 def test_a_driver_is_killed_between_the_steps_of_its_commits(
     sql: Client, mariadb: MariaDb, tmp_path: Path, points: list[str]
 ) -> None:
-    """The local engine loads the feed. The first kill ends the driver as it takes over, the others the process
-    that commits its batches."""
+    """The local engine loads the feed. The first kill ends the driver as it takes over, the others end the
+    process that commits its batches."""
     lake = tmp_path / "lake"
     sql("CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(40))", "INSERT INTO item VALUES (-1, 'there')")
     found = feed(tmp_path, mariadb.url(), f"{sql.database}.item", {"url": f"delta://{lake}"})
