@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -34,7 +35,6 @@ SAMPLE_BYTES: Final = 64 << 20
 SAMPLE_FILES: Final = 200
 """Part of a table that is read to measure a read."""
 HOT_KEYS: Final = 5
-_HOUR: Final = 3600.0
 
 
 class _File(Struct, frozen=True):
@@ -96,7 +96,7 @@ class _Survey:
         self._folder = folder
         self._path = lake.path(folder)
         self._clock = clock
-        self._keep_seconds = keep_hours * _HOUR
+        self._keep_hours = keep_hours
         self._target = target_bytes
         self._table = DeltaTable(self._path)
         self._files = [*_files(self._table)]
@@ -106,8 +106,8 @@ class _Survey:
         kind: TableKind = "history" if {"before", "after"} <= {*names} else "rows"
         rows = int(self._frame.count()) if self._files else 0
         stored = sum(file.rows for file in self._files)
-        unused = [*self._unused(unannounced)]
-        old = [size for size, age in unused if age > self._keep_seconds]
+        unused = self._unused(unannounced)
+        old = [size for name, size in unused.items() if name in self._removable]
         partitions = self._partitions()
         seconds = self._read_seconds()
         before = _cost(len(self._files), sum(file.size for file in self._files))
@@ -126,7 +126,7 @@ class _Survey:
             log_bytes=sum(path.stat().st_size for path in (self._path / LOG).iterdir() if path.is_file()),
             replayed=sum(number > self._checkpoint() for number in commits),
             unused_files=len(unused),
-            unused_bytes=sum(size for size, _ in unused),
+            unused_bytes=sum(unused.values()),
             removable_files=len(old),
             removable_bytes=sum(old),
             unannounced=len(unannounced),
@@ -148,17 +148,23 @@ class _Survey:
         except FileNotFoundError:
             return -1
 
-    def _unused(self, unannounced: set[str]) -> list[tuple[int, float]]:
-        """Return size and age in seconds of the files that the present version doesn't have."""
+    def _unused(self, unannounced: set[str]) -> dict[str, int]:
+        """Return the sizes of the files that the present version doesn't have."""
         used = {file.path for file in self._files} | unannounced
-        now = self._clock.time()
-        found = []
-        for path in self._path.rglob("*.parquet"):
-            name = str(path.relative_to(self._path))
-            if not name.startswith("_") and name not in used:
-                status = path.stat()
-                found.append((status.st_size, now - status.st_mtime))
-        return found
+        names = {str(path.relative_to(self._path)): path for path in self._path.rglob("*.parquet")}
+        return {
+            name: path.stat().st_size
+            for name, path in names.items()
+            if not name.startswith("_") and name not in used
+        }
+
+    @cached_property
+    def _removable(self) -> set[str]:
+        """The files that no version of the time that is kept has, and that are older than it."""
+        names = self._table.vacuum(
+            self._keep_hours, dry_run=True, enforce_retention_duration=False, full=True
+        )
+        return {unquote(name) for name in names}
 
     def _partitions(self) -> list[LakePartition]:
         by_date: defaultdict[str, list[_File]] = defaultdict(list)

@@ -83,7 +83,7 @@ class Files:
         if commits.open() is None:
             place.check_new(self.name)
         if commits.number <= place.epoch:
-            self._check_shared(made)
+            self._check_shared(made, ledger)
             staged = sorted((one for task in made for one in task.staged), key=_order)
             ts = max([_last(one) for one in staged], default=commits.durable.ts if commits.durable else 0)
             is_known = place.is_stream and not any(task.loads for task in made)
@@ -101,10 +101,11 @@ class Files:
                 f"has taken over; nothing of batch {place.epoch} was written now: stop one of the drivers"
             )
 
-    def _check_shared(self, made: Sequence[Made]) -> None:
+    def _check_shared(self, made: Sequence[Made], ledger: Ledger) -> None:
         """Raise SinkError if the driver doesn't see what a task has written."""
         for task in made:
             if task.folder and not self._target.store.names(task.folder):
+                ledger.check()  # a driver that has taken over removes it, too
                 raise SinkError(
                     f"{self.name} of host {task.host}, where a task wrote, isn't that of the driver's "
                     f"host {socket.gethostname()}: name a directory that all of them share"

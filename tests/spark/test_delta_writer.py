@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from tidemill import failpoint
 from tidemill.errors import SinkError
 from tidemill.events import Batch, Checkpoint, Item
 from tidemill.sink import open_sink
@@ -51,7 +50,7 @@ def test_a_batch_that_comes_again_is_added_once(lake: Lake) -> None:
         lake.publish(1, [insert(20, 2, 3)], [widen(30)], [insert(40, 4, table=WIDER)])
     assert lake.ids() == [1, 2, 3, 4]
     assert lake.table("ddl").to_pyarrow_table().num_rows == 1
-    assert lake.table("versions").to_pyarrow_table()["commit_ts"].to_pylist() == [10, 40]
+    assert sorted(lake.table("versions").to_pyarrow_table()["commit_ts"].to_pylist()) == [10, 40]
 
 
 def test_queries_and_a_feed_write_into_one_folder(lake: Lake, tmp_path: Path) -> None:
@@ -96,10 +95,10 @@ def test_a_driver_paused_in_a_commit_adds_nothing_twice(
     late = lake.staged(1, [insert(20, 2)], [insert(21, 2, table=OTHER)])
     other = Lake(lake.directory)
 
-    def paused(name: str, _real: Any = failpoint.reach) -> None:
-        if name == point and not other.ids()[1:]:
-            for module in PATCHED:
-                monkeypatch.setattr(f"tidemill.sink.files.{module}.reach", _real)
+    passes = count()
+
+    def paused(name: str) -> None:
+        if name == point and not next(passes):
             other.publish(1, [insert(20, 2)], [insert(21, 2, table=OTHER)])
             other.publish(2, [insert(30, 3)])
 
