@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
 from .run.options import MASTER
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from threading import Event
 
-__all__ = ["register", "session"]
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["register", "session", "supervise"]
 
 
 def register(spark: SparkSession) -> None:
@@ -45,6 +48,20 @@ def session(
     except ImportError as error:
         raise _missing(error) from error
     return session(name, master, config, lakes=lakes)
+
+
+def supervise(start: Callable[[], StreamingQuery], *, stopping: Event | None = None) -> None:
+    """Run a query until it ends by itself, or until `stopping` is set, which stops it.
+
+    `start` starts the query, with the same checkpointLocation each time; it is called from this thread. After
+    an error that passes, such as a source or target that doesn't answer, the query is started again, with
+    growing pauses. Raises the other errors as tidemill's, with Spark's as the cause.
+    """
+    try:
+        from .launch.supervise import supervise
+    except ImportError as error:
+        raise _missing(error) from error
+    supervise(start, stopping=stopping)
 
 
 def _missing(error: ImportError) -> ConfigError:
