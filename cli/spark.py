@@ -286,7 +286,7 @@ def compact(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Compact a running feed's store, an archive, or a lake while feeds write it.
+    """Compact a running feed's store, an archive, or a lake.
 
     Requires --plan for the store or the lake, or --archive and --up-to.
     """

@@ -36,7 +36,7 @@ _DELTA: Final = "spark.databricks.delta"
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    """What a commit of merges says of itself."""
+    """The description of a commit of merges, in the commit."""
 
     batch: int
     step: int
