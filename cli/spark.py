@@ -153,9 +153,14 @@ Analyzed = Annotated[
     ),
 ]
 KeepHours = Annotated[
-    int,
-    typer.Option(min=1, max=87_600, help="With a lake: hours for which its older versions are kept"),
+    int | None,
+    typer.Option(
+        min=1, max=87_600, help="With a lake: hours for which older versions are kept; default: 168, a week"
+    ),
 ]
+
+
+_WEEK_HOURS = 168
 
 
 def analyze(
@@ -165,7 +170,7 @@ def analyze(
     archive: Annotated[Path | None, typer.Option(help="Directory of Parquet files written by a feed")] = None,
     page: Annotated[Path, typer.Option(help="HTML file to write the report to")] = Path("tidemill.html"),
     plan: Annotated[Path | None, typer.Option(help="File to write a plan for `tidemill compact` to")] = None,
-    keep_hours: KeepHours = 168,
+    keep_hours: KeepHours = None,
     master: Master = None,
     settings: Settings = None,
 ) -> None:
@@ -175,8 +180,10 @@ def analyze(
     """
     if what is not None and "://" in what:
         _only_a_lake(what, {"--name": name, "--data-dir": data_dir, "--archive": archive})
-        _analyze_lake(what, page, plan, keep_hours, master, settings)
+        _analyze_lake(what, page, plan, keep_hours or _WEEK_HOURS, master, settings)
         return
+    if keep_hours is not None:
+        raise ConfigError("--keep-hours: only with the URL of a lake")
     from ..spark.analytics.analyze import analysis
 
     file = None if what is None else Path(what)
@@ -291,7 +298,9 @@ def compact(
     Requires --plan for the store or the lake, or --archive and --up-to.
     """
     if what is not None and "://" in what:
-        _only_a_lake(what, {"--name": name, "--data-dir": data_dir, "--archive": archive})
+        _only_a_lake(
+            what, {"--name": name, "--data-dir": data_dir, "--archive": archive, "--up-to": up_to or None}
+        )
         if plan is None:
             raise ConfigError(f"compact: give --plan, by tidemill analyze {quote(what)} --plan plan.json")
         _compact_lake(what, plan, page, master, settings, as_json)
