@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml setup.py $(wildcard codec/native/source/*)
 	touch $@
 
 # The programs of MariaDB, PostgreSQL and etcd, Chromium, Java with Maven, and in build/ MySQL, MariaDB 11.8, Kafka,
-# Avro and JDBC; the tests start servers of their own.
+# Avro, JDBC and Delta Lake; the tests start servers of their own.
 services:
 	tests/services/install mariadb-server-core mariadb-client postgresql etcd-server chromium maven default-jdk-headless
 	tests/services/mysql97 || true
@@ -27,6 +27,7 @@ services:
 	tests/services/avro-java || true
 	tests/services/iceberg-rest || true
 	tests/services/jdbc || true
+	tests/services/delta || true
 
 # The embedded cluster: needs nothing but PyPI.
 demo: install
@@ -65,7 +66,6 @@ bench: install services
 	$(BIN)/python -m tidemill.benchmarks
 
 soak: install services
-	tests/services/delta || true
 	$(BIN)/pytest -m soak -o faulthandler_timeout=0
 
 clean:

@@ -24,6 +24,7 @@ _EXTRAS = {
     "numpy": "arrow",
     "pyspark": "spark",
     "duckdb": "duckdb",
+    "deltalake": "lake",
     "confluent_kafka": "kafka",
     "etcd3": "etcd",
     "starlette": "http",

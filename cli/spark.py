@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -145,24 +145,48 @@ def backfill(
     run(document, keep=keep, as_json=as_json, config=settings_of_spark(settings), **how)
 
 
+Analyzed = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[FEED.TOML | URL]",
+        help="Feed file, or URL of a lake such as delta:///var/lake; or use --data-dir or --archive",
+    ),
+]
+KeepHours = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=87_600, help="With a lake: hours for which older versions are kept; default: 168, a week"
+    ),
+]
+
+
+_WEEK_HOURS = 168
+
+
 def analyze(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FEED.TOML", help="Feed file; or use --data-dir or --archive")
-    ] = None,
+    what: Analyzed = None,
     name: Name = None,
     data_dir: DataDir = None,
     archive: Annotated[Path | None, typer.Option(help="Directory of Parquet files written by a feed")] = None,
     page: Annotated[Path, typer.Option(help="HTML file to write the report to")] = Path("tidemill.html"),
     plan: Annotated[Path | None, typer.Option(help="File to write a plan for `tidemill compact` to")] = None,
+    keep_hours: KeepHours = None,
     master: Master = None,
     settings: Settings = None,
 ) -> None:
-    """Report what a feed's store or an archive holds.
+    """Report what a feed's store, an archive or a lake holds.
 
     The report shows live, dead, overlapping and hot data. Nothing is changed.
     """
+    if what is not None and "://" in what:
+        _only_a_lake(what, {"--name": name, "--data-dir": data_dir, "--archive": archive})
+        _analyze_lake(what, page, plan, keep_hours or _WEEK_HOURS, master, settings)
+        return
+    if keep_hours is not None:
+        raise ConfigError("--keep-hours: only with the URL of a lake")
     from ..spark.analytics.analyze import analysis
 
+    file = None if what is None else Path(what)
     feed = None if file is None and data_dir is None else _feed_store(file, name, data_dir)
     if feed is None and archive is None:
         raise ConfigError("analyze: name a feed.toml, --data-dir or --archive")
@@ -181,15 +205,80 @@ def analyze(
         _say(f"wrote {plan}")
 
 
+def _only_a_lake(url: str, others: Mapping[str, object]) -> None:
+    """Raise ConfigError for a flag that is given beside the URL of a lake."""
+    for flag, value in others.items():
+        if value is not None:
+            raise ConfigError(f"{flag}: not with the lake {url}")
+
+
+def _analyze_lake(
+    url: str,
+    page: Path,
+    plan: Path | None,
+    keep_hours: int,
+    master: str | None,
+    settings: list[str] | None,
+) -> None:
+    from ..actors import SystemClock
+    from ..spark.lakes import Lake, analyze_lake, encode_lake_plan
+    from ..spark.lakes.page import lake_page
+    from ..spark.lakes.plan import plan_of
+
+    _check_written("--page", page)
+    _check_written("--plan", plan)
+    lake = Lake(url)
+    with _session(None, master, settings, lakes=["delta"]) as spark:
+        report = analyze_lake(spark, lake, keep_hours)
+    made = plan_of(report)
+    page.write_text(lake_page(report, made, SystemClock().time(), "" if plan is None else str(plan)))
+    _say(f"wrote {page}")
+    if plan is not None:
+        plan.write_text(encode_lake_plan(made))
+        _say(f"wrote {plan}")
+
+
+def _compact_lake(
+    url: str, path: Path, page: Path | None, master: str | None, settings: list[str] | None, as_json: bool
+) -> None:
+    from ..actors import SystemClock
+    from ..spark.lakes import Lake, analyze_lake, carry_out, decode_lake_plan
+    from ..spark.lakes.page import comparison, lake_page
+    from ..spark.lakes.plan import plan_of
+
+    plan = decode_lake_plan(_content(path), str(path))
+    if plan.lake != url:
+        raise ConfigError(f"--plan: {path} is for {plan.lake}")
+    _check_written("--page", page)
+    lake = Lake(url)
+    with _session(None, master, settings, lakes=["delta"]) as spark:
+        before = analyze_lake(spark, lake, plan.keep_hours)
+        outcomes = []
+        for one in carry_out(spark, lake, plan):
+            outcomes.append(one)
+            _say(one.line)
+        after = analyze_lake(spark, lake, plan.keep_hours)
+    lines = [f"{what}: {old} before, {new} after" for what, old, new in comparison(before, after)]
+    if page is not None:
+        page.write_text(lake_page(after, plan_of(after), SystemClock().time(), done=outcomes, before=before))
+        _say(f"wrote {page}")
+    _report({"before": before, "outcomes": outcomes, "after": after}, lines, as_json)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"--plan: {path}: {error.strerror}") from None
+
+
 def compact(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FEED.TOML", help="Feed file; or use --data-dir or --archive")
-    ] = None,
+    what: Analyzed = None,
     name: Name = None,
     data_dir: DataDir = None,
     plan: Annotated[
         Path | None,
-        typer.Option(help="Plan for a running feed's store, written by `tidemill analyze --plan`"),
+        typer.Option(help="Plan for a running feed's store or a lake, written by `tidemill analyze --plan`"),
     ] = None,
     page: Annotated[
         Path | None,
@@ -204,10 +293,19 @@ def compact(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Compact a running feed's store, or an archive.
+    """Compact a running feed's store, an archive, or a lake.
 
-    Requires --plan for the store, or --archive and --up-to.
+    Requires --plan for the store or the lake, or --archive and --up-to.
     """
+    if what is not None and "://" in what:
+        _only_a_lake(
+            what, {"--name": name, "--data-dir": data_dir, "--archive": archive, "--up-to": up_to or None}
+        )
+        if plan is None:
+            raise ConfigError(f"compact: give --plan, by tidemill analyze {quote(what)} --plan plan.json")
+        _compact_lake(what, plan, page, master, settings, as_json)
+        return
+    file = None if what is None else Path(what)
     if (plan is None) == (archive is None):
         raise ConfigError("compact: give --plan, for a running feed's store, or --archive with --up-to")
     if page is not None and plan is None:
@@ -215,11 +313,7 @@ def compact(
     if plan is not None:
         from ..store.plan import decode_plan
 
-        try:
-            text = plan.read_bytes()
-        except OSError as error:
-            raise ConfigError(f"--plan: {plan}: {error.strerror}") from None
-        decoded = decode_plan(text, str(plan))
+        decoded = decode_plan(_content(plan), str(plan))
         if page is None:
             from ..engine.plan_inbox import PlanInbox
 
@@ -286,7 +380,9 @@ def _feed_store(file: Path | None, name: str | None, data_dir: Path | None) -> F
 
 
 @contextmanager
-def _session(file: Path | None, master: str | None, settings: list[str] | None) -> Iterator[SparkSession]:
+def _session(
+    file: Path | None, master: str | None, settings: list[str] | None, lakes: Iterable[str] = ()
+) -> Iterator[SparkSession]:
     from ..spark.launch.quiet import quiet_session
     from ..spark.launch.starting import STARTING
     from ..spark.sections import spark_options
@@ -294,7 +390,7 @@ def _session(file: Path | None, master: str | None, settings: list[str] | None) 
     document = feed_tables(file, None, None, None, None, None)
     how = spark_options(document, {"master": master, "config": settings_of_spark(settings)})
     _say(STARTING)
-    spark = quiet_session("tidemill", how.master, how.config)
+    spark = quiet_session("tidemill", how.master, how.config, lakes=lakes)
     try:
         yield spark
     finally:

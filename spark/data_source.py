@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from ..errors import ConfigError
 from ..events import Table
+from .launch.active import start_in_any_thread
 from .offsets.offsets import open_offsets
 from .read.options import ReadOptions, of_batch, of_stream, read_options
 from .summary import summarised
@@ -31,8 +32,7 @@ PUSHDOWN: str = "spark.sql.python.filterPushdown.enabled"
 def register(spark: SparkSession) -> None:
     """Let `spark` read and write format("tidemill"), and make it the active session of this thread.
 
-    Spark looks for the format of a `writeStream` only in the thread's active session, and a new thread has
-    none: call this there, too.
+    Queries may be started from any thread of this process.
 
     A batch may have the option filterPushdown if spark.sql.python.filterPushdown.enabled is already true;
     call it again after changing that setting.
@@ -40,6 +40,7 @@ def register(spark: SparkSession) -> None:
     pushes = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
     spark.dataSource.register(PushingSource if pushes else TidemillSource)
     spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)  # type: ignore[union-attr]
+    start_in_any_thread()
 
 
 class TidemillSource(CopiedToWorkers, DataSource):

@@ -18,7 +18,17 @@ pytest.register_assert_rewrite("tidemill.testing.cases")
 from tidemill.codec.native import library  # noqa: E402
 from tidemill.emulator.server import Tls  # noqa: E402
 from tidemill.store.temporary import temporary_directory  # noqa: E402
-from tidemill.testing import chromium, disk, etcd, iceberg_rest, java_consumer, kafka, mysql, postgres  # noqa: E402
+from tidemill.testing import (  # noqa: E402
+    chromium,
+    delta,
+    disk,
+    etcd,
+    iceberg_rest,
+    java_consumer,
+    kafka,
+    mysql,
+    postgres,
+)
 from tidemill.testing.certificates import Authority  # noqa: E402
 from tidemill.testing.disk import memory_disk  # noqa: E402
 from tidemill.testing.etcd import Etcd  # noqa: E402
@@ -97,6 +107,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"Tests against Kafka were SKIPPED: {kafka.missing()}", yellow=True)
     if etcd.missing():
         terminalreporter.write_line(f"Tests against etcd were SKIPPED: {etcd.missing()}", yellow=True)
+    if delta.missing():
+        terminalreporter.write_line(
+            f"Tests of Delta Lake on Spark were SKIPPED: {delta.missing()}", yellow=True
+        )
     if chromium.missing():
         terminalreporter.write_line(f"Tests of the page were SKIPPED: {chromium.missing()}", yellow=True)
 
@@ -333,6 +347,13 @@ def private_kafka(tmp_path: Path) -> Iterator[Kafka]:
     yield server
     server.kill()  # a shutdown takes seconds, and its files go
     server.stop()
+
+
+@pytest.fixture
+def delta_jars() -> list[str]:
+    """Delta Lake's jars for Spark."""
+    _require("delta", delta.missing())
+    return delta.jars()
 
 
 @pytest.fixture

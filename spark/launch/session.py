@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from threading import Timer
 from typing import IO, Final
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from ...errors import ConfigError
 from ..data_source import register
 from ..run.options import MASTER, check_master
+from ..versions import LAKES, lake_settings
 from .java import java_home
 from .spark_home import installed_pyspark
 
@@ -43,13 +44,17 @@ def session(
     master: str = MASTER,
     config: Mapping[str, str] | None = None,
     output: IO[bytes] | None = None,
+    lakes: Iterable[str] = (),
 ) -> SparkSession:
     """Return a session with the data source registered: the active one, or a new one.
 
     `config` overrides the defaults, which suit small batches on few cores. Output of a new JVM goes to the
-    file `output`, or to this process's streams. Raises ConfigError if there is no Java, or if `master` isn't
-    valid or doesn't answer.
+    file `output`, or to this process's streams. `lakes` are names of `versions.LAKES`. Raises ConfigError if
+    there is no Java, if `master` isn't valid or doesn't answer, for an unknown lake, and if the active
+    session lacks one.
     """
+    lakes = tuple(lakes)
+    config = lake_settings(lakes, dict(config or {}))
     check_master(master)
     _check_answers(master)
     home = java_home()
@@ -61,7 +66,7 @@ def session(
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else it warns of the host's name
     defaults = _DEFAULTS | (_LOCAL_DEFAULTS if master.startswith("local") else {})
-    settings = {**defaults, **(config or {})}
+    settings = {**defaults, **config}
     with installed_pyspark(master):
         if output is not None and SparkContext._active_spark_context is None:
             conf = SparkConf().setMaster(master).setAppName(name).setAll([*settings.items()])
@@ -71,10 +76,22 @@ def session(
         for key, value in settings.items():
             builder = builder.config(key, value)
         spark = builder.getOrCreate()
+    for lake in lakes:
+        _check_lake(spark, lake)
     register(spark)
     if not master.startswith("local"):
         watch_for_executors(spark)
     return spark
+
+
+def _check_lake(spark: SparkSession, lake: str) -> None:
+    """Raise ConfigError if the session, which may be an older one, can't use a lake."""
+    for name, value in LAKES[lake].settings.items():
+        if value not in str(spark.conf.get(name, "")).split(","):
+            raise ConfigError(
+                f"lakes: a session runs already, and was started without {lake}: stop it first, or start it "
+                f"with {name} = {value}"
+            )
 
 
 def _check_answers(master: str) -> None:

@@ -1,7 +1,7 @@
 """Typed frames of several tables in one micro-batch, and their merge into copies."""
 
 from ..read.widening import widened
-from .catalog import by_table, merge_into
+from .catalog import by_table, merge_into, side_by_side
 from .last_changes import last_changes
 from .parquet import merge_parquet, merged_parquet
 from .table_changes import TableChanges
@@ -15,5 +15,6 @@ __all__ = [
     "merge_into",
     "merge_parquet",
     "merged_parquet",
+    "side_by_side",
     "widened",
 ]

@@ -16,12 +16,11 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
-from ...errors import CheckpointError, ConfigError, SourceError
+from ...errors import CheckpointError, ConfigError
 from ...events import Ddl, Table
-from ..read.schema import column_type
-from .alteration import NONE, Alteration, alteration, check_creation
+from .alteration import NONE, alteration, check_creation
+from .altering import altered, check_nulls
 from .columns import check_columns
 from .last_changes import KEY, ROW, last_changes, quoted
 from .table_changes import Order, Rows, TableChanges, changes_of, check_key, key_of
@@ -129,27 +128,9 @@ class _Copy:
         check_key(self._key, effect)
         if effect == NONE:
             return
-        for change in effect.changes:
-            if change.replaces_null and not frame.where(f.col(quoted(change.name)).isNull()).isEmpty():
-                raise SourceError(
-                    f"{ddl.full_name}, column {change.name}: the value that replaced NULL isn't known; load "
-                    f"the table into another copy: {ddl.query[:200]}"
-                )
-        self.frame = _altered(frame.limit(0) if effect.empties else frame, effect)
+        check_nulls(frame, effect, ddl)
+        self.frame = altered(frame, effect)
         self.table = None if self.table is None else effect.definition(self.table)
-
-
-def _altered(frame: DataFrame, effect: Alteration) -> DataFrame:
-    dropped = {name.lower() for name in effect.drops}
-    changed = {change.name.lower(): change.column for change in effect.changes}
-    columns = []
-    for name in frame.columns:
-        column, value = changed.get(name.lower()), f.col(quoted(name))
-        if column is not None:
-            columns.append(value.cast(column_type(column)).alias(column.name))
-        elif name.lower() not in dropped:
-            columns.append(value)
-    return frame.select(*columns, *[f.expr(added.value).alias(added.column.name) for added in effect.adds])
 
 
 def _unchanged(rows: DataFrame, last: DataFrame, key: Sequence[str]) -> DataFrame:

@@ -21,7 +21,7 @@ from ...events import Batch, Checkpoint, Ts
 from ...sink import Sink
 from ...sink.files.commits import Commits
 from ...sink.files.layout import HIDDEN, check_unused
-from ...sink.files.ledger import Ledger
+from ...sink.files.ledger import Ledger, State
 from ...sink.files.staging import Staged, StagedFile, Staging
 from ...sink.files.target import FilesTarget
 from ...sink.kind import ByFiles
@@ -77,11 +77,13 @@ class Files:
 
     def _publish(self, made: Sequence[Made]) -> None:
         place, store = made[0].place, self._target.store
-        commits = Commits(self._target, Ledger(store, place.query, NAME, _root(place)), f"{_short(place)}-")
+        ledger = Ledger(store, place.query, NAME, _root(place))
+        self._check_latest(place, ledger.latest())
+        commits = Commits(self._target, ledger, f"{_short(place)}-")
         if commits.open() is None:
             place.check_new(self.name)
         if commits.number <= place.epoch:
-            self._check_shared(made)
+            self._check_shared(made, ledger)
             staged = sorted((one for task in made for one in task.staged), key=_order)
             ts = max([_last(one) for one in staged], default=commits.durable.ts if commits.durable else 0)
             is_known = place.is_stream and not any(task.loads for task in made)
@@ -91,10 +93,19 @@ class Files:
             if int(folder.partition("-")[0]) <= place.epoch:
                 store.remove_folder(f"{_staged(place)}/{folder}")
 
-    def _check_shared(self, made: Sequence[Made]) -> None:
+    def _check_latest(self, place: BatchPartition, state: State | None) -> None:
+        """Raise SinkError if another driver of the query is past this batch. It isn't fenced off."""
+        if state is not None and state.commits > place.epoch + 1:
+            raise SinkError(
+                f"{self.name} has batch {state.commits - 1} of the query {place.query}, so another driver "
+                f"has taken over; nothing of batch {place.epoch} was written now: stop one of the drivers"
+            )
+
+    def _check_shared(self, made: Sequence[Made], ledger: Ledger) -> None:
         """Raise SinkError if the driver doesn't see what a task has written."""
         for task in made:
             if task.folder and not self._target.store.names(task.folder):
+                ledger.check()  # a driver that has taken over removes it, too
                 raise SinkError(
                     f"{self.name} of host {task.host}, where a task wrote, isn't that of the driver's "
                     f"host {socket.gethostname()}: name a directory that all of them share"

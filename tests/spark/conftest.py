@@ -7,6 +7,7 @@ import pytest
 
 import tidemill.spark
 from tidemill.emulator.sql.sql import Tidb
+from tidemill.testing.delta import jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +30,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.local.dir": str(directory / "local"),
             "spark.driver.memory": "1g",
             "spark.sql.streaming.metricsEnabled": "false",
+            "spark.databricks.delta.snapshotPartitions": "1",
+            **({"spark.jars": ",".join(jars())} if jars() else {}),
         },
+        lakes=["delta"] if jars() else [],
     )
     made.sparkContext.setLogLevel("OFF")
     yield made

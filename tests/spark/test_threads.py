@@ -6,7 +6,6 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-import tidemill.spark
 from tidemill.spark.read.schema import envelope_type
 from tidemill.testing.progress import joined
 
@@ -15,14 +14,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 
-def test_a_thread_that_registers_the_session_writes_streams(spark: SparkSession, tmp_path: Path) -> None:
+def test_streams_are_written_from_any_thread(spark: SparkSession, tmp_path: Path) -> None:
     source = tmp_path / "source"
     spark.createDataFrame([], envelope_type()).write.parquet(str(source))
     frame = spark.readStream.schema(envelope_type()).parquet(str(source))
     started: list[StreamingQuery] = []
 
     def start() -> None:
-        tidemill.spark.register(spark)
         writer = frame.writeStream.format("tidemill").option(
             "sink", f"directory://{tmp_path / 'rows'}?format=ndjson"
         )

@@ -344,8 +344,9 @@ def test_a_batch_that_comes_again_is_committed_once(tmp_path: Path) -> None:
     options = options_for(tmp_path / "rows")
     files = prepared(options)
     found: list[dict[str, bytes]] = []
+    published(files, options, place(0), [insert(10, 1)])
+    published(files, options, place(0), [insert(10, 1)])
     for _ in range(2):
-        published(files, options, place(0), [insert(10, 1)])
         published(files, options, place(1), [insert(20, 2)], [insert(30, 3)])
         write_partition(options, place(1), batches([insert(20, 2)]))  # an attempt that doesn't count
         found.append(visible(tmp_path / "rows"))
@@ -417,8 +418,8 @@ def unmarked(name: str) -> str:
 def test_a_store_is_written_as_a_directory_is(tmp_path: Path, s3_server: S3Store, bucket: str) -> None:
     options = WriteOptions(url=s3_server.url(f"{bucket}/copy"), sink=NDJSON)
     files = prepared(options)
+    published(files, options, place(0), [insert(10, 1)])
     for _ in range(2):
-        published(files, options, place(0), [insert(10, 1)])
         published(files, options, place(1), [insert(20, 2)], [insert(30, 3)])
     found = s3_server.objects(f"{bucket}/copy")
     assert [len(content.splitlines()) for content in found.values()] == [1, 2]

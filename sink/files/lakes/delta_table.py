@@ -15,6 +15,8 @@ from ....errors import Retryable, SinkError
 from .columns import DATE, united
 from .layout import DataFile
 
+_MADE: Final = "changes, written by tidemill"
+"""Description of each table."""
 _STATISTICS: Final = '{"numRecords": %d}'
 """Without least and greatest values: if only some columns have them, `to_pyarrow_dataset` of delta-rs 1.6
 takes the others for empty, and a condition on them finds no row."""
@@ -71,18 +73,23 @@ class Delta:
         return self._table
 
     def _number(self, table: DeltaTable, writer: str) -> int:
+        """Return the number of the writer's last commit in the table; 0 if another writer of the folder made
+        it."""
         number = table.transaction_version(writer)
-        if number is None:
+        if number is not None:
+            return int(number)
+        if table.metadata().description != _MADE:
             raise SinkError(
                 f"{self._name} is a Delta table that another program made: remove it, or give another prefix"
             )
-        return int(number)
+        return 0
 
     def _created(self, writer: str, number: int, fields: pa.Schema) -> DeltaTable:
         self._table = DeltaTable.create(
             self._url,
             Schema.from_arrow(fields.append(pa.field(DATE, pa.date32()))),
             partition_by=[DATE],
+            description=_MADE,
             storage_options=self._storage,
             commit_properties=_properties(writer, number - 1),
         )

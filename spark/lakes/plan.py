@@ -1,0 +1,121 @@
+"""The plan that keeps a lake quick to read: steps with their costs, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from ...errors import ConfigError
+from .report import LakePartition, LakeReport, LakeTable
+from .survey import TARGET_BYTES
+
+VERSION: Final = 1
+LEAST_JOINED: Final = 4
+"""Small files in a partition from which joining them is worth a step."""
+LEAST_DELETED: Final = 0.1
+"""Share of deleted rows from which rewriting their files is worth a step."""
+MOST_REPLAYED: Final = 20
+"""Commits after a checkpoint from which a new one is worth a step."""
+MOST_OVERLAP: Final = 2
+"""Files with changes of one ts, in a partition of several whole files, from which sorting is worth a step."""
+
+Action: TypeAlias = Literal["join", "sort", "purge", "vacuum", "checkpoint"]
+
+
+class LakeStep(Struct, frozen=True, forbid_unknown_fields=True):
+    """One command on one table. Costs are as of when the plan was made."""
+
+    folder: str
+    action: Action
+    """join: small files become large ones; sort: the same, by commit ts; purge: files are written again
+    without their deleted rows; vacuum: files that no kept version has are removed; checkpoint: the log gets a
+    checkpoint, and its expired commits are removed."""
+    dates: list[str]
+    """Partitions; empty: all."""
+    files_before: int
+    files_after: int
+    writes_bytes: int
+    frees_bytes: int
+    """Bytes that aren't needed afterwards. Those of join, sort and purge are freed by a later vacuum."""
+    seconds: float
+    """Estimate."""
+
+
+class LakePlan(Struct, frozen=True, forbid_unknown_fields=True):
+    """Steps by table, in their order. Each step looks at its table again, so an old plan wastes work and
+    loses nothing."""
+
+    version: int
+    lake: str
+    """URL of the lake."""
+    keep_hours: int
+    target_bytes: int
+    steps: list[LakeStep]
+
+
+def plan_of(report: LakeReport, target_bytes: int = TARGET_BYTES) -> LakePlan:
+    steps = [step for table in report.tables for step in _steps(table)]
+    return LakePlan(VERSION, report.url, report.keep_hours, target_bytes, steps)
+
+
+def _steps(table: LakeTable) -> Iterator[LakeStep]:
+    rate = table.read_seconds / table.bytes if table.bytes else 0.0
+    if table.deleted_share >= LEAST_DELETED:
+        yield _rewrite("purge", table, table.partitions, rate)
+    else:
+        sorts = [one for one in table.partitions if table.kind == "history" and _is_mixed(one)]
+        joins = [one for one in table.partitions if one not in sorts and one.small_files >= LEAST_JOINED]
+        if sorts:
+            yield _rewrite("sort", table, sorts, rate)
+        if joins:
+            yield _rewrite("join", table, joins, rate)
+    if table.removable_files and not table.unannounced:
+        yield LakeStep(
+            table.folder, "vacuum", [], table.removable_files, 0, 0, table.removable_bytes, _VACUUM_SECONDS
+        )
+    if table.replayed > MOST_REPLAYED:
+        yield LakeStep(table.folder, "checkpoint", [], table.replayed, 1, 0, 0, _LOG_SECONDS)
+
+
+_VACUUM_SECONDS: Final = 2.0
+_LOG_SECONDS: Final = 1.0
+"""Time of steps that list files, on a local disk."""
+_WRITE_FACTOR: Final = 3.0
+"""Time to read and write Parquet, as a multiple of the time to read it."""
+
+
+def _is_mixed(partition: LakePartition) -> bool:
+    return partition.files_after > 1 and partition.overlap > MOST_OVERLAP
+
+
+def _rewrite(action: Action, table: LakeTable, partitions: list[LakePartition], rate: float) -> LakeStep:
+    size = sum(one.bytes for one in partitions)
+    dates = [one.date for one in partitions if one.date]
+    return LakeStep(
+        folder=table.folder,
+        action=action,
+        dates=dates if len(dates) < len(table.partitions) else [],
+        files_before=sum(one.files for one in partitions),
+        files_after=sum(one.files_after for one in partitions),
+        writes_bytes=size,
+        frees_bytes=size,
+        seconds=size * rate * _WRITE_FACTOR,
+    )
+
+
+def encode_lake_plan(plan: LakePlan) -> str:
+    return msgspec.json.format(msgspec.json.encode(plan)).decode() + "\n"
+
+
+def decode_lake_plan(text: str | bytes, where: str) -> LakePlan:
+    """Decode a plan. Raises ConfigError that names `where` the text was."""
+    try:
+        plan = msgspec.json.decode(text, type=LakePlan)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{where} is no plan of a lake: {error}") from None
+    if plan.version != VERSION:
+        raise ConfigError(f"{where} has version {plan.version}; accepted: {VERSION}")
+    return plan

@@ -1,0 +1,73 @@
+"""A feed into Delta tables with `--engine spark`, killed at the points of its commits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from tidemill.engine.feed import Feed
+from tidemill.engine.opening import open_sinks
+from tidemill.engine.options import feed_options
+from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mariadb_client import Client
+from tidemill.testing.progress import feed_ended
+
+from ..services.test_delta_feed import changes
+from .test_run import SMALL, SOON_SECONDS, feed, running
+
+POINTS = [
+    "sink.before_commit",
+    "sink.committed",
+    "storage.publishing",
+    "lake.adding",
+    "lake.telling",
+    "storage.published",
+]
+
+
+def rebuilt(lake: Path, table: str) -> list[tuple[Any, ...]]:
+    """Apply each change once, and return the rows."""
+    rows: dict[int, tuple[Any, ...]] = {}
+    for change in changes(DeltaTable(lake / table)):
+        if change["before"] is not None:
+            del rows[change["before"]["id"]]
+        if change["after"] is not None:
+            assert change["after"]["id"] not in rows
+            rows[change["after"]["id"]] = tuple(change["after"].values())
+    return [rows[key] for key in sorted(rows)]
+
+
+@pytest.mark.parametrize("points", [POINTS[1:4:2], pytest.param(POINTS, marks=pytest.mark.soak)])
+def test_a_driver_is_killed_between_the_steps_of_its_commits(
+    sql: Client, mariadb: MariaDb, tmp_path: Path, points: list[str]
+) -> None:
+    """The local engine loads the feed. The first kill ends the driver as it takes over, the others end the
+    process that commits its batches."""
+    lake = tmp_path / "lake"
+    sql("CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(40))", "INSERT INTO item VALUES (-1, 'there')")
+    found = feed(tmp_path, mariadb.url(), f"{sql.database}.item", {"url": f"delta://{lake}"})
+    options = feed_options(found)
+    local = Feed(options, open_sinks(options))
+    local.start()
+    feed_ended(local)
+    for number, point in enumerate(points):
+        sql(f"INSERT INTO item (id, name) VALUES ({number}, 'new'), ({number + 100}, 'to be deleted')")
+        sql(
+            f"UPDATE item SET name = 'later' WHERE id = {number}",
+            f"DELETE FROM item WHERE id = {number + 100}",
+        )
+        sql(f"ALTER TABLE item ADD COLUMN more_{number} INT DEFAULT {number}")
+        with running(found, tmp_path / "log", point, config=SMALL) as driver:
+            assert driver.exit_status(SOON_SECONDS) != 0, f"{point} wasn't reached"
+    with running(found, tmp_path / "log", config=SMALL) as driver:
+        assert driver.exit_status(SOON_SECONDS) == 0, driver.output()
+    table = f"{sql.database}.item"
+    present = [row[:2] for row in sql("SELECT * FROM item ORDER BY id")]
+    assert [row[:2] for row in rebuilt(lake, table)] == present
+    named = [one.name for one in DeltaTable(lake / table).schema().fields]
+    assert named[-3:] == ["before", "after", "date"]
+    statements = [one["op"] for one in changes(DeltaTable(lake / "ddl"))]
+    assert statements == ["create", *["alter"] * len(points)]
