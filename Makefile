@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install services proto demo demo-mysql demo-drainer demo-shards demo-kafka demo-serve test check bench soak clean
+.PHONY: install services proto demo demo-mysql demo-drainer demo-shards demo-kafka demo-serve demo-lake test check bench soak clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -47,6 +47,9 @@ demo-kafka: install services
 
 demo-serve: install services
 	GRPC_VERBOSITY=ERROR $(BIN)/python -m tidemill.benchmarks.demo_serve
+
+demo-lake: install services
+	GRPC_VERBOSITY=ERROR $(BIN)/python -m tidemill.benchmarks.demo_lake
 
 test: install services
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not soak'
