@@ -54,6 +54,7 @@ def dialect(number: str = "8.1.0") -> list[Answer]:
     return [
         version(number),
         SETTINGS,
+        Answer(r"@@tidb_current_ts", instead="430138355034357764"),
         Answer(r"SELECT COLLATION_NAME FROM information_schema\.COLLATIONS$", instead=collations),
         Answer(
             r"CREATE (TEMPORARY )?TABLE [^;]*\bSELECT\b",

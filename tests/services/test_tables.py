@@ -176,6 +176,7 @@ def test_a_program_pauses_a_table_that_it_reads(place: CopiedTable) -> None:
         assert (item, 7) not in seen
         handle.resume_table(item)
         eventually(lambda: (item, 7) in seen)
+        eventually(lambda: handle.status().table_states == {"following": 2})
         before = len(seen)
         handle.reload_table(item)
         eventually(lambda: (item, 7) in seen[before:])

@@ -103,7 +103,7 @@ class SqlConformance(Conformance):
                 sink.flush()
                 sink.write(batch(transaction(ts)))
                 sink.flush()
-                assert place.syncpoint() == (ts, None)
+                assert place.syncpoint().primary_ts == ts
         finally:
             sink.close()
 
