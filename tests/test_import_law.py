@@ -66,7 +66,18 @@ FOREIGN = {
     "emulator": {"msgspec", "grpc"},
     "client": {"msgspec"},
     "server": {"msgspec", "starlette", "tomli_w", "uvicorn"},
-    "sink": {"msgspec", "pymysql", "psycopg", "pyarrow", "numpy", "duckdb", "confluent_kafka", "deltalake"},
+    "sink": {
+        "msgspec",
+        "pymysql",
+        "psycopg",
+        "pyarrow",
+        "numpy",
+        "duckdb",
+        "confluent_kafka",
+        "deltalake",
+        "obstore",
+        "pyroaring",
+    },
 }
 
 WITHIN = {
