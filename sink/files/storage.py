@@ -60,11 +60,12 @@ class StorageSink(Sink):
 
     @property
     def traits(self) -> SinkTraits:
+        layout = self._target.layout
         return SinkTraits(
             reads_rows=self._target.format.reads_rows,
-            tells_definitions=not self._target.layout.has_statements,
+            tells_definitions=not (layout.has_statements or layout.checks_statements),
             is_pipelined=True,
-            needs_flush_before_ddl=self._target.layout.checks_statements,
+            needs_flush_before_ddl=layout.checks_statements,
         )
 
     def open(self) -> Checkpoint | None:
