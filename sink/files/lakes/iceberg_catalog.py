@@ -86,10 +86,11 @@ def survey_catalog(address: CatalogAddress, store: Store) -> Finding:
         return Finding("ok", f"the catalog {path} will be made")
     catalog = open_catalog(address, store, creates=False)
     with explained(store.name):
-        if isinstance(catalog, SqlCatalog):
-            catalog.engine.connect().close()
-        else:
-            catalog.namespace_exists(address.options.namespace)
+        with catalog:
+            if isinstance(catalog, SqlCatalog):
+                catalog.engine.connect().close()
+            else:
+                catalog.namespace_exists(address.options.namespace)
     return Finding("ok", "the catalog answers")
 
 

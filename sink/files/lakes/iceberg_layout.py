@@ -36,6 +36,12 @@ class IcebergLayout(LakeLayout):
         location = f"{location_of(self._store)}/{folder}"
         return Iceberg(self._opened_catalog(), identifier, location, options.keep_snapshots)
 
+    def close(self) -> None:
+        catalog, self._catalog = self._catalog, None
+        self._tables.clear()
+        if catalog is not None:
+            catalog.close()
+
     def _opened_catalog(self) -> Catalog:
         with self._lock:
             if self._catalog is None:

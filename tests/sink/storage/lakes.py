@@ -156,7 +156,7 @@ class IcebergLake(_Iceberg, DirectoryPlace):
         return f"iceberg+sql://{self.path}"
 
     def catalog(self) -> Catalog:
-        return SqlCatalog("tidemill", uri=f"sqlite:///{self.path}/catalog.db")
+        return SqlCatalog("tidemill", uri=self.options.get("catalog", f"sqlite:///{self.path}/catalog.db"))
 
     def objects(self) -> dict[str, bytes]:
         return {name: content for name, content in super().objects().items() if name != "catalog.db"}

@@ -16,10 +16,12 @@ from pyiceberg.table import Table
 from requests import ConnectionError as NoConnection
 
 from tidemill.errors import Retryable, SinkError
+from tidemill.sink import Delivery
 from tidemill.sink.kind import SinkContext
 from tidemill.sink.registry import given_sink, survey_sink
 from tidemill.testing.changes import ORDERS, PAIRS, MemoryStore, create, insert, transaction
 from tidemill.testing.disk import small_disk
+from tidemill.testing.private_server import PASSWORD
 from tidemill.testing.s3 import LOGIN, S3Store
 
 from ..conformance import HISTORY, expected, feed, found
@@ -220,6 +222,26 @@ def test_a_database_that_another_one_locks_is_waited_for(lake):
         other.rollback()
     sink.open()
     sink.close()
+
+
+def test_a_catalog_in_postgresql_that_is_down_is_waited_for(lake, private_postgresql):
+    server = private_postgresql.start()
+    lake.options["catalog"] = server.url(scheme="postgresql+psycopg")
+    sink = lake.sink()
+    work = Delivery(sink, sink.open(), "src")
+    for item in ONE_PAIR:
+        work.accept([item])
+        work.run(0)
+    work.accept(pairs(2)[3:])
+    server.kill()
+    for _ in range(2):  # a connection is lost, and none is made
+        with pytest.raises(Retryable, match="the catalog's database doesn't answer: ") as raised:
+            work.run(0)
+        assert PASSWORD not in str(raised.value)
+    server.restart()
+    work.run(0)
+    sink.close()
+    assert len(lake.list("shop.pairs")) == 2
 
 
 def test_a_database_that_can_not_be_opened_is_named(lake):
