@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from ...errors import ConfigError
-from .formats import Format, folder_format
+from .formats import Format, folder_format, lake_format
 from .layout import FileLayout, TablesLayout
 from .options import DirectoryOptions
 from .store import Store
@@ -13,6 +13,7 @@ from .ticdc_layout import TicdcLayout
 
 if TYPE_CHECKING:
     from .lakes.iceberg_address import CatalogAddress
+    from .lakes.layout import LakeLayout
 
 
 class FilesTarget(NamedTuple):
@@ -34,26 +35,27 @@ def files_target(
 ) -> FilesTarget:
     """Return the target for options. `catalog` is for a layout of tables that are in one. Raises ConfigError
     for the options of an encoding."""
-    return FilesTarget(store, _layout(store, options, catalog), folder_format(options), options)
-
-
-def _layout(store: Store, options: DirectoryOptions, catalog: CatalogAddress | None) -> FileLayout:
+    layout: FileLayout
     match options.layout:
         case "tables":
-            return TablesLayout()
+            layout = TablesLayout()
         case "ticdc":
-            return TicdcLayout(store, options)
-        case "delta":
-            from .lakes.delta_layout import DeltaLayout
-
-            return DeltaLayout(store, options.parallel)
-        case "iceberg":
-            if catalog is None:
-                raise ConfigError(
-                    'layout = "iceberg" needs a catalog: give a URL such as iceberg+sql:///var/lake'
-                )
-            from .lakes.iceberg_layout import IcebergLayout
-
-            return IcebergLayout(store, options.parallel, catalog)
+            layout = TicdcLayout(store, options)
+        case "delta" | "iceberg":
+            lake = _lake(store, options, catalog)
+            return FilesTarget(store, lake, lake_format(options, lake.arranged), options)
         case _:
             assert_never(options.layout)
+    return FilesTarget(store, layout, folder_format(options), options)
+
+
+def _lake(store: Store, options: DirectoryOptions, catalog: CatalogAddress | None) -> LakeLayout:
+    if options.layout == "delta":
+        from .lakes.delta_layout import DeltaLayout
+
+        return DeltaLayout(store, options.parallel)
+    if catalog is None:
+        raise ConfigError('layout = "iceberg" needs a catalog: give a URL such as iceberg+sql:///var/lake')
+    from .lakes.iceberg_layout import IcebergLayout
+
+    return IcebergLayout(store, options.parallel, catalog)

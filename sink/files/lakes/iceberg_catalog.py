@@ -85,12 +85,11 @@ def survey_catalog(address: CatalogAddress, store: Store) -> Finding:
     if path is not None and not Path(path).exists():
         return Finding("ok", f"the catalog {path} will be made")
     catalog = open_catalog(address, store, creates=False)
-    with explained(store.name):
-        with catalog:
-            if isinstance(catalog, SqlCatalog):
-                catalog.engine.connect().close()
-            else:
-                catalog.namespace_exists(address.options.namespace)
+    with explained(store.name), catalog:
+        if isinstance(catalog, SqlCatalog):
+            catalog.engine.connect().close()
+        else:
+            catalog.namespace_exists(address.options.namespace)
     return Finding("ok", "the catalog answers")
 
 

@@ -10,9 +10,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.table import Table
+from pyiceberg.types import BooleanType
 from requests import ConnectionError as NoConnection
 
 from tidemill.errors import Retryable, SinkError
@@ -115,6 +118,29 @@ def test_the_number_of_the_last_commit_outlives_its_snapshot(lake):
     assert lake.another("shop.pairs").add(WRITER, 4, 0, list) == current
     feed(lake.sink(), pairs(5))
     assert Counter(lake.rows(PAIRS)) == Counter([(1, "a", 1), *[(2 + n, "b", n) for n in range(4)]])
+
+
+# --- columns
+
+
+def test_columns_of_files_have_the_ids_of_the_table(lake):
+    feed(lake.sink(), HISTORY)
+    for name in ("shop.orders", "shop.pairs", "ddl", "versions"):
+        schema = table(lake, name).schema()
+        for file in lake.names(name):
+            columns = pyarrow_to_schema(pq.read_schema(lake.path / file))
+            for column in columns.column_names:
+                assert columns.find_field(column).field_id == schema.find_field(column).field_id
+
+
+def test_a_column_of_another_program_and_then_one_of_the_source_are_both_there(lake):
+    feed(lake.sink(), HISTORY[:14])
+    with table(lake, "shop.orders").update_schema() as change:
+        change.add_column("reviewed", BooleanType())
+    feed(lake.sink(), HISTORY)
+    assert found(lake) == expected(HISTORY)
+    names = lake.arrow("shop.orders").schema.names
+    assert names[-2:] == ["date", "reviewed"]
 
 
 # --- other programs
