@@ -136,7 +136,7 @@ def _update(sink: Sink, folder: Path, changes: Transaction) -> tuple[float, int]
 def _sink(folder: Path, mode: str) -> Sink:
     folder.mkdir(exist_ok=True)
     options = DeltaOptions(mode=mode, flush_seconds=0.0, file_bytes=1 << 40)  # type: ignore[arg-type]
-    target = files_target(Directory(folder), options, _index(folder))
+    target = files_target(Directory(folder), options, scratch=_index(folder))
     return storage_sink(target, SinkContext(name="bench", feed="bench", store=_NoStore()))
 
 

@@ -77,6 +77,10 @@ FOREIGN = {
         "deltalake",
         "obstore",
         "pyroaring",
+        "pyiceberg",
+        "pydantic",  # the errors of these three are pyiceberg's
+        "requests",
+        "sqlalchemy",
     },
 }
 

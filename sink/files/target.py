@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
-from .formats import Format, folder_format
+from ...errors import ConfigError
+from .formats import Format, folder_format, lake_format
 from .layout import FileLayout, TablesLayout
 from .options import DirectoryOptions
 from .store import Store
 from .ticdc_layout import TicdcLayout
+
+if TYPE_CHECKING:
+    from .lakes.iceberg_address import CatalogAddress
+    from .lakes.layout import LakeLayout
 
 
 class FilesTarget(NamedTuple):
@@ -26,27 +31,44 @@ class FilesTarget(NamedTuple):
         return self.store.name
 
 
-def files_target(store: Store, options: DirectoryOptions, scratch: Path | None = None) -> FilesTarget:
-    """Return the target for options. Raises ConfigError for those of an encoding.
+def files_target(
+    store: Store,
+    options: DirectoryOptions,
+    catalog: CatalogAddress | None = None,
+    scratch: Path | None = None,
+) -> FilesTarget:
+    """Return the target for options. `catalog` is for a layout of tables that are in one. Raises ConfigError
+    for the options of an encoding.
 
     `scratch` is a directory for what a layout can make again; None: a temporary one.
     """
-    return FilesTarget(store, _layout(store, options, scratch), folder_format(options), options)
-
-
-def _layout(store: Store, options: DirectoryOptions, scratch: Path | None) -> FileLayout:
+    layout: FileLayout
     match options.layout:
         case "tables":
-            return TablesLayout()
+            layout = TablesLayout()
         case "ticdc":
-            return TicdcLayout(store, options)
+            layout = TicdcLayout(store, options)
         case "delta" if options.is_copy:
+            from .lakes.copies.format import CopyFormat
             from .lakes.copies.layout import CopyLayout
 
-            return CopyLayout(store, options.parallel, scratch)
-        case "delta":
-            from .lakes.delta_layout import DeltaLayout
-
-            return DeltaLayout(store, options.parallel)
+            layout = CopyLayout(store, options.parallel, scratch)
+            return FilesTarget(store, layout, CopyFormat(), options)
+        case "delta" | "iceberg":
+            lake = _lake(store, options, catalog)
+            return FilesTarget(store, lake, lake_format(options, lake.arranged), options)
         case _:
             assert_never(options.layout)
+    return FilesTarget(store, layout, folder_format(options), options)
+
+
+def _lake(store: Store, options: DirectoryOptions, catalog: CatalogAddress | None) -> LakeLayout:
+    if options.layout == "delta":
+        from .lakes.delta_layout import DeltaLayout
+
+        return DeltaLayout(store, options.parallel)
+    if catalog is None:
+        raise ConfigError('layout = "iceberg" needs a catalog: give a URL such as iceberg+sql:///var/lake')
+    from .lakes.iceberg_layout import IcebergLayout
+
+    return IcebergLayout(store, options.parallel, catalog)

@@ -52,9 +52,6 @@ class TicdcLayout:
     def check(self, ddl: Ddl) -> None:
         pass
 
-    def close(self) -> None:
-        pass
-
     def __init__(self, store: Store, options: DirectoryOptions) -> None:
         self._store: Final = store
         self._date_length: Final = DATE_LENGTHS[options.date_separator]
@@ -156,6 +153,9 @@ class TicdcLayout:
     def marks(self, ts: Ts | None) -> dict[str, str]:
         marks, self._marks = self._marks, {}
         return marks if ts is None else {**marks, "metadata": checkpoint_text(ts)}
+
+    def close(self) -> None:
+        pass
 
 
 def _folder(schema: str, name: str) -> str:

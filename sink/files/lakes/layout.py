@@ -84,6 +84,14 @@ class LakeLayout(TablesLayout, ABC):
         self._tables: dict[str, LakeTable] = {}
         """By folder."""
 
+    def arranged(self, table: Table | None, rows: pa.Table) -> pa.Table:
+        """Return the columns of a table's file as its lake wants them. Any thread; raises as LakeTable."""
+        return self.completed(self.folder(table), rows)
+
+    def completed(self, folder: str, rows: pa.Table) -> pa.Table:  # noqa: ARG002
+        """As `arranged`, of a file in a folder."""
+        return rows
+
     @abstractmethod
     def opened(self, folder: str) -> LakeTable:
         """Return the table in a folder, which may not exist yet. Any thread."""
@@ -128,8 +136,9 @@ class LakeLayout(TablesLayout, ABC):
                 {"commit_ts": ts, "start_ts": ts, "sequence": place, "table": name, "version": version}
                 for place, (name, version) in enumerate(sorted(versions.items()))
             ]
+            table = pa.Table.from_pylist(rows, _VERSIONS)
             content = BytesIO()
-            write_parquet(pa.Table.from_pylist(rows, _VERSIONS), content)
+            write_parquet(self.completed(VERSIONS, table), content)
             name = f"{VERSIONS}/date={date_of(ts)}/{file_name(ts, ts, f'{number:010}', '.parquet')}"
             self._store.write(name, content.getvalue())
             return [self._file(name)]

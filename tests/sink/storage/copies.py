@@ -44,7 +44,7 @@ class CopyPlace(DirectoryPlace):
 
     def sink(self, feed: str = "test", store: Directory | None = None, **options: Any) -> Sink:
         chosen = DeltaOptions(**{"parallel": 1, **self.options, **options})
-        target = files_target(store or Directory(self.path), chosen, self.index)
+        target = files_target(store or Directory(self.path), chosen, scratch=self.index)
         return storage_sink(target, SinkContext(name="copy", feed=feed, store=MemoryStore()))
 
     def table(self, name: str) -> DeltaTable:

@@ -1,14 +1,14 @@
-"""Parquet files of Delta tables: the columns of docs/parquet.md, in types that Delta has."""
+"""Parquet files of a lake's tables: the columns of docs/parquet.md, in types that lakes have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
 
 from ....errors import SinkError
-from ....events import ChangeColumn, Ddl, Item
+from ....events import ChangeColumn, Ddl, Item, Table
 from ..formats import Piece
 from ..parquet_columns import MOST_DIGITS, arrow_type
 from ..parquet_format import ParquetFormat
@@ -17,9 +17,14 @@ _UNSIGNED_DIGITS: Final = 20
 """Digits of the largest uint64."""
 
 
-class DeltaFormat(ParquetFormat):
+class LakeFormat(ParquetFormat):
     """Every integer is a long, or a decimal if it is an unsigned one of 64 bits; a decimal has as many digits
     as there can be. So a statement that makes a column wider doesn't change its type."""
+
+    def __init__(self, arrange: Callable[[Table | None, pa.Table], pa.Table]) -> None:
+        """`arrange` completes the columns of a table's file, or of one of schema changes."""
+        super().__init__()
+        self._arrange: Final = arrange
 
     def pieces(self, items: Sequence[Item]) -> Iterator[Piece]:
         for item in items:
@@ -27,8 +32,9 @@ class DeltaFormat(ParquetFormat):
                 _check(item)
         yield from super().pieces(items)
 
-    def arranged(self, table: pa.Table) -> pa.Table:
-        return table.cast(pa.schema([_field(field) for field in table.schema], table.schema.metadata))
+    def arranged(self, table: Table | None, rows: pa.Table) -> pa.Table:
+        fields = [_field(field) for field in rows.schema]
+        return self._arrange(table, rows.cast(pa.schema(fields, rows.schema.metadata)))
 
 
 def _check(ddl: Ddl) -> None:
@@ -40,7 +46,7 @@ def _check(ddl: Ddl) -> None:
         before, after = _type(arrow_type(action.before)), _type(arrow_type(action.column))
         if before != after:
             raise SinkError(
-                f"{ddl.full_name}: {ddl.query!r} makes {action.name}, which is {before} in its Delta table, "
+                f"{ddl.full_name}: {ddl.query!r} makes {action.name}, which is {before} in the lake, "
                 f"{after}: add a column of another name in its place, or give the feed another prefix, where "
                 "it loads all tables"
             )
