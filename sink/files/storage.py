@@ -73,7 +73,7 @@ class StorageSink(Sink):
         self._skip = 0
         self._target.store.check()
         if self._ledger.latest() is None:
-            check_unused(self.target, self._target.store.entries())
+            check_unused(self.target, self._target.store.entries(), self._target.layout.own_names)
         self._commits.open()
         self._commits.remove_leftovers()
         self._restart()

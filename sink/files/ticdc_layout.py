@@ -47,6 +47,7 @@ class TicdcLayout:
     """Knows the last version of each table, which the store has too, and numbers the files of each folder."""
 
     has_statements = False
+    own_names = frozenset({HIDDEN})
     checks_statements = False
 
     def check(self, ddl: Ddl) -> None:

@@ -65,7 +65,7 @@ class Files:
         store.check()
         entries = store.entries()
         if HIDDEN not in entries:
-            check_unused(self.name, entries)
+            check_unused(self.name, entries, self._target.layout.own_names)
         if store.read(_MARK) is None:
             store.write(_MARK, socket.gethostname().encode())
 

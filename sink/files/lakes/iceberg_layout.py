@@ -10,10 +10,10 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.typedef import Identifier
 
 from ....errors import SinkError
-from ..layout import day_of
+from ..layout import HIDDEN, day_of
 from ..store import Store
 from .columns import DATE
-from .iceberg_address import CatalogAddress
+from .iceberg_address import SQLITE, CatalogAddress
 from .iceberg_catalog import check_database, open_catalog
 from .iceberg_io import location_of
 from .iceberg_table import Iceberg
@@ -22,6 +22,8 @@ from .layout import DDL, VERSIONS, LakeLayout
 
 class IcebergLayout(LakeLayout):
     """Folders of Iceberg tables, which readers see by the catalog. Called only by its sink."""
+
+    own_names = frozenset({HIDDEN, SQLITE})
 
     def __init__(self, store: Store, parallel: int, address: CatalogAddress) -> None:
         """Raises ConfigError for the URL of the catalog's database."""
