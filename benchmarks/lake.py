@@ -15,6 +15,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -108,11 +109,9 @@ def _copy(folder: Path, rows: int, keys: int) -> dict[str, float]:
     sink = _sink(folder, "copy")
     sink.open()
     with closing(sink):
-        began = time.perf_counter()
         _write(sink, _begun())
-        for item in _transactions(rows, Chunk(_TABLE.full_name, TableProgress())):
-            _write(sink, [item])
-        loaded = time.perf_counter() - began
+        parts = _transactions(rows, Chunk(_TABLE.full_name, TableProgress()))
+        loaded = sum(_seconds(partial(_write, sink, [part])) for part in parts)
         rounds = [_update(sink, folder, _updates(rows, keys, version)) for version in range(_ROUNDS)]
     shutil.rmtree(_index(folder))
     sink = _sink(folder, "copy")

@@ -75,6 +75,8 @@ FOREIGN = {
         "duckdb",
         "confluent_kafka",
         "deltalake",
+        "obstore",
+        "pyroaring",
         "pyiceberg",
         "pydantic",  # the errors of these three are pyiceberg's
         "requests",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from ...actors import SystemClock
 from ...errors import ConfigError
 from ...events import Item, Table, Ts
-from .options import LAKES, DirectoryOptions, LinesOptions
+from .options import DirectoryOptions, LinesOptions
 
 if TYPE_CHECKING:
     from ..encoding.encoder import Milliseconds
@@ -74,14 +74,6 @@ def folder_format(options: DirectoryOptions) -> Format:
     """Return the format of the files in a directory or bucket. Raises ConfigError for the encoding's
     options."""
     _check_encoding(options)
-    if options.is_copy:
-        from .lakes.copies.format import CopyFormat
-
-        return CopyFormat()
-    if options.layout in LAKES:
-        from .lakes.format import LakeFormat
-
-        return LakeFormat(has_date=options.layout == "iceberg")
     if options.format == "parquet":
         from .parquet_format import ParquetFormat
 
@@ -104,6 +96,15 @@ def folder_format(options: DirectoryOptions) -> Format:
     end = b"\r\n" if is_ticdc else b"\n"
     messages = message_lines(options.format, options.encoding, _milliseconds(), end, made)
     return LinesFormat(messages, ".csv" if options.format == "csv" else ".json")
+
+
+def lake_format(options: DirectoryOptions, arrange: Callable[[Table | None, Any], Any]) -> Format:
+    """Return the format of a lake's files, whose columns `arrange` completes. Raises ConfigError for the
+    encoding's options."""
+    from .lakes.format import LakeFormat
+
+    _check_encoding(options)
+    return LakeFormat(arrange)
 
 
 _WITHOUT_ENCODING: Final = ("ndjson", "parquet")

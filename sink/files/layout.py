@@ -50,7 +50,8 @@ class FileLayout(Protocol):
 
     has_statements: bool
     """True if schema changes are rows of files; False if `note` describes them."""
-
+    own_names: frozenset[str]
+    """Names at the top of a store that may be there before the first commit."""
     checks_statements: bool
     """True if `check` decides about a schema change, by the tables as of all changes before it."""
 
@@ -93,6 +94,7 @@ class TablesLayout:
     """Folders by table and date."""
 
     has_statements = True
+    own_names = frozenset({HIDDEN})
     checks_statements = False
 
     def start(self) -> None:
@@ -150,9 +152,9 @@ def _escaped(name: str) -> str:
     return quote(name, safe="").replace(".", "%2E")
 
 
-def check_unused(target: object, names: Iterable[str]) -> None:
+def check_unused(target: object, names: Iterable[str], own: frozenset[str]) -> None:
     """Raise SinkError if a target without a checkpoint holds names besides the feed's own."""
-    if first := min((name for name in names if name != HIDDEN), default=""):
+    if first := min((name for name in names if name not in own), default=""):
         raise SinkError(f"{target} holds {first} already: empty it, or give another prefix")
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...events import Ddl, Item, Transaction
+from ...events import Ddl, Item, Table, Transaction
 from ...events.per_table import PerTable
 from ...failpoint import reach
 from .formats import Group, Piece
@@ -69,12 +69,12 @@ class ParquetFormat:
         table = pa.Table.from_batches([piece.content for piece in pieces])
         source = pa.repeat(pa.scalar(group[2], pa.string()), table.num_rows)
         buffer = pa.BufferOutputStream()
-        write_parquet(self.arranged(table.add_column(0, _SOURCE, source)), buffer)
+        write_parquet(self.arranged(group[0], table.add_column(0, _SOURCE, source)), buffer)
         return buffer.getvalue()
 
-    def arranged(self, table: pa.Table) -> pa.Table:
-        """Return a file's columns in the types that it has."""
-        return table
+    def arranged(self, table: Table | None, rows: pa.Table) -> pa.Table:  # noqa: ARG002
+        """Return a file's columns as the file has them; `table` is None for schema changes."""
+        return rows
 
     def pack(self, content: pa.RecordBatch) -> pa.Buffer:
         return content.serialize()

@@ -60,11 +60,12 @@ class StorageSink(Sink):
 
     @property
     def traits(self) -> SinkTraits:
+        layout = self._target.layout
         return SinkTraits(
             reads_rows=self._target.format.reads_rows,
-            tells_definitions=not self._target.layout.has_statements,
+            tells_definitions=not (layout.has_statements or layout.checks_statements),
             is_pipelined=True,
-            needs_flush_before_ddl=self._target.layout.checks_statements,
+            needs_flush_before_ddl=layout.checks_statements,
         )
 
     def open(self) -> Checkpoint | None:
@@ -72,7 +73,7 @@ class StorageSink(Sink):
         self._skip = 0
         self._target.store.check()
         if self._ledger.latest() is None:
-            check_unused(self.target, self._target.store.entries())
+            check_unused(self.target, self._target.store.entries(), self._target.layout.own_names)
         self._commits.open()
         self._commits.remove_leftovers()
         self._restart()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from ...errors import ConfigError
-from .formats import Format, folder_format
+from .formats import Format, folder_format, lake_format
 from .layout import FileLayout, TablesLayout
 from .options import DirectoryOptions
 from .store import Store
@@ -14,6 +14,7 @@ from .ticdc_layout import TicdcLayout
 
 if TYPE_CHECKING:
     from .lakes.iceberg_address import CatalogAddress
+    from .lakes.layout import LakeLayout
 
 
 class FilesTarget(NamedTuple):
@@ -33,42 +34,41 @@ class FilesTarget(NamedTuple):
 def files_target(
     store: Store,
     options: DirectoryOptions,
-    *,
     catalog: CatalogAddress | None = None,
     scratch: Path | None = None,
 ) -> FilesTarget:
-    """Return the target for options. Raises ConfigError for those of an encoding.
+    """Return the target for options. `catalog` is for a layout of tables that are in one. Raises ConfigError
+    for the options of an encoding.
 
-    `catalog` is for a layout of tables that are in one. `scratch` is a directory for what a layout can make
-    again; None: a temporary one.
+    `scratch` is a directory for what a layout can make again; None: a temporary one.
     """
-    layout = _layout(store, options, catalog, scratch)
+    layout: FileLayout
+    match options.layout:
+        case "tables":
+            layout = TablesLayout()
+        case "ticdc":
+            layout = TicdcLayout(store, options)
+        case "delta" if options.is_copy:
+            from .lakes.copies.format import CopyFormat
+            from .lakes.copies.layout import CopyLayout
+
+            layout = CopyLayout(store, options.parallel, scratch)
+            return FilesTarget(store, layout, CopyFormat(), options)
+        case "delta" | "iceberg":
+            lake = _lake(store, options, catalog)
+            return FilesTarget(store, lake, lake_format(options, lake.arranged), options)
+        case _:
+            assert_never(options.layout)
     return FilesTarget(store, layout, folder_format(options), options)
 
 
-def _layout(
-    store: Store, options: DirectoryOptions, catalog: CatalogAddress | None, scratch: Path | None
-) -> FileLayout:
-    match options.layout:
-        case "tables":
-            return TablesLayout()
-        case "ticdc":
-            return TicdcLayout(store, options)
-        case "delta" if options.is_copy:
-            from .lakes.copies.layout import CopyLayout
+def _lake(store: Store, options: DirectoryOptions, catalog: CatalogAddress | None) -> LakeLayout:
+    if options.layout == "delta":
+        from .lakes.delta_layout import DeltaLayout
 
-            return CopyLayout(store, options.parallel, scratch)
-        case "delta":
-            from .lakes.delta_layout import DeltaLayout
+        return DeltaLayout(store, options.parallel)
+    if catalog is None:
+        raise ConfigError('layout = "iceberg" needs a catalog: give a URL such as iceberg+sql:///var/lake')
+    from .lakes.iceberg_layout import IcebergLayout
 
-            return DeltaLayout(store, options.parallel)
-        case "iceberg":
-            if catalog is None:
-                raise ConfigError(
-                    'layout = "iceberg" needs a catalog: give a URL such as iceberg+sql:///var/lake'
-                )
-            from .lakes.iceberg_layout import IcebergLayout
-
-            return IcebergLayout(store, options.parallel, catalog)
-        case _:
-            assert_never(options.layout)
+    return IcebergLayout(store, options.parallel, catalog)

@@ -47,12 +47,10 @@ class TicdcLayout:
     """Knows the last version of each table, which the store has too, and numbers the files of each folder."""
 
     has_statements = False
+    own_names = frozenset({HIDDEN})
     checks_statements = False
 
     def check(self, ddl: Ddl) -> None:
-        pass
-
-    def close(self) -> None:
         pass
 
     def __init__(self, store: Store, options: DirectoryOptions) -> None:
@@ -156,6 +154,9 @@ class TicdcLayout:
     def marks(self, ts: Ts | None) -> dict[str, str]:
         marks, self._marks = self._marks, {}
         return marks if ts is None else {**marks, "metadata": checkpoint_text(ts)}
+
+    def close(self) -> None:
+        pass
 
 
 def _folder(schema: str, name: str) -> str:

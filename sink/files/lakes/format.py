@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
 
 from ....errors import SinkError
-from ....events import ChangeColumn, Ddl, Item
+from ....events import ChangeColumn, Ddl, Item, Table
 from ..formats import Piece
-from ..layout import day_of
 from ..parquet_columns import MOST_DIGITS, arrow_type
 from ..parquet_format import ParquetFormat
-from .columns import DATE
 
 _UNSIGNED_DIGITS: Final = 20
 """Digits of the largest uint64."""
@@ -23,10 +21,10 @@ class LakeFormat(ParquetFormat):
     """Every integer is a long, or a decimal if it is an unsigned one of 64 bits; a decimal has as many digits
     as there can be. So a statement that makes a column wider doesn't change its type."""
 
-    def __init__(self, *, has_date: bool) -> None:
-        """`has_date` is True if the files have the column by which tables are partitioned."""
+    def __init__(self, arrange: Callable[[Table | None, pa.Table], pa.Table]) -> None:
+        """`arrange` completes the columns of a table's file, or of one of schema changes."""
         super().__init__()
-        self._has_date: Final = has_date
+        self._arrange: Final = arrange
 
     def pieces(self, items: Sequence[Item]) -> Iterator[Piece]:
         for item in items:
@@ -34,15 +32,9 @@ class LakeFormat(ParquetFormat):
                 _check(item)
         yield from super().pieces(items)
 
-    def arranged(self, table: pa.Table) -> pa.Table:
-        cast = table.cast(pa.schema([_field(field) for field in table.schema], table.schema.metadata))
-        return dated(cast) if self._has_date else cast
-
-
-def dated(table: pa.Table) -> pa.Table:
-    """Return rows, all of one day, with the column by which tables are partitioned."""
-    day = pa.scalar(day_of(table["commit_ts"][0].as_py()), pa.int32()).cast(pa.date32())
-    return table.append_column(pa.field(DATE, pa.date32(), nullable=False), pa.repeat(day, table.num_rows))
+    def arranged(self, table: Table | None, rows: pa.Table) -> pa.Table:
+        fields = [_field(field) for field in rows.schema]
+        return self._arrange(table, rows.cast(pa.schema(fields, rows.schema.metadata)))
 
 
 def _check(ddl: Ddl) -> None:

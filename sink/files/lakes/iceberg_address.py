@@ -15,7 +15,8 @@ from .iceberg_options import CatalogOptions, IcebergBucketOptions, IcebergOption
 
 SQL_EXAMPLE: Final = "iceberg+sql:///var/lake"
 REST_EXAMPLE: Final = "iceberg+rest://host:8181/path?location=s3://bucket/prefix"
-_SQLITE: Final = "catalog.db"
+SQLITE: Final = "catalog.db"
+"""Name of a catalog in the directory of its tables."""
 
 
 class CatalogAddress(NamedTuple):
@@ -74,7 +75,7 @@ def _directory(url: str, options: CatalogOptions) -> Path | None:
 def _sql(directory: Path | None, options: CatalogOptions) -> CatalogAddress:
     if options.rest_only:
         raise ConfigError(f"{options.rest_only[0]} goes with iceberg+rest: leave it out")
-    return CatalogAddress(False, options.catalog or f"sqlite:///{directory}/{_SQLITE}", options)
+    return CatalogAddress(False, options.catalog or f"sqlite:///{directory}/{SQLITE}", options)
 
 
 def _rest(url: str, scheme: str, options: CatalogOptions) -> CatalogAddress:

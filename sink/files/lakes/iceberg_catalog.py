@@ -85,7 +85,7 @@ def survey_catalog(address: CatalogAddress, store: Store) -> Finding:
     if path is not None and not Path(path).exists():
         return Finding("ok", f"the catalog {path} will be made")
     catalog = open_catalog(address, store, creates=False)
-    with explained(store.name):
+    with explained(store.name), catalog:
         if isinstance(catalog, SqlCatalog):
             catalog.engine.connect().close()
         else:

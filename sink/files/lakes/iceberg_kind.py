@@ -36,7 +36,7 @@ def _target(url: str, options: IcebergOptions | IcebergBucketOptions) -> FilesTa
     from ..target import files_target
 
     address = iceberg_of(url, options)
-    return files_target(_store(address), address.options, catalog=address.catalog)
+    return files_target(_store(address), address.options, address.catalog)
 
 
 def _open(url: str, options: IcebergOptions | IcebergBucketOptions, context: SinkContext) -> Sink:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 from urllib.parse import unquote
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.typedef import Identifier
 
 from ....errors import SinkError
+from ..layout import HIDDEN, day_of
 from ..store import Store
-from .iceberg_address import CatalogAddress
+from .columns import DATE
+from .iceberg_address import SQLITE, CatalogAddress
 from .iceberg_catalog import check_database, open_catalog
 from .iceberg_io import location_of
 from .iceberg_table import Iceberg
@@ -20,21 +23,45 @@ from .layout import DDL, VERSIONS, LakeLayout
 class IcebergLayout(LakeLayout):
     """Folders of Iceberg tables, which readers see by the catalog. Called only by its sink."""
 
-    has_date = True
+    own_names = frozenset({HIDDEN, SQLITE})
 
     def __init__(self, store: Store, parallel: int, address: CatalogAddress) -> None:
         """Raises ConfigError for the URL of the catalog's database."""
         super().__init__(store, parallel)
         check_database(address)
         self._address = address
-        self._lock = Lock()
+        self._lock = RLock()
         self._catalog: Catalog | None = None
+
+    def start(self) -> None:
+        for table in self._tables.values():
+            if isinstance(table, Iceberg):
+                table.forget()
+
+    def completed(self, folder: str, rows: pa.Table) -> pa.Table:
+        """Add the column by which tables are partitioned, of rows of one day, and the ids of columns."""
+        day = pa.scalar(day_of(rows["commit_ts"][0].as_py()), pa.int32()).cast(pa.date32())
+        date = pa.field(DATE, pa.date32(), nullable=False)
+        dated = rows.append_column(date, pa.repeat(day, rows.num_rows))
+        return pa.Table.from_arrays(dated.columns, schema=self._iceberg(folder).numbered(dated.schema))
+
+    def _iceberg(self, folder: str) -> Iceberg:
+        with self._lock:  # one object plans the columns of all files of a table
+            table = self._table(folder)
+        assert isinstance(table, Iceberg)
+        return table
 
     def opened(self, folder: str) -> Iceberg:
         options = self._address.options
         identifier = identifier_of(folder, options.namespace)
         location = f"{location_of(self._store)}/{folder}"
         return Iceberg(self._opened_catalog(), identifier, location, options.keep_snapshots)
+
+    def close(self) -> None:
+        catalog, self._catalog = self._catalog, None
+        self._tables.clear()
+        if catalog is not None:
+            catalog.close()
 
     def _opened_catalog(self) -> Catalog:
         with self._lock:

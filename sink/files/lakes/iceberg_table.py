@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import date
+from threading import Lock
 from typing import Final
 
 import pyarrow as pa
@@ -14,13 +15,21 @@ from pyiceberg.io.pyarrow import (
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
+    pyarrow_to_schema,
     schema_to_pyarrow,
 )
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import AssertTableUUID, TableUpdate
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AssertCurrentSchemaId,
+    AssertTableUUID,
+    SetCurrentSchemaUpdate,
+    TableUpdate,
+)
 from pyiceberg.table.update.snapshot import ExpireSnapshots
 from pyiceberg.typedef import Identifier, Record
 
@@ -28,7 +37,7 @@ from ....errors import Retryable, SinkError
 from .columns import united
 from .iceberg_catalog import create_namespace, explained
 from .iceberg_expiry import expired, remove_files
-from .iceberg_schema import iceberg_schema, order, partitions
+from .iceberg_schema import is_fresh, merged, numbered, order, partitions, planned
 from .layout import DataFile
 
 _PROPERTIES: Final = {
@@ -57,6 +66,27 @@ class Iceberg:
         self._keep: Final = keep_snapshots
         self._attempted: set[int] = set()
         """Snapshots whose commits have had no answer."""
+        self._lock: Final = Lock()
+        self._planned: Schema | None = None
+        """Columns of the table and of files that aren't in it yet."""
+        self._last_id = 0
+
+    def numbered(self, columns: pa.Schema) -> pa.Schema:
+        """Return the columns of a new file with their ids in the table. Any thread; raises as `add`.
+
+        Files need the ids before their columns are in the table, so that readers find them. The commit that
+        adds the files adds the columns with these ids.
+        """
+        with self._lock, explained(self._name):
+            if self._planned is None and (table := self._latest()) is not None:
+                self._planned, self._last_id = table.schema(), table.metadata.last_column_id
+            self._planned = planned(self._planned, self._last_id, columns)
+            self._last_id = max(self._last_id, self._planned.highest_field_id)
+            return numbered(columns, self._planned)
+
+    def forget(self) -> None:
+        """Forget the columns of files that aren't in the table."""
+        self._planned = None
 
     def add(
         self, writer: str, number: int, made_ms: int, find_files: Callable[[], Iterable[DataFile]]
@@ -66,10 +96,10 @@ class Iceberg:
             if table is not None and self._number(table, writer) >= number:
                 return self._version(table)
             files = list(find_files())
-            columns = united(self._name, "Iceberg", [file.schema for file in files])
+            schemas = [pyarrow_to_schema(file.schema) for file in files]
             if table is None:
-                table = self._created(writer, number, columns)
-            return self._added(table, writer, number, made_ms, files, columns)
+                table = self._created(writer, number, schemas)
+            return self._added(table, writer, number, made_ms, files, schemas)
 
     def _latest(self) -> Table | None:
         """Return the table as it is now; None if there is none."""
@@ -93,9 +123,10 @@ class Iceberg:
             raise SinkError(f"{self._name} has lost its snapshots: put back a copy of all that was here")
         return snapshot.snapshot_id
 
-    def _created(self, writer: str, number: int, columns: pa.Schema) -> Table:
+    def _created(self, writer: str, number: int, schemas: list[Schema]) -> Table:
+        """Make the table with the columns of the file whose ids were planned first."""
         create_namespace(self._catalog, self._identifier[0])
-        schema = iceberg_schema(columns)
+        schema = next(filter(is_fresh, schemas))
         properties = {**_PROPERTIES, _key(writer): str(number - 1)}
         try:
             return self._catalog.create_table(
@@ -111,17 +142,12 @@ class Iceberg:
         number: int,
         made_ms: int,
         files: list[DataFile],
-        columns: pa.Schema,
+        schemas: list[Schema],
     ) -> int:
-        commit = _Once(table)
         have = schema_to_pyarrow(table.schema(), include_field_ids=False)
-        wanted = united(self._name, "Iceberg", [have, columns])
-        if not wanted.equals(have):
-            with commit.update_schema() as update:
-                update.union_by_name(iceberg_schema(wanted))
-        if TableProperties.DEFAULT_NAME_MAPPING not in table.properties:  # files name columns, without ids
-            mapping = commit.table_metadata.schema().name_mapping.model_dump_json()
-            commit.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping})
+        united(self._name, "Iceberg", [have, *[file.schema for file in files]])
+        commit = _Once(table)
+        commit.widen(merged(self._name, table.schema(), schemas))
         commit.set_properties({_key(writer): str(number)})
         summary = {"tidemill.feed": writer, "tidemill.commit": str(number), "tidemill.time-ms": str(made_ms)}
         with commit.update_snapshot(snapshot_properties=summary).merge_append() as append:
@@ -136,6 +162,7 @@ class Iceberg:
         except CommitFailedException as error:
             return self._settled(writer, number, error)
         self._attempted.clear()
+        self.forget()
         remove_files(table.io, old)
         return append.snapshot_id
 
@@ -165,6 +192,17 @@ class _Once(Transaction):
         if self._known is None or self._known[0] is not self._updates:
             self._known = self._updates, super().table_metadata
         return self._known[1]
+
+    def widen(self, schema: Schema) -> None:
+        """Add the columns of a schema, which has all that the table has."""
+        present = self.table_metadata.schema()
+        if schema.fields != present.fields:
+            number = 1 + max(one.schema_id for one in self.table_metadata.schemas)
+            wider = Schema(*schema.fields, schema_id=number)
+            self._stage(
+                (AddSchemaUpdate(schema=wider), SetCurrentSchemaUpdate.model_validate({"schema-id": -1})),
+                (AssertCurrentSchemaId.model_validate({"current-schema-id": present.schema_id}),),
+            )
 
     def commit_transaction(self) -> Table:
         asserted = (*self._requirements, AssertTableUUID(uuid=self._table.metadata.table_uuid))

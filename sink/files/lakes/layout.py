@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from io import BytesIO
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +29,6 @@ from ..layout import DatedFolder, TablesLayout, date_of, file_name, folder_of
 from ..ledger import State
 from ..parquet_format import write_parquet
 from ..store import Store, in_parallel
-from .format import dated
 
 DDL: Final = "ddl"
 VERSIONS: Final = "versions"
@@ -79,14 +78,19 @@ class LakeTable(Protocol):
 class LakeLayout(TablesLayout, ABC):
     """Folders of tables, which readers see by the tables' own metadata. Called only by its sink."""
 
-    has_date: ClassVar[bool]
-    """True if files have the column by which tables are partitioned; False if it is in the metadata."""
-
     def __init__(self, store: Store, parallel: int) -> None:
         self._store: Final = store
         self._parallel: Final = parallel
         self._tables: dict[str, LakeTable] = {}
         """By folder."""
+
+    def arranged(self, table: Table | None, rows: pa.Table) -> pa.Table:
+        """Return the columns of a table's file as its lake wants them. Any thread; raises as LakeTable."""
+        return self.completed(self.folder(table), rows)
+
+    def completed(self, folder: str, rows: pa.Table) -> pa.Table:  # noqa: ARG002
+        """As `arranged`, of a file in a folder."""
+        return rows
 
     @abstractmethod
     def opened(self, folder: str) -> LakeTable:
@@ -134,7 +138,7 @@ class LakeLayout(TablesLayout, ABC):
             ]
             table = pa.Table.from_pylist(rows, _VERSIONS)
             content = BytesIO()
-            write_parquet(dated(table) if self.has_date else table, content)
+            write_parquet(self.completed(VERSIONS, table), content)
             name = f"{VERSIONS}/date={date_of(ts)}/{file_name(ts, ts, f'{number:010}', '.parquet')}"
             self._store.write(name, content.getvalue())
             return [self._file(name)]

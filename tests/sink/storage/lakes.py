@@ -156,14 +156,14 @@ class IcebergLake(_Iceberg, DirectoryPlace):
         return f"iceberg+sql://{self.path}"
 
     def catalog(self) -> Catalog:
-        return SqlCatalog("tidemill", uri=f"sqlite:///{self.path}/catalog.db")
+        return SqlCatalog("tidemill", uri=self.options.get("catalog", f"sqlite:///{self.path}/catalog.db"))
 
     def objects(self) -> dict[str, bytes]:
         return {name: content for name, content in super().objects().items() if name != "catalog.db"}
 
     def target(self, store: Store, **options: Any) -> FilesTarget:
         address = iceberg_of(self.url(), IcebergOptions(**options))
-        return files_target(store, address.options, catalog=address.catalog)
+        return files_target(store, address.options, address.catalog)
 
     def another(self, name: str) -> LakeTable:
         address = iceberg_of(self.url(), IcebergOptions())

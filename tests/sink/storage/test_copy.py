@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 import shutil
@@ -27,11 +28,15 @@ from tidemill.events import (
     DropColumn,
     DropTable,
     RenameTables,
+    Table,
     TruncateTable,
 )
 from tidemill.sink import Delivery, DeliveryOptions, open_sink
 from tidemill.sink.files.directory import Directory
+from tidemill.sink.files.lakes.copies.columns import copy_schema
+from tidemill.sink.files.parquet_columns import image_array
 from tidemill.sink.registry import given_sink, misfits
+from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import (
     LOOSE,
     ORDERS,
@@ -418,3 +423,43 @@ def test_a_bucket_has_copies_though_an_answer_is_lost(monkeypatch, when):
             rows = Counter(tuple(row.values()) for row in delta_rows(lake))
             assert rows == expected(KEYED)[table.full_name]
         assert not fault.left
+
+
+# --- values
+
+
+def test_a_copy_has_every_kind_of_column(place):
+    rows = [*kinds.ROWS, kinds.NULLS]
+    feed(
+        place.sink(),
+        [
+            create(1, kinds.KEYED),
+            LOADED,
+            transaction(2, *[insert(kinds.KEYED, *row) for row in rows]),
+            transaction(3, *[update(kinds.KEYED, row, (-1 - row[0], *row[1:])) for row in rows]),
+        ],
+    )
+    schema = copy_schema(kinds.KEYED)
+    columns = zip(*[(-1 - row[0], *row[1:]) for row in rows], strict=True)
+    arrays = [
+        image_array("", column, values).cast(schema.field(column.name).type)
+        for column, values in zip(kinds.KEYED.columns, columns, strict=True)
+    ]
+    expected_rows = pa.Table.from_arrays(arrays, schema=schema).to_pylist()
+    key = operator.itemgetter("id")
+    assert sorted(delta_rows(place.table("shop.everything")), key=key) == sorted(expected_rows, key=key)
+
+
+@pytest.mark.parametrize("number", range(len(kinds.EVERY)))
+def test_a_key_of_any_kind_is_found_again_without_the_index(place, number):
+    column, values = kinds.EVERY[number]
+    values = [value for value in dict.fromkeys(values) if value is not None][:4]
+    table = Table("shop", "pairs", (replace(column, name="k", nullable=False), Column("n", "int")), key=(0,))
+    loaded = [create(1, table), LOADED, transaction(2, *[insert(table, value, 1) for value in values])]
+    feed(place.sink(), loaded)
+    shutil.rmtree(place.index)
+    changed = [update(table, (value, 1), (value, 2)) for value in values[:1]]
+    feed(
+        place.sink(), [*loaded, transaction(3, *changed, *[delete(table, value, 1) for value in values[1:]])]
+    )
+    assert [row["n"] for row in delta_rows(place.table("shop.pairs"))] == [2]

@@ -10,16 +10,21 @@ from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.table import Table
+from pyiceberg.types import BooleanType
 from requests import ConnectionError as NoConnection
 
 from tidemill.errors import Retryable, SinkError
+from tidemill.sink import Delivery
 from tidemill.sink.kind import SinkContext
 from tidemill.sink.registry import given_sink, survey_sink
 from tidemill.testing.changes import ORDERS, PAIRS, MemoryStore, create, insert, transaction
 from tidemill.testing.disk import small_disk
+from tidemill.testing.private_server import PASSWORD
 from tidemill.testing.s3 import LOGIN, S3Store
 
 from ..conformance import HISTORY, expected, feed, found
@@ -113,6 +118,29 @@ def test_the_number_of_the_last_commit_outlives_its_snapshot(lake):
     assert lake.another("shop.pairs").add(WRITER, 4, 0, list) == current
     feed(lake.sink(), pairs(5))
     assert Counter(lake.rows(PAIRS)) == Counter([(1, "a", 1), *[(2 + n, "b", n) for n in range(4)]])
+
+
+# --- columns
+
+
+def test_columns_of_files_have_the_ids_of_the_table(lake):
+    feed(lake.sink(), HISTORY)
+    for name in ("shop.orders", "shop.pairs", "ddl", "versions"):
+        schema = table(lake, name).schema()
+        for file in lake.names(name):
+            columns = pyarrow_to_schema(pq.read_schema(lake.path / file))
+            for column in columns.column_names:
+                assert columns.find_field(column).field_id == schema.find_field(column).field_id
+
+
+def test_a_column_of_another_program_and_then_one_of_the_source_are_both_there(lake):
+    feed(lake.sink(), HISTORY[:14])
+    with table(lake, "shop.orders").update_schema() as change:
+        change.add_column("reviewed", BooleanType())
+    feed(lake.sink(), HISTORY)
+    assert found(lake) == expected(HISTORY)
+    names = lake.arrow("shop.orders").schema.names
+    assert names[-2:] == ["date", "reviewed"]
 
 
 # --- other programs
@@ -220,6 +248,26 @@ def test_a_database_that_another_one_locks_is_waited_for(lake):
         other.rollback()
     sink.open()
     sink.close()
+
+
+def test_a_catalog_in_postgresql_that_is_down_is_waited_for(lake, private_postgresql):
+    server = private_postgresql.start()
+    lake.options["catalog"] = server.url(scheme="postgresql+psycopg")
+    sink = lake.sink()
+    work = Delivery(sink, sink.open(), "src")
+    for item in ONE_PAIR:
+        work.accept([item])
+        work.run(0)
+    work.accept(pairs(2)[3:])
+    server.kill()
+    for _ in range(2):  # a connection is lost, and none is made
+        with pytest.raises(Retryable, match="the catalog's database doesn't answer: ") as raised:
+            work.run(0)
+        assert PASSWORD not in str(raised.value)
+    server.restart()
+    work.run(0)
+    sink.close()
+    assert len(lake.list("shop.pairs")) == 2
 
 
 def test_a_database_that_can_not_be_opened_is_named(lake):

@@ -23,7 +23,7 @@ class Alteration(NamedTuple):
     origins: dict[str, str]
     """Columns before the statement by those after it; a new one isn't there."""
     values: dict[str, pa.Scalar]
-    """What existing rows have in each new column."""
+    """Values of existing rows in each new column."""
     filled: list[str]
     """Columns before the statement that may have no NULL."""
 

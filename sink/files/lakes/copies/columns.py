@@ -1,6 +1,6 @@
 """The columns of a copy: those of the source's table by name, in types that Delta has.
 
-docs/lakes.md lists the types.
+docs/lake-copies.md lists the types.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _MAGIC: Final = struct.pack("<I", 1681511377)
 """Begins a portable roaring bitmap of 64 bits."""
 _VERSION: Final = b"\x01"
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-"""Those of Z85, in which a log writes bytes: five digits for four of them."""
+"""The digits of Z85, in which a log writes bytes: five for four bytes."""
 _ID_DIGITS: Final = 20
 """Digits of a UUID."""
 

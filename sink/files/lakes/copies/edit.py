@@ -23,7 +23,7 @@ from .rows import GONE, NetRows, encoded_keys
 _TABLE: Final = "tidemill.table"
 """Property of a table: the source's definition as JSON. A table without it was dropped."""
 _MOST_GONE: Final = 1_000_000
-"""Number of deleted keys of a commit that are removed from the index; of more, none is."""
+"""Number of deleted keys of a commit after which more of them stay in the index, where they do no harm."""
 
 
 def definition_of(snapshot: Snapshot) -> Table | None:
@@ -51,7 +51,7 @@ class Edit:
         self._committed: set[FileId] = set()
         """Ids of the files as of the last commit."""
         self._gone: set[bytes] = set()
-        """Keys that have no row any more."""
+        """Keys that have no row any more, for the index."""
 
     # --- statements
 
@@ -130,7 +130,8 @@ class Edit:
             self._check(changes, found)
             self._delete(found)
         present = [(row, key, one.places) for (key, row), one in zip(last.items(), found, strict=True)]
-        self._gone.update([key for row, key, _ in present if row == GONE])
+        if len(self._gone) < _MOST_GONE:
+            self._gone.update([key for row, key, _ in present if row == GONE])
         present = [one for one in present if one[0] != GONE]
         self._gone.difference_update([key for _, key, _ in present])
         if present:
@@ -227,7 +228,7 @@ class Edit:
         """Forget in the index what the committed table hasn't."""
         if self._keys is not None:
             left = [path for path in self._keys.files if path not in self._files]
-            self._keys.forget(list(self._gone) if len(self._gone) <= _MOST_GONE else [], left)
+            self._keys.forget(list(self._gone), left)
 
     def discard(self) -> None:
         """Remove what was written for a commit that isn't made."""

@@ -19,7 +19,7 @@ from .deletion_vectors import read_vector, write_vectors
 from .delta_log import Action, Snapshot
 
 _KEPT: Final = ("path", "partitionValues", "size", "deletionVector", "tags")
-"""What `remove` has of a file's `add`."""
+"""Fields of a file's `add` that its `remove` repeats."""
 
 
 class CopyFiles:

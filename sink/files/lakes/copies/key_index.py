@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the index has for a key."""
+    """The entry of a key."""
 
     place: Place | None
     """Where the row is; None if there is none."""

@@ -47,7 +47,7 @@ _COMMIT: Final = f"{HIDDEN}/commit"
 
 
 class _Commit(msgspec.Struct, frozen=True):
-    """What becomes of the tables in one commit: first the statement, then the changes of rows."""
+    """The changes of one commit: first the statement, then the rows."""
 
     statement: str
     """The Ddl in base64; empty if there is none."""
