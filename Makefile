@@ -25,6 +25,7 @@ services:
 	tests/services/mariadb118 || true
 	tests/services/kafka4 || true
 	tests/services/avro-java || true
+	tests/services/iceberg-rest || true
 	tests/services/jdbc || true
 	tests/services/delta || true
 

@@ -13,6 +13,7 @@ from ..errors import ConfigError
 from ..events import Table
 from .dead_letters import DeadLetters
 from .files.kinds import ARCHIVE, BUCKET, DELTA, DIRECTORY, LINES
+from .files.lakes.iceberg_kind import ICEBERG
 from .kafka.kinds import KAFKA
 from .kind import SinkContext, SinkKind
 from .python import PYTHON, Receiver
@@ -23,7 +24,7 @@ GROUP: Final = "tidemill.sinks"
 """Group of the entry points by which installed packages add kinds of sinks."""
 
 SINKS: Final = config.Registry(
-    GROUP, SinkKind, (*BUILT_IN, KAFKA, LINES, ARCHIVE, BUCKET, DIRECTORY, DELTA, PYTHON), all_kinds
+    GROUP, SinkKind, (*BUILT_IN, KAFKA, LINES, ARCHIVE, BUCKET, DIRECTORY, DELTA, ICEBERG, PYTHON), all_kinds
 )
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]*)(?:\+([A-Za-z0-9._-]*))?:")

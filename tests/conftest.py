@@ -18,10 +18,21 @@ pytest.register_assert_rewrite("tidemill.testing.cases")
 from tidemill.codec.native import library  # noqa: E402
 from tidemill.emulator.server import Tls  # noqa: E402
 from tidemill.store.temporary import temporary_directory  # noqa: E402
-from tidemill.testing import chromium, delta, disk, etcd, java_consumer, kafka, mysql, postgres  # noqa: E402
+from tidemill.testing import (  # noqa: E402
+    chromium,
+    delta,
+    disk,
+    etcd,
+    iceberg_rest,
+    java_consumer,
+    kafka,
+    mysql,
+    postgres,
+)
 from tidemill.testing.certificates import Authority  # noqa: E402
 from tidemill.testing.disk import memory_disk  # noqa: E402
 from tidemill.testing.etcd import Etcd  # noqa: E402
+from tidemill.testing.iceberg_rest import IcebergRest  # noqa: E402
 from tidemill.testing.java_consumer import JavaConsumer  # noqa: E402
 from tidemill.testing.kafka import Kafka  # noqa: E402
 from tidemill.testing.kafka_mock import MockKafka  # noqa: E402
@@ -352,6 +363,14 @@ def consumer_in_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaC
     consumer = JavaConsumer(tmp_path_factory.mktemp("java"))
     yield consumer
     consumer.close()
+
+
+@pytest.fixture(name="iceberg_rest")
+def _iceberg_rest(tmp_path: Path) -> Iterator[IcebergRest]:
+    """A REST catalog of the test's own."""
+    _require("iceberg-rest", iceberg_rest.missing())
+    with IcebergRest(tmp_path / "rest") as server:
+        yield server
 
 
 @pytest.fixture

@@ -66,7 +66,20 @@ FOREIGN = {
     "emulator": {"msgspec", "grpc"},
     "client": {"msgspec"},
     "server": {"msgspec", "starlette", "tomli_w", "uvicorn"},
-    "sink": {"msgspec", "pymysql", "psycopg", "pyarrow", "numpy", "duckdb", "confluent_kafka", "deltalake"},
+    "sink": {
+        "msgspec",
+        "pymysql",
+        "psycopg",
+        "pyarrow",
+        "numpy",
+        "duckdb",
+        "confluent_kafka",
+        "deltalake",
+        "pyiceberg",
+        "pydantic",  # the errors of these three are pyiceberg's
+        "requests",
+        "sqlalchemy",
+    },
 }
 
 WITHIN = {

@@ -116,7 +116,8 @@ def test_check_warns_of_what_only_the_local_engine_takes(tidemill: Call, tmp_pat
             "no sink writes to 'cvs'; accepted: sqlite:///file, mysql://user@host/, mariadb://user@host/, "
             "postgresql://user@host/database, duckdb:///file, kafka://broker:9092/{schema}_{table}, "
             "file:///rows.ndjson, parquet:///directory, s3://bucket/prefix, directory:///var/rows, "
-            "delta:///var/lake, delta+s3://bucket/prefix, "
+            "delta:///var/lake, delta+s3://bucket/prefix, iceberg+sql:///var/lake, "
+            "iceberg+rest://host:8181/path?location=s3://bucket/prefix, "
             "csv:///rows.csv "
             "or a function",
         ),

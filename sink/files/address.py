@@ -20,7 +20,9 @@ FILE_EXAMPLE: Final = "file:///var/rows.ndjson"
 ARCHIVE_EXAMPLE: Final = "parquet:///var/rows"
 DELTA_EXAMPLE: Final = "delta:///var/lake"
 
-_NOT_IN_URLS: Final = frozenset({"encoding", "access_key", "secret_key", "session_token"})
+NOT_IN_URLS: Final = frozenset(
+    {"encoding", "access_key", "secret_key", "session_token", "catalog", "token", "credential"}
+)
 """Options that a URL can't contain: tables, and secrets, as URLs are shown."""
 
 
@@ -42,7 +44,7 @@ def bucket_of(url: str, options: A) -> tuple[BucketAddress, A]:
     if not parts.netloc or parts.fragment:
         raise ConfigError(f"the URL names no bucket; for instance {BUCKET_EXAMPLE}")
     prefix = "/".join(part for part in unquote(parts.path).split("/") if part)
-    return BucketAddress(parts.netloc, prefix), with_query(options, parts.query, _NOT_IN_URLS)
+    return BucketAddress(parts.netloc, prefix), with_query(options, parts.query, NOT_IN_URLS)
 
 
 def directory_of(url: str, options: D) -> tuple[Path, D]:
@@ -63,4 +65,4 @@ def path_of(url: str, options: D, example: str) -> tuple[Path, D]:
         raise ConfigError(f"{redacted(url)!r} names no file; for instance {example}")
     if parts.fragment:
         raise ConfigError(f"{redacted(url)!r} has a #: write %23 for one in a name")
-    return Path(path), with_query(options, parts.query, _NOT_IN_URLS)
+    return Path(path), with_query(options, parts.query, NOT_IN_URLS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 from ...actors import SystemClock
 from ...errors import ConfigError
 from ...events import Item, Table, Ts
-from .options import DirectoryOptions, LinesOptions
+from .options import LAKES, DirectoryOptions, LinesOptions
 
 if TYPE_CHECKING:
     from ..encoding.encoder import Milliseconds
@@ -74,10 +74,10 @@ def folder_format(options: DirectoryOptions) -> Format:
     """Return the format of the files in a directory or bucket. Raises ConfigError for the encoding's
     options."""
     _check_encoding(options)
-    if options.layout == "delta":
-        from .lakes.delta_format import DeltaFormat
+    if options.layout in LAKES:
+        from .lakes.format import LakeFormat
 
-        return DeltaFormat()
+        return LakeFormat(has_date=options.layout == "iceberg")
     if options.format == "parquet":
         from .parquet_format import ParquetFormat
 

@@ -97,17 +97,18 @@ def storage_sink(target: FilesTarget, context: SinkContext) -> Sink:
 def _survey_directory(url: str, options: DirectoryOptions, context: SinkContext) -> Iterator[Finding]:
     target = _directory(url, options)
     yield writable_directory(directory_of(url, options)[0])
-    yield _begins(target, context)
+    yield begins_at(target, context)
 
 
 def _survey_bucket(url: str, options: BucketOptions, context: SinkContext) -> Iterator[Finding]:
     target = _bucket(url, options)
     target.store.check()
     yield Finding("ok", f"bucket {bucket_of(url, options)[0].bucket!r} is there")
-    yield _begins(target, context)
+    yield begins_at(target, context)
 
 
-def _begins(target: FilesTarget, context: SinkContext) -> Finding:
+def begins_at(target: FilesTarget, context: SinkContext) -> Finding:
+    """Return a finding: where does the feed begin? Raises as Ledger.latest does."""
     from .ledger import Ledger
 
     state = Ledger(target.store, context.feed, context.name).latest()

@@ -78,6 +78,9 @@ class FileLayout(Protocol):
         """Yield the folders of rows by day, more than once each. Raises as Store does."""
         ...
 
+    def close(self) -> None:
+        """Close connections; `announce` may open them again."""
+
 
 class TablesLayout:
     """Folders by table and date."""
@@ -112,6 +115,9 @@ class TablesLayout:
                 for name in store.names(folder):
                     if match := _DATED.fullmatch(name):
                         yield DatedFolder(f"{folder}/date={match[1]}", match[1])
+
+    def close(self) -> None:
+        pass
 
 
 def table_folder(schema: str, name: str) -> str:

@@ -13,6 +13,8 @@ LineFormat: TypeAlias = Literal["ndjson", "canal-json", "debezium", "maxwell", "
 FILE_FORMATS: Final[tuple[str, ...]] = get_args(LineFormat)
 _KEYLESS: Final = ("debezium", "maxwell", "simple")
 """Formats whose messages have no field for the key of a row."""
+LAKES: Final = ("delta", "iceberg")
+"""Layouts of tables that have metadata of their own."""
 DATE_LENGTHS: Final = {"none": 0, "year": 4, "month": 7, "day": 10}
 """Letters of a day in ISO 8601 that name a folder, by `date_separator`."""
 
@@ -43,9 +45,9 @@ class DirectoryOptions:
     """Minimum pause between writes to the journal, after which rows are acknowledged that have yet to be in
     files. Rows that are enough for files meanwhile go there without the journal. There is none if this is as
     long as `flush_seconds`."""
-    layout: Literal["tables", "ticdc", "delta"] = "tables"
+    layout: Literal["tables", "ticdc", "delta", "iceberg"] = "tables"
     """Names of the files: by table and date, or as TiCDC names them; delta: a Delta table for each table,
-    which has every change."""
+    which has every change; iceberg: an Iceberg table, which needs the URL of a catalog."""
     encoding: dict[str, Any] = field(default_factory=dict, repr=False)
     """Options of the encoding, as in `[sink.encoding]`."""
     commit_rows: Annotated[int, Meta(ge=1)] = 200_000
@@ -79,11 +81,13 @@ class DirectoryOptions:
                 raise ConfigError(f'{option} goes with layout = "ticdc": give it too, or leave {option} out')
         if self.file_expiration_days and self.date_separator != "day":
             raise ConfigError('file_expiration_days needs date_separator = "day"')
-        if self.layout == "delta" and self.format != "parquet":
-            raise ConfigError(f'layout = "delta" has files of Parquet: leave format = "{self.format}" out')
-        if self.layout == "delta" and self.file_expiration_days:
+        if self.layout in LAKES and self.format != "parquet":
             raise ConfigError(
-                "file_expiration_days: rows of Delta tables are removed by DELETE and VACUUM: leave it out"
+                f'layout = "{self.layout}" has files of Parquet: leave format = "{self.format}" out'
+            )
+        if self.layout in LAKES and self.file_expiration_days:
+            raise ConfigError(
+                "file_expiration_days: rows of a lake's tables are removed by DELETE: leave it out"
             )
         if self.row_key and self.format in _KEYLESS:
             raise ConfigError(f"row_key: the format {self.format} has no place for a key: leave row_key out")

@@ -136,6 +136,7 @@ class StorageSink(Sink):
         finally:
             self._fresh = []
             self._staging.start("")
+            self._target.layout.close()
 
     def _write_journaled(self) -> None:
         if self._batches:

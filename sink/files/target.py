@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
+from ...errors import ConfigError
 from .formats import Format, folder_format
 from .layout import FileLayout, TablesLayout
 from .options import DirectoryOptions
 from .store import Store
 from .ticdc_layout import TicdcLayout
+
+if TYPE_CHECKING:
+    from .lakes.iceberg_address import CatalogAddress
 
 
 class FilesTarget(NamedTuple):
@@ -25,12 +29,15 @@ class FilesTarget(NamedTuple):
         return self.store.name
 
 
-def files_target(store: Store, options: DirectoryOptions) -> FilesTarget:
-    """Return the target for options. Raises ConfigError for those of an encoding."""
-    return FilesTarget(store, _layout(store, options), folder_format(options), options)
+def files_target(
+    store: Store, options: DirectoryOptions, catalog: CatalogAddress | None = None
+) -> FilesTarget:
+    """Return the target for options. `catalog` is for a layout of tables that are in one. Raises ConfigError
+    for the options of an encoding."""
+    return FilesTarget(store, _layout(store, options, catalog), folder_format(options), options)
 
 
-def _layout(store: Store, options: DirectoryOptions) -> FileLayout:
+def _layout(store: Store, options: DirectoryOptions, catalog: CatalogAddress | None) -> FileLayout:
     match options.layout:
         case "tables":
             return TablesLayout()
@@ -40,5 +47,13 @@ def _layout(store: Store, options: DirectoryOptions) -> FileLayout:
             from .lakes.delta_layout import DeltaLayout
 
             return DeltaLayout(store, options.parallel)
+        case "iceberg":
+            if catalog is None:
+                raise ConfigError(
+                    'layout = "iceberg" needs a catalog: give a URL such as iceberg+sql:///var/lake'
+                )
+            from .lakes.iceberg_layout import IcebergLayout
+
+            return IcebergLayout(store, options.parallel, catalog)
         case _:
             assert_never(options.layout)

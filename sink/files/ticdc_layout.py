@@ -150,6 +150,9 @@ class TicdcLayout:
         marks, self._marks = self._marks, {}
         return marks if ts is None else {**marks, "metadata": checkpoint_text(ts)}
 
+    def close(self) -> None:
+        pass
+
 
 def _folder(schema: str, name: str) -> str:
     """Return a table's folder. Raises SinkError for names that TiCDC's layout can't contain."""

@@ -73,7 +73,10 @@ class Files:
         """Commit the files of a batch, once. Raises SinkError, and Retryable after the sink's timeout."""
         if made:
             waits = f"the commit of {made[0].place.mark}"
-            patiently(lambda: self._publish(made), self._options.timeout, waits)
+            try:
+                patiently(lambda: self._publish(made), self._options.timeout, waits)
+            finally:
+                self._target.layout.close()
 
     def _publish(self, made: Sequence[Made]) -> None:
         place, store = made[0].place, self._target.store

@@ -9,6 +9,8 @@ from .layout import LakeLayout
 class DeltaLayout(LakeLayout):
     """Folders of Delta tables, which readers see by their logs. Called only by its sink."""
 
+    has_date = False
+
     def opened(self, folder: str) -> Delta:
         store = self._store
         name, url = f"{store.name}/{folder}", f"{store.url}/{folder}"

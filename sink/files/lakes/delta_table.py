@@ -12,10 +12,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from ....errors import Retryable, SinkError
+from .columns import DATE, united
 from .layout import DataFile
 
-DATE: Final = "date"
-"""The column by which a table is partitioned: the UTC date of the commit ts."""
 _MADE: Final = "changes, written by tidemill"
 """Description of each table."""
 _STATISTICS: Final = '{"numRecords": %d}'
@@ -43,7 +42,7 @@ class Delta:
             if table is not None and self._number(table, writer) >= number:
                 return int(table.version())
             files = list(find_files())
-            fields = _united(self._name, [file.schema for file in files])
+            fields = united(self._name, "Delta", [file.schema for file in files])
             table = self._created(writer, number, fields) if table is None else self._widened(table, fields)
             actions: list[AddAction | RemoveAction] = [
                 AddAction(
@@ -99,7 +98,7 @@ class Delta:
     def _widened(self, table: DeltaTable, fields: pa.Schema) -> DeltaTable:
         """Add the columns that these files have and the table hasn't."""
         have = pa.schema(table.schema().to_arrow())
-        wanted = _united(self._name, [have, fields])
+        wanted = united(self._name, "Delta", [have, fields])
         if wanted.equals(have):
             return table
         write_deltalake(
@@ -132,46 +131,3 @@ class Delta:
 
 def _properties(writer: str, number: int) -> CommitProperties:
     return CommitProperties(app_transactions=[Transaction(writer, number)])
-
-
-def _united(name: str, schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """Return the columns of all schemas, in the order in which they come. Raises SinkError if a column has
-    two types."""
-    fields: dict[str, pa.Field] = {}
-    for schema in schemas:
-        for field in schema:
-            have = fields.get(field.name)
-            fields[field.name] = field if have is None else _both(name, have, field)
-    return pa.schema(list(fields.values()))
-
-
-def _both(name: str, have: pa.Field, field: pa.Field) -> pa.Field:
-    if pa.types.is_struct(have.type) and pa.types.is_struct(field.type):
-        inner = _united(f"{name}.{have.name}", [pa.schema(list(have.type)), pa.schema(list(field.type))])
-        _check_letters(name, inner)
-        return pa.field(have.name, pa.struct(list(inner)), have.nullable)
-    if _plain(have.type) != _plain(field.type):
-        raise SinkError(
-            f"{name}.{field.name} has the type {_plain(have.type)}, and is {_plain(field.type)} in its new "
-            "rows, which one Delta column can't hold: give the feed another prefix, where it loads all tables"
-        )
-    return have
-
-
-def _check_letters(name: str, schema: pa.Schema) -> None:
-    """Raise SinkError for names that differ only in the case of letters, which Delta doesn't tell apart."""
-    names: dict[str, str] = {}
-    for field in schema:
-        other = names.setdefault(field.name.lower(), field.name)
-        if other != field.name:
-            raise SinkError(
-                f"{name}: Delta doesn't tell the columns {other} and {field.name} apart: give the feed "
-                "another prefix, where it loads all tables"
-            )
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return the type as Delta has it: strings and bytes of any length."""
-    if pa.types.is_large_string(kind):
-        return pa.string()
-    return pa.binary() if pa.types.is_large_binary(kind) else kind

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from io import BytesIO
-from typing import Final, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +29,7 @@ from ..layout import DatedFolder, TablesLayout, date_of, file_name, folder_of
 from ..ledger import State
 from ..parquet_format import write_parquet
 from ..store import Store, in_parallel
+from .format import dated
 
 DDL: Final = "ddl"
 VERSIONS: Final = "versions"
@@ -78,6 +79,9 @@ class LakeTable(Protocol):
 class LakeLayout(TablesLayout, ABC):
     """Folders of tables, which readers see by the tables' own metadata. Called only by its sink."""
 
+    has_date: ClassVar[bool]
+    """True if files have the column by which tables are partitioned; False if it is in the metadata."""
+
     def __init__(self, store: Store, parallel: int) -> None:
         self._store: Final = store
         self._parallel: Final = parallel
@@ -122,8 +126,9 @@ class LakeLayout(TablesLayout, ABC):
                 {"commit_ts": ts, "start_ts": ts, "sequence": place, "table": name, "version": version}
                 for place, (name, version) in enumerate(sorted(versions.items()))
             ]
+            table = pa.Table.from_pylist(rows, _VERSIONS)
             content = BytesIO()
-            write_parquet(pa.Table.from_pylist(rows, _VERSIONS), content)
+            write_parquet(dated(table) if self.has_date else table, content)
             name = f"{VERSIONS}/date={date_of(ts)}/{file_name(ts, ts, f'{number:010}', '.parquet')}"
             self._store.write(name, content.getvalue())
             return [self._file(name)]

@@ -1,4 +1,4 @@
-"""Parquet files of Delta tables: the columns of docs/parquet.md, in types that Delta has."""
+"""Parquet files of a lake's tables: the columns of docs/parquet.md, in types that lakes have."""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ import pyarrow as pa
 from ....errors import SinkError
 from ....events import ChangeColumn, Ddl, Item
 from ..formats import Piece
+from ..layout import day_of
 from ..parquet_columns import MOST_DIGITS, arrow_type
 from ..parquet_format import ParquetFormat
+from .columns import DATE
 
 _UNSIGNED_DIGITS: Final = 20
 """Digits of the largest uint64."""
 
 
-class DeltaFormat(ParquetFormat):
+class LakeFormat(ParquetFormat):
     """Every integer is a long, or a decimal if it is an unsigned one of 64 bits; a decimal has as many digits
     as there can be. So a statement that makes a column wider doesn't change its type."""
+
+    def __init__(self, *, has_date: bool) -> None:
+        """`has_date` is True if the files have the column by which tables are partitioned."""
+        super().__init__()
+        self._has_date: Final = has_date
 
     def pieces(self, items: Sequence[Item]) -> Iterator[Piece]:
         for item in items:
@@ -28,7 +35,14 @@ class DeltaFormat(ParquetFormat):
         yield from super().pieces(items)
 
     def arranged(self, table: pa.Table) -> pa.Table:
-        return table.cast(pa.schema([_field(field) for field in table.schema], table.schema.metadata))
+        cast = table.cast(pa.schema([_field(field) for field in table.schema], table.schema.metadata))
+        return dated(cast) if self._has_date else cast
+
+
+def dated(table: pa.Table) -> pa.Table:
+    """Return rows, all of one day, with the column by which tables are partitioned."""
+    day = pa.scalar(day_of(table["commit_ts"][0].as_py()), pa.int32()).cast(pa.date32())
+    return table.append_column(pa.field(DATE, pa.date32(), nullable=False), pa.repeat(day, table.num_rows))
 
 
 def _check(ddl: Ddl) -> None:
@@ -40,7 +54,7 @@ def _check(ddl: Ddl) -> None:
         before, after = _type(arrow_type(action.before)), _type(arrow_type(action.column))
         if before != after:
             raise SinkError(
-                f"{ddl.full_name}: {ddl.query!r} makes {action.name}, which is {before} in its Delta table, "
+                f"{ddl.full_name}: {ddl.query!r} makes {action.name}, which is {before} in the lake, "
                 f"{after}: add a column of another name in its place, or give the feed another prefix, where "
                 "it loads all tables"
             )

@@ -1,0 +1,61 @@
+"""The layout of Iceberg tables: namespaces as the schemas of the source, in one catalog."""
+
+from __future__ import annotations
+
+from threading import Lock
+from urllib.parse import unquote
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.typedef import Identifier
+
+from ....errors import SinkError
+from ..store import Store
+from .iceberg_address import CatalogAddress
+from .iceberg_catalog import check_database, open_catalog
+from .iceberg_io import location_of
+from .iceberg_table import Iceberg
+from .layout import DDL, VERSIONS, LakeLayout
+
+
+class IcebergLayout(LakeLayout):
+    """Folders of Iceberg tables, which readers see by the catalog. Called only by its sink."""
+
+    has_date = True
+
+    def __init__(self, store: Store, parallel: int, address: CatalogAddress) -> None:
+        """Raises ConfigError for the URL of the catalog's database."""
+        super().__init__(store, parallel)
+        check_database(address)
+        self._address = address
+        self._lock = Lock()
+        self._catalog: Catalog | None = None
+
+    def opened(self, folder: str) -> Iceberg:
+        options = self._address.options
+        identifier = identifier_of(folder, options.namespace)
+        location = f"{location_of(self._store)}/{folder}"
+        return Iceberg(self._opened_catalog(), identifier, location, options.keep_snapshots)
+
+    def close(self) -> None:
+        catalog, self._catalog = self._catalog, None
+        self._tables.clear()
+        if catalog is not None:
+            catalog.close()
+
+    def _opened_catalog(self) -> Catalog:
+        with self._lock:
+            if self._catalog is None:
+                self._catalog = open_catalog(self._address, self._store)
+            return self._catalog
+
+
+def identifier_of(folder: str, namespace: str) -> Identifier:
+    """Return the namespace and name of the table in a folder. Raises SinkError for a table of the source that
+    would have the name of one of the feed's own, which are in `namespace`."""
+    if folder in (DDL, VERSIONS):
+        return namespace, folder
+    schema, _, name = folder.partition(".")
+    identifier = unquote(schema), unquote(name) or unquote(schema)
+    if identifier in ((namespace, DDL), (namespace, VERSIONS)):
+        raise SinkError(f"{'.'.join(identifier)} is a table of the feed's own: give another `namespace`")
+    return identifier
