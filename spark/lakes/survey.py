@@ -109,7 +109,8 @@ class _Survey:
         before = _cost(len(self._files), sum(file.size for file in self._files))
         after = _cost(sum(one.files_after for one in partitions), sum(one.bytes for one in partitions))
         keys, changes, hot = self._keys() if kind == "history" else (None, 0, [])
-        commits = sorted(int(path.stem) for path in (self._path / LOG).glob("[0-9]*.json"))
+        checkpoint = self._checkpoint()
+        commits = [int(path.stem) for path in (self._path / LOG).glob("[0-9]*.json")]
         return LakeTable(
             folder=self._folder,
             name=unquote(self._folder),
@@ -120,7 +121,7 @@ class _Survey:
             partitions=partitions,
             log_files=len(commits),
             log_bytes=sum(path.stat().st_size for path in (self._path / LOG).iterdir() if path.is_file()),
-            replayed=sum(number > self._checkpoint() for number in commits),
+            replayed=sum(number > checkpoint for number in commits),
             unused_files=len(unused),
             unused_bytes=sum(unused.values()),
             removable_files=len(old),
@@ -135,7 +136,8 @@ class _Survey:
 
     @property
     def _frame(self) -> Any:
-        return self._spark.read.format("delta").load(str(self._path))
+        reader = self._spark.read.format("delta").option("versionAsOf", self._table.version())
+        return reader.load(str(self._path))
 
     def _checkpoint(self) -> int:
         """Return the version of the last checkpoint; -1 if there is none."""
