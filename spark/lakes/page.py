@@ -26,14 +26,15 @@ _HOT: Final = 0.05
 
 _TITLES: Final[dict[Action, str]] = {
     "join": "Join small files of {}",
-    "sort": "Sort the files of {} by commit ts",
+    "sort": "Join small files of {}, by commit ts",
     "purge": "Rewrite {} without its deleted rows",
     "vacuum": "Remove files of {} that no kept version has",
     "checkpoint": "Write a checkpoint of the log of {}",
 }
 _WHY: Final[dict[Action, str]] = {
     "join": "Every file costs a reader an open, however small it is. The rows stay the same.",
-    "sort": "A reader of one time then opens few of the large files. The rows stay the same.",
+    "sort": "Every file costs a reader an open, however small it is. A reader of one time then passes over "
+    "the rows of others. The rows stay the same.",
     "purge": "A reader reads deleted rows, and then drops them.",
     "vacuum": "Versions older than the time that is kept can't be read afterwards.",
     "checkpoint": "A reader opens every commit since the last checkpoint before it opens a file of rows.",

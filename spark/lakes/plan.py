@@ -19,8 +19,6 @@ LEAST_DELETED: Final = 0.1
 """Share of deleted rows from which rewriting their files is worth a step."""
 MOST_REPLAYED: Final = 20
 """Commits after a checkpoint from which a new one is worth a step."""
-MOST_OVERLAP: Final = 2
-"""Files with changes of one ts, in a partition of several whole files, from which sorting is worth a step."""
 
 Action: TypeAlias = Literal["join", "sort", "purge", "vacuum", "checkpoint"]
 
@@ -30,7 +28,7 @@ class LakeStep(Struct, frozen=True, forbid_unknown_fields=True):
 
     folder: str
     action: Action
-    """join: small files become large ones; sort: the same, by commit ts; purge: files are written again
+    """join: small files become large ones; sort: all files do, by commit ts; purge: files are written again
     without their deleted rows; vacuum: files that no kept version has are removed; checkpoint: the log gets a
     checkpoint, and its expired commits are removed."""
     dates: list[str]
@@ -66,8 +64,9 @@ def _steps(table: LakeTable) -> Iterator[LakeStep]:
     if table.deleted_share >= LEAST_DELETED:
         yield _rewrite("purge", table, table.partitions, rate)
     else:
-        sorts = [one for one in table.partitions if table.kind == "history" and _is_mixed(one)]
-        joins = [one for one in table.partitions if one not in sorts and one.small_files >= LEAST_JOINED]
+        small = [one for one in table.partitions if one.small_files >= LEAST_JOINED]
+        sorts = [one for one in small if table.kind == "history" and one.small_files == one.files]
+        joins = [one for one in small if one not in sorts]
         if sorts:
             yield _rewrite("sort", table, sorts, rate)
         if joins:
@@ -85,10 +84,6 @@ _LOG_SECONDS: Final = 1.0
 """Time of steps that list files, on a local disk."""
 _WRITE_FACTOR: Final = 3.0
 """Time to read and write Parquet, as a multiple of the time to read it."""
-
-
-def _is_mixed(partition: LakePartition) -> bool:
-    return partition.files_after > 1 and partition.overlap > MOST_OVERLAP
 
 
 def _rewrite(action: Action, table: LakeTable, partitions: list[LakePartition], rate: float) -> LakeStep:

@@ -26,8 +26,6 @@ class LakePartition(Struct, frozen=True):
     """Files of less than half the target size."""
     bytes: int
     rows: int
-    overlap: int
-    """Maximum number of files with changes of one commit ts; 0 if unknown."""
     files_after: int
     """Files of the target size that have its bytes."""
 

@@ -18,8 +18,6 @@ from msgspec import Struct
 from ...actors import SystemClock
 from ...events import Table
 from ...sink.files.parquet_columns import TABLE
-from ..analytics.archive_job import overlap
-from ..archive.files import File
 from ..archive.fold import SchemaFiles, events
 from .lake import LOG, Lake
 from .report import HotKey, LakePartition, LakeReport, LakeTable, TableKind
@@ -44,8 +42,6 @@ class _File(Struct, frozen=True):
     date: str
     size: int
     rows: int
-    span: tuple[int, int] | None
-    """First and last commit ts; None if unknown."""
 
 
 def analyze_lake(
@@ -113,7 +109,8 @@ class _Survey:
         before = _cost(len(self._files), sum(file.size for file in self._files))
         after = _cost(sum(one.files_after for one in partitions), sum(one.bytes for one in partitions))
         keys, changes, hot = self._keys() if kind == "history" else (None, 0, [])
-        commits = sorted(int(path.stem) for path in (self._path / LOG).glob("[0-9]*.json"))
+        checkpoint = self._checkpoint()
+        commits = [int(path.stem) for path in (self._path / LOG).glob("[0-9]*.json")]
         return LakeTable(
             folder=self._folder,
             name=unquote(self._folder),
@@ -124,7 +121,7 @@ class _Survey:
             partitions=partitions,
             log_files=len(commits),
             log_bytes=sum(path.stat().st_size for path in (self._path / LOG).iterdir() if path.is_file()),
-            replayed=sum(number > self._checkpoint() for number in commits),
+            replayed=sum(number > checkpoint for number in commits),
             unused_files=len(unused),
             unused_bytes=sum(unused.values()),
             removable_files=len(old),
@@ -139,7 +136,8 @@ class _Survey:
 
     @property
     def _frame(self) -> Any:
-        return self._spark.read.format("delta").load(str(self._path))
+        reader = self._spark.read.format("delta").option("versionAsOf", self._table.version())
+        return reader.load(str(self._path))
 
     def _checkpoint(self) -> int:
         """Return the version of the last checkpoint; -1 if there is none."""
@@ -175,7 +173,6 @@ class _Survey:
     def _partition(self, date: str, files: Sequence[_File]) -> LakePartition:
         size = sum(file.size for file in files)
         small = [file for file in files if file.size < self._target / 2]
-        spans = [File(*file.span, self._path) for file in files if file.span is not None]
         whole = -(-sum(file.size for file in small) // self._target)
         return LakePartition(
             date=date,
@@ -183,7 +180,6 @@ class _Survey:
             small_files=len(small),
             bytes=size,
             rows=sum(file.rows for file in files),
-            overlap=overlap(spans) if len(spans) == len(files) else 0,
             files_after=len(files) - len(small) + min(len(small), whole) if files else 0,
         )
 
@@ -226,8 +222,10 @@ class _Survey:
     def _definition(self) -> Table | None:
         """Return the source's definition of the table, which is in the feed's files, and not in joined ones;
         None if no file has it."""
-        for file in sorted(self._files, key=lambda one: one.span or (0, 0), reverse=True)[:SAMPLE_FILES]:
-            metadata = pq.read_schema(self._path / file.path).metadata or {}
+        names = {file.path.rpartition("/")[2]: file.path for file in self._files}
+        by_feed = sorted([name for name in names if name[0].isdecimal()], reverse=True)  # by commit ts
+        for name in by_feed[:SAMPLE_FILES]:
+            metadata = pq.read_schema(self._path / names[name]).metadata or {}
             if TABLE in metadata:
                 return msgspec.json.decode(metadata[TABLE], type=Table)
         return None
@@ -242,7 +240,6 @@ def _files(table: DeltaTable) -> list[_File]:
             date=str(row.get("partition.date") or ""),
             size=row["size_bytes"],
             rows=row.get("num_records") or 0,
-            span=_span(row),
         )
         for row in added.select([name for name in names if name in _USED]).to_pylist()
     ]
@@ -253,18 +250,7 @@ _USED: Final = (
     "partition.date",
     "size_bytes",
     "num_records",
-    "min.commit_ts",
-    "max.commit_ts",
 )
-
-
-def _span(row: dict[str, Any]) -> tuple[int, int] | None:
-    """Return a file's first and last commit ts: of its statistics, or of the name that a feed gave it."""
-    if row.get("min.commit_ts") is not None and row.get("max.commit_ts") is not None:
-        return row["min.commit_ts"], row["max.commit_ts"]
-    first, _, rest = row["path"].rpartition("/")[2].partition("-")
-    last = rest.partition("-")[0]
-    return (int(first), int(last)) if first.isdecimal() and last.isdecimal() else None
 
 
 def _cost(files: int, size: int) -> int:

@@ -132,6 +132,8 @@ def _of(plan: LakePlan) -> Mapping[str, str]:
         f"{_DELTA}.optimize.maxFileSize": str(plan.target_bytes),
         f"{_DELTA}.optimize.minFileSize": str(plan.target_bytes // 2),
         f"{_DELTA}.optimize.repartition.enabled": "true",
+        # A feed's tables have no statistics (sink/files/lakes/delta_table.py); groups of rows do.
+        f"{_DELTA}.optimize.zorder.checkStatsCollection.enabled": "false",
         f"{_DELTA}.retentionDurationCheck.enabled": str(plan.keep_hours >= _CHECKED_HOURS).lower(),
     }
 

@@ -20,6 +20,8 @@ _MADE: Final = "changes, written by tidemill"
 _STATISTICS: Final = '{"numRecords": %d}'
 """Without least and greatest values: if only some columns have them, `to_pyarrow_dataset` of delta-rs 1.6
 takes the others for empty, and a condition on them finds no row."""
+_SETTINGS: Final = {"delta.dataSkippingNumIndexedCols": "0"}
+"""Other programs that join files write none either."""
 
 
 class Delta:
@@ -90,6 +92,7 @@ class Delta:
             Schema.from_arrow(fields.append(pa.field(DATE, pa.date32()))),
             partition_by=[DATE],
             description=_MADE,
+            configuration=_SETTINGS,
             storage_options=self._storage,
             commit_properties=_properties(writer, number - 1),
         )

@@ -36,7 +36,7 @@ def test_a_lake_is_analyzed_and_compacted_while_its_feed_is_there(
     assert decode_lake_plan(plan.read_bytes(), "plan").lake == fed.url
     status, said = tidemill("compact", fed.url, "--plan", plan, "--page", after, "--config", jars)
     assert status == 0, said
-    assert "join shop.item" in said
+    assert "sort shop.item" in said
     assert "reading everything, measured: " in said
     assert "Before and after" in after.read_text()
     fed.run(2)
