@@ -200,10 +200,11 @@ class Demo:
             return
         url, plan = f"delta://{self._directory}/lake", self._directory / "plan.json"
         print("Spark looks at the lake, and compacts it while the feed goes on")
-        for command in (
+        commands: list[list[str | Path]] = [
             [*CLI, "analyze", url, "--plan", plan, "--page", PAGE],
             [*CLI, "compact", url, "--plan", plan],
-        ):
+        ]
+        for command in commands:
             with Child(command, self._directory / "spark.log") as child:
                 if child.exit_status():
                     raise SystemExit((self._directory / "spark.log").read_text()[-2000:])
