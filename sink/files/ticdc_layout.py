@@ -50,9 +50,6 @@ class TicdcLayout:
     own_names = frozenset({HIDDEN})
     checks_statements = False
 
-    def check(self, ddl: Ddl) -> None:
-        pass
-
     def __init__(self, store: Store, options: DirectoryOptions) -> None:
         self._store: Final = store
         self._date_length: Final = DATE_LENGTHS[options.date_separator]
@@ -154,6 +151,9 @@ class TicdcLayout:
     def marks(self, ts: Ts | None) -> dict[str, str]:
         marks, self._marks = self._marks, {}
         return marks if ts is None else {**marks, "metadata": checkpoint_text(ts)}
+
+    def check(self, ddl: Ddl) -> None:
+        pass
 
     def close(self) -> None:
         pass
