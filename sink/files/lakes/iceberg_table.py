@@ -53,8 +53,8 @@ _EPOCH: Final = date(1970, 1, 1)
 class Iceberg:
     """A LakeTable in a catalog.
 
-    The number of the last commit is a property of the table, set in the same commit as its snapshot; so it
-    outlives the snapshot.
+    The number of the last commit is a property of the table with the writer's name, set in the same commit as
+    its snapshot; so it outlives the snapshot.
     """
 
     def __init__(self, catalog: Catalog, identifier: Identifier, location: str, keep_snapshots: int) -> None:
@@ -64,8 +64,8 @@ class Iceberg:
         self._name: Final = ".".join(identifier)
         self._location: Final = location
         self._keep: Final = keep_snapshots
-        self._attempted: set[int] = set()
-        """Snapshots whose commits have had no answer."""
+        self._attempted: dict[int, int] = {}
+        """Numbers of commits that have had no answer, by snapshot."""
         self._lock: Final = Lock()
         self._planned: Schema | None = None
         """Columns of the table and of files that aren't in it yet."""
@@ -109,7 +109,7 @@ class Iceberg:
             return None
 
     def _number(self, table: Table, writer: str) -> int:
-        number = table.properties.get(_key(writer))
+        number = table.properties.get(writer)
         if number is None:
             raise SinkError(
                 f"{self._name} is an Iceberg table that another program or feed made: remove it, or give "
@@ -126,8 +126,13 @@ class Iceberg:
     def _created(self, writer: str, number: int, schemas: list[Schema]) -> Table:
         """Make the table with the columns of the file whose ids were planned first."""
         create_namespace(self._catalog, self._identifier[0])
-        schema = next(filter(is_fresh, schemas))
-        properties = {**_PROPERTIES, _key(writer): str(number - 1)}
+        schema = next(filter(is_fresh, schemas), None)
+        if schema is None:
+            raise SinkError(
+                f"{self._name} was removed while the feed wrote its files: put it back, or give the feed "
+                "another prefix, where it loads all tables"
+            )
+        properties = {**_PROPERTIES, writer: str(number - 1)}
         try:
             return self._catalog.create_table(
                 self._identifier, schema, self._location, partitions(schema), order(schema), properties
@@ -148,7 +153,7 @@ class Iceberg:
         united(self._name, "Iceberg", [have, *[file.schema for file in files]])
         commit = _Once(table)
         commit.widen(merged(self._name, table.schema(), schemas))
-        commit.set_properties({_key(writer): str(number)})
+        commit.set_properties({writer: str(number)})
         summary = {"tidemill.feed": writer, "tidemill.commit": str(number), "tidemill.time-ms": str(made_ms)}
         with commit.update_snapshot(snapshot_properties=summary).merge_append() as append:
             for file in files:
@@ -156,7 +161,7 @@ class Iceberg:
         old = expired(commit.table_metadata, self._keep)
         if old.snapshots:
             ExpireSnapshots(commit).by_ids(old.ids).commit()
-        self._attempted.add(append.snapshot_id)
+        self._attempted[append.snapshot_id] = number
         try:
             commit.commit_transaction()
         except CommitFailedException as error:
@@ -169,11 +174,10 @@ class Iceberg:
     def _settled(self, writer: str, number: int, error: CommitFailedException) -> int:
         """Return the version if a commit of this object that had no answer is in the table."""
         table = self._latest()
-        if table is not None:
-            if any(one.snapshot_id in self._attempted for one in table.metadata.snapshots):
+        if table is not None and self._number(table, writer) >= number:
+            if any(self._attempted.get(one.snapshot_id) == number for one in table.metadata.snapshots):
                 return self._version(table)
-            if self._number(table, writer) >= number:
-                raise self._raced() from error
+            raise self._raced() from error
         raise Retryable(f"{self._name}: another program changed the table at this moment: {error}") from error
 
     def _raced(self) -> SinkError:
@@ -211,11 +215,6 @@ class _Once(Transaction):
         else:
             self._table._do_commit(self._updates, asserted)
         return self._table
-
-
-def _key(writer: str) -> str:
-    """Return the table's property with the number of the writer's last commit."""
-    return f"{writer.replace('/', '.')}.commit"
 
 
 def _described(file: DataFile, metadata: TableMetadata, location: str) -> IcebergFile:

@@ -20,6 +20,7 @@ from requests import ConnectionError as NoConnection
 
 from tidemill.errors import Retryable, SinkError
 from tidemill.sink import Delivery
+from tidemill.sink.files.lakes.layout import DataFile
 from tidemill.sink.kind import SinkContext
 from tidemill.sink.registry import given_sink, survey_sink
 from tidemill.testing.changes import ORDERS, PAIRS, MemoryStore, create, insert, transaction
@@ -235,6 +236,46 @@ def test_a_commit_without_an_answer_is_found_again(lake, monkeypatch, lands):
     assert one.add(WRITER, 100, 0, files) == lake.version("shop.pairs")
     assert Counter(lake.names("shop.pairs"))[f"shop.pairs/{file.path}"] == 1
     assert len(lake.names("shop.pairs")) == 3
+
+
+def test_an_earlier_commit_without_an_answer_is_not_taken_for_a_later_one(lake, monkeypatch):
+    feed(lake.sink(), pairs(2))
+    one, early, late = (
+        lake.another("shop.pairs"),
+        copied(lake, "shop.pairs", 1),
+        copied(lake, "shop.pairs", 2),
+    )
+    real = SqlCatalog.commit_table
+
+    def unanswered(*commit):
+        real(*commit)
+        raise NoConnection("no answer")
+
+    monkeypatch.setattr(SqlCatalog, "commit_table", unanswered)
+    with pytest.raises(Retryable):
+        one.add(WRITER, 100, 0, lambda: [early])
+    monkeypatch.setattr(SqlCatalog, "commit_table", real)
+    one.add(WRITER, 100, 0, list)
+
+    def files():
+        table(lake, "shop.pairs").append(table(lake, "shop.pairs").scan().to_arrow()[:0])
+        return [late]
+
+    with pytest.raises(Retryable, match=r"another program changed the table at this moment"):
+        one.add(WRITER, 101, 0, files)
+    one.add(WRITER, 101, 0, lambda: [late])
+    assert {f"shop.pairs/{early.path}", f"shop.pairs/{late.path}"} <= {*lake.names("shop.pairs")}
+
+
+def test_a_table_that_is_removed_while_its_files_are_written_is_missed(lake):
+    feed(lake.sink(), HISTORY)
+    file = next(one for one in lake.names("shop.orders") if "paid" in str(pq.read_schema(lake.path / one)))
+    with lake.catalog() as catalog:
+        catalog.drop_table(("shop", "orders"))
+    columns = pq.read_metadata(lake.path / file)
+    wide = DataFile(file.removeprefix("shop.orders/"), "1970-01-01", 1, columns)
+    with pytest.raises(SinkError, match=r"shop.orders was removed while the feed wrote its files: put it"):
+        lake.another("shop.orders").add(WRITER, 100, 0, lambda: [wide])
 
 
 def test_a_database_that_another_one_locks_is_waited_for(lake):
