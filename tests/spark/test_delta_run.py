@@ -65,7 +65,7 @@ def test_a_driver_is_killed_between_the_steps_of_its_commits(
         )
         sql(f"ALTER TABLE item ADD COLUMN more_{number} INT DEFAULT {number}")
         with running(found, tmp_path / "log", point, config=SMALL) as driver:
-            assert driver.exit_status(SOON_SECONDS) != 0, f"{point} wasn't reached"
+            assert driver.exit_status(SOON_SECONDS) != 0, f"{point} wasn't reached: {driver.output()}"
     with running(found, tmp_path / "log", config=SMALL) as driver:
         assert driver.exit_status(SOON_SECONDS) == 0, driver.output()
     table = f"{sql.database}.item"
