@@ -300,7 +300,7 @@ class Delivery:
 
     def _note(self, checkpoint: Checkpoint | None) -> None:
         if self._is_pipelined and checkpoint is not None:
-            ends = [batch.checkpoint for batch in self._kept[: self._flushed]]
+            ends = [batch.checkpoint for batch in self._kept[: self._written]]
             is_past = [end is not None and checkpoint.includes(end) for end in ends]
             self._forget(len(ends) - is_past[::-1].index(True) if True in is_past else 0)
         if checkpoint is not None and checkpoint != self._checkpoint:
@@ -316,7 +316,7 @@ class Delivery:
         self._rows += sum(self._kept_rows[:count])
         del self._kept[:count], self._kept_rows[:count]
         self._written -= count
-        self._flushed -= count
+        self._flushed = max(0, self._flushed - count)
         self._complete = self._complete or not self._kept
 
     def _durably_stale(self) -> bool:

@@ -351,6 +351,23 @@ def test_after_an_error_only_what_is_not_durable_is_written_again():
     assert script.calls == [[1], [2], [3], [2], [3]]
 
 
+def test_what_a_sink_made_durable_by_itself_is_not_written_again():
+    script = Pipelined()
+    work = delivery(script)
+    work.accept([rows(1, 1)])
+    work.run(0)
+    work.accept([rows(2)])  # without rows: it isn't flushed yet
+    work.run(0)
+    script.durable = at(2)
+    work.run(0.1)
+    work.accept([rows(3, 3)])
+    script.errors = [Retryable("lost")]
+    with pytest.raises(Retryable):
+        work.run(0.2)
+    work.run(0.3)
+    assert script.calls == [[1], [], [3]]
+
+
 @pytest.mark.parametrize("explicit", [False, True])
 def test_what_is_saved_for_each_loaded_table_is_the_same_however_many_they_are(explicit):
     few, many = (saved_for_each_table(count, explicit=explicit) for count in (500, 4_000))
