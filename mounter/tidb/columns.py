@@ -200,10 +200,17 @@ def _without(table: Table, names: frozenset[str]) -> Table:
 
 
 def _applied(table: Table, actions: Sequence[Action]) -> Table:
+    renamed = {
+        action.name: action.column.name
+        for action in actions
+        if isinstance(action, ChangeColumn) and action.name != action.column.name
+    }
+    if not renamed.keys().isdisjoint(renamed.values()):  # not every target can follow that
+        raise NotFollowed("columns exchange their names")
     try:
         return altered(table, actions)
     except StopIteration:
-        raise NotFollowed("columns exchange their names") from None
+        raise NotFollowed("a column is changed that isn't there") from None
 
 
 def _key_names(table: Table) -> list[str]:
