@@ -27,7 +27,7 @@ from pyiceberg.exceptions import ValidationError as InvalidMetadata
 from requests import PreparedRequest, RequestException, Response, Session
 from requests.adapters import HTTPAdapter
 from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, SQLAlchemyError
 
 from ....config import Finding
 from ....errors import ConfigError, Retryable, SinkError
@@ -71,12 +71,23 @@ def open_catalog(address: CatalogAddress, store: Store, *, creates: bool = True)
     with explained(store.name):
         if address.is_rest:
             return _Rest(NAME, **properties, **_rest_properties(address))
+        if creates and not options.catalog:
+            _make_directory(address)
         return SqlCatalog(
             options.warehouse or NAME,
             **properties,
             warehouse=location_of(store),
             init_catalog_tables=str(creates).lower(),
         )
+
+
+def _make_directory(address: CatalogAddress) -> None:
+    """Make the directory of the sink's URL, which has the catalog, and may have no tables."""
+    directory = Path(str(make_url(address.url).database)).parent
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SinkError(f"{directory}: the catalog's directory can't be made: {error.strerror}") from error
 
 
 def survey_catalog(address: CatalogAddress, store: Store) -> Finding:
@@ -95,7 +106,11 @@ def survey_catalog(address: CatalogAddress, store: Store) -> Finding:
 
 def create_namespace(catalog: Catalog, namespace: str) -> None:
     """Create a namespace if there is none. Raises as pyiceberg does."""
-    catalog.create_namespace_if_not_exists((namespace,))
+    try:
+        catalog.create_namespace_if_not_exists((namespace,))
+    except IntegrityError:
+        if not catalog.namespace_exists((namespace,)):  # made for another table at this moment
+            raise
 
 
 def _rest_properties(address: CatalogAddress) -> Mapping[str, Any]:
