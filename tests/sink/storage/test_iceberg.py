@@ -315,12 +315,8 @@ def test_a_catalog_in_postgresql_that_is_down_is_waited_for(lake, private_postgr
 def test_the_first_tables_of_a_schema_are_made_side_by_side(lake):
     tables = [replace(PAIRS, name=f"t{number}") for number in range(8)]
     rows = [insert(one, 1, "a", 1) for one in tables]
-    feed(
-        lake.sink(),
-        [*(create(1 + n, one) for n, one in enumerate(tables)), transaction(20, *rows)],
-        max_rows=100,
-    )
-    assert [len(lake.list(one.full_name)) for one in tables] == [1] * 8
+    feed(lake.sink(), [*[create(1, one) for one in tables], LOADED, transaction(2, *rows)], max_rows=100)
+    assert [len(lake.list(f"shop.{one.name}")) for one in tables] == [1] * 8
 
 
 def test_a_database_that_can_not_be_opened_is_named(lake):
