@@ -6,13 +6,14 @@ import json
 import os
 import sqlite3
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
+from threading import Barrier
 from urllib.parse import urlsplit
 
 import pyarrow.parquet as pq
 import pytest
-from msgspec.structs import replace
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.table import Table
@@ -21,6 +22,7 @@ from requests import ConnectionError as NoConnection
 
 from tidemill.errors import Retryable, SinkError
 from tidemill.sink import Delivery
+from tidemill.sink.files.lakes.iceberg_catalog import create_namespace
 from tidemill.sink.files.lakes.layout import DataFile
 from tidemill.sink.kind import SinkContext
 from tidemill.sink.registry import given_sink, survey_sink
@@ -312,11 +314,18 @@ def test_a_catalog_in_postgresql_that_is_down_is_waited_for(lake, private_postgr
     assert len(lake.list("shop.pairs")) == 2
 
 
-def test_the_first_tables_of_a_schema_are_made_side_by_side(lake):
-    tables = [replace(PAIRS, name=f"t{number}") for number in range(8)]
-    rows = [insert(one, 1, "a", 1) for one in tables]
-    feed(lake.sink(), [*[create(1, one) for one in tables], LOADED, transaction(2, *rows)], max_rows=100)
-    assert [len(lake.list(f"shop.{one.name}")) for one in tables] == [1] * 8
+def test_a_namespace_is_made_by_several_at_once(lake):
+    feed(lake.sink(), ONE_PAIR)
+    together = Barrier(4)
+
+    def make(name: str) -> None:
+        together.wait()
+        create_namespace(catalog, name)
+
+    with lake.catalog() as catalog, ThreadPoolExecutor(4) as threads:
+        for number in range(30):
+            list(threads.map(make, [f"n{number}"] * 4))
+        assert len(catalog.list_namespaces()) == 32
 
 
 def test_a_database_that_can_not_be_opened_is_named(lake):
