@@ -161,7 +161,7 @@ def test_a_sink_that_gets_no_answer_is_named_with_the_time_it_waits(place):
         )
         (line, *_) = json.loads(place.call("explain", str(place.config), "--json").out)
         assert line.startswith("feed copy: normal: sink a ")
-        assert "look there for a lock or a slow statement (SHOW FULL PROCESSLIST)" in line
+        assert "look there for a lock or a slow statement (SHOW FULL PROCESSLIST, pg_stat_activity)" in line
         cursor.execute("UNLOCK TABLES")
         eventually(lambda: place.copied_ids() == [1, 2, 3, 4])
         running.until(lambda status: not status.waits)
@@ -179,7 +179,7 @@ def test_a_target_that_is_locked_is_named_and_retried(place):
         running.until(lambda status: status.state == "warning")
         said = place.call("explain", str(place.config)).out.splitlines()
         wanted = r"sink a has waited \d+\.\d s for the next attempt, in \d+\.\d s: .*database is locked"
-        assert re.match(f"feed copy: warning: {wanted}: find who holds the lock", said[0])
+        assert re.match(f"feed copy: warning: {wanted}: find the process that has the file open", said[0])
         assert re.fullmatch(wanted, said[1])
         other.execute("ROLLBACK")
         running.until(lambda status: status.state == "normal")

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, assert_never, cast
 
 from msgspec import Struct
 
-from ....actors import PooledActor, PooledRef, Timer
+from ....actors import PooledActor, PooledRef
 from ....codec.blocks import NOTHING
 from ....events import Ts
 from ..span import Span
@@ -23,12 +23,8 @@ LATE_SECONDS: Final = 1.0
 """Maximum wait for a region worker that is delayed by a slow table."""
 REST: Final = 10
 """Length of the pause after a round, as a multiple of the round's length."""
-IDLE_PART_SECONDS: Final = 0.01
-"""Pause of an idle feed for each feed that shares its threads: all of them make 100 rounds a second, ..."""
-MOST_IDLE_SECONDS: Final = 2.0
-"""... but each at least one in this time."""
-ACTIVE_SECONDS: Final = 5.0
-"""Time since the last change after which a feed is idle."""
+SHARED_TICK_SECONDS: Final = 0.002
+"""Minimum pause for each feed of the process: all of them together make up to 500 rounds a second."""
 
 
 class Tick(Struct, frozen=True):
@@ -47,10 +43,6 @@ class Noted(Struct, frozen=True):
 
 class Moved(Struct, frozen=True):
     """To the Advancer: the dirty set is no longer empty."""
-
-
-class Changed(Struct, frozen=True):
-    """To the Advancer: changes have come, so their resolved ts is wanted soon."""
 
 
 class _Begin(Struct, frozen=True):
@@ -72,7 +64,7 @@ class _Rest(Struct, frozen=True):
 
 
 Advance: TypeAlias = Callable[[Mapping[SpanProgress, Ts]], None]
-Message: TypeAlias = Pending | Noted | Moved | Changed | _Begin | _Late | _Step | _Rest
+Message: TypeAlias = Pending | Noted | Moved | _Begin | _Late | _Step | _Rest
 
 
 class DirtySet:
@@ -83,10 +75,9 @@ class DirtySet:
     """
 
     def __init__(self) -> None:
-        self.reader: PooledRef[Pending | Noted | Moved | Changed] | None = None
+        self.reader: PooledRef[Pending | Noted | Moved] | None = None
         self._lock = Lock()
         self._moved: set[Subscription] = set()
-        self._has_changes = False
 
     def put(self, moved: set[Subscription]) -> None:
         with self._lock:
@@ -94,17 +85,6 @@ class DirtySet:
             self._moved |= moved
         if first and moved and self.reader is not None:
             self.reader.post(Moved())
-
-    def note_changes(self) -> None:
-        """Note that changes were sent to SpanPullers."""
-        if not self._has_changes and self.reader is not None:
-            self._has_changes = True
-            self.reader.post(Changed())
-
-    def take_changes(self) -> bool:
-        """Return True if changes were sent since the last call."""
-        had, self._has_changes = self._has_changes, False
-        return had
 
     def take(self) -> set[Subscription]:
         with self._lock:
@@ -145,9 +125,7 @@ class Advancer(PooledActor[Message]):
         there is room for only some of a table's subscriptions."""
         self._advanced: dict[SpanProgress, Ts] = {}
         self._moved = False
-        self._began = self._ended = self._changed_at = self.clock.now()
-        self._timer: Timer | None = None
-        """Timer of the next round, while it is waited for."""
+        self._began = self._ended = self.clock.now()
         self.pause = options.least_tick_seconds
 
     def on_receive(self, message: Message) -> None:
@@ -158,8 +136,6 @@ class Advancer(PooledActor[Message]):
             case Moved():
                 self._moved = True
                 self._wake()
-            case Changed():
-                self._hurry()
             case _Begin():
                 self._begin()
             case Noted(worker):
@@ -178,26 +154,10 @@ class Advancer(PooledActor[Message]):
     def _wake(self) -> None:
         if not self._busy:
             self._busy = True
-            self._wait(self.pause)
-
-    def _wait(self, pause: float) -> None:
-        self._timer = self.after(max(0.0, self._ended + pause - self.clock.now()), _Begin())
-
-    def _hurry(self) -> None:
-        """Shorten the pause of an idle feed."""
-        was_idle, self._changed_at = self._is_idle(), self.clock.now()
-        if was_idle and self._timer is not None:
-            self._timer.cancel()
-            self._wait(self._options.least_tick_seconds)
-
-    def _is_idle(self) -> bool:
-        return self.clock.now() - self._changed_at > ACTIVE_SECONDS
+            self.after(max(0.0, self._ended + self.pause - self.clock.now()), _Begin())
 
     def _begin(self) -> None:
-        self._timer = None
         self._began = self.clock.now()
-        if self._dirty.take_changes():
-            self._changed_at = self._began
         self._round += 1
         self._moved = False
         self._asked, self._pending = self._pending, {}
@@ -261,8 +221,8 @@ class Advancer(PooledActor[Message]):
         options = self._options
         took = self._ended - self._began
         longest = options.most_tick_seconds - took  # on a machine that is busy with other work too
-        idle = min(IDLE_PART_SECONDS * self._feeds(), MOST_IDLE_SECONDS) if self._is_idle() else 0.0
-        self.pause = max(options.least_tick_seconds, idle, min(REST * took, longest))
+        least = max(options.least_tick_seconds, SHARED_TICK_SECONDS * self._feeds())
+        self.pause = max(least, min(REST * took, longest))
         self._busy = False
         if self._pending or self._moved or self._full:
             self._wake()

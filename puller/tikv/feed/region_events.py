@@ -71,10 +71,7 @@ class RegionEvents:
         self._reports.put(report)
 
     def flush(self) -> None:
-        if not self._outputs:
-            return
         outputs, self._outputs = self._outputs, {}
-        self._dirty.note_changes()
         send = self._actor.send
         for subscription, builder in outputs.items():
             for piece in cut(builder.take(), MAX_CHANGES, MAX_BYTES):

@@ -35,9 +35,6 @@ upgraded."""
 MOST_PAUSE_SECONDS: Final = 0.1
 """Maximum pause after a stream broke, so that not all feeds of a store reconnect at once."""
 
-SMALL_BYTES: Final = 512
-"""Size up to which a message costs less than waking another thread for it: resolved ts of some regions."""
-
 _NO_MULTIPLEXING: Final = Action("same_region", "NoMultiplexing")
 
 request_ids: Final = count(1)
@@ -176,9 +173,7 @@ class StoreStream:
             while isinstance(data := await call.read(), bytes):
                 self.heard_at = self.owner.clock.now()
                 await backlog.add(len(data))
-                received = Received(self, data, backlog)
-                if len(data) > SMALL_BYTES or not _processed(self.owner.worker, received):
-                    await self.owner.worker.atell(received)
+                await self.owner.worker.atell(Received(self, data, backlog))
         except aio.AioRpcError as error:
             return self._action(error, self.owner.channels.failure(address, method, error))
         finally:
@@ -246,18 +241,3 @@ class StoreStream:
         )
         message.register.SetInParent()
         return message
-
-
-def _processed(worker: PooledRef[Registered | Received | Forget | Ended], received: Received) -> bool:
-    """Have an idle region worker process a message in this thread; return False if it isn't idle, or if it
-    will fail: then in its own turn."""
-    inbox = worker.actor_inbox
-    if not inbox.claim():
-        return False
-    try:
-        inbox.actor.on_receive(received)
-    except SourceError:
-        return False
-    finally:
-        inbox.release()
-    return True
