@@ -50,6 +50,7 @@ class LoopThread:
         self._on_error = on_error
         self._is_shared = is_shared
         self._running: _Running | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()  # the loop itself holds tasks weakly
         self._context = copy_context()
         self._context.run(_OWNER.set, self)
 
@@ -97,6 +98,7 @@ class LoopThread:
         if self._running is None:
             work.close()
         task = self.loop.create_task(work, name=name, context=self._context.copy())
+        self._tasks.add(task)
         task.add_done_callback(self._on_done)
         return task
 
@@ -137,6 +139,7 @@ class LoopThread:
         return sorted(task.get_name() for task in left)
 
     def _on_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_error(error)
 
