@@ -232,7 +232,6 @@ class Delivery:
     def _flush_before(self, batch: Batch) -> None:
         """Make everything before an unwritten batch durable."""
         if self._kept[0] is not batch:
-            self._flushed = self._written
             self._note(self.sink.flush())
             if self._kept[0] is not batch:
                 raise InvariantViolated(f"sink {self.sink.name}: a flush left rows before a schema change")
