@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict
 
 from ...dialects.database import (
     MISSING,
@@ -28,6 +28,13 @@ MAX_SHOWN: Final = 200
 """Maximum number of characters of a statement in an error ..."""
 MAX_KEPT: Final = 2_000
 """... and in a dead letter."""
+
+
+class HowApplied(TypedDict, total=False):
+    """Options of every SQL sink."""
+
+    copies_definitions: bool
+    merges: bool
 
 
 class TransactionPart(NamedTuple):

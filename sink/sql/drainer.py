@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final, Unpack
 
 from ...actors import Clock
 from ...dialects.mysql.mysql import MySqlDatabase
@@ -11,6 +11,7 @@ from ...events import Batch, Checkpoint, Ddl, Ts, physical_ms
 from ..drainer.file import DrainerFile
 from ..safe_mode import AFTER_START, SafeMode
 from ..sink import SinkTraits
+from .apply import HowApplied
 from .letters.writer import LetterWriter
 from .sql import SqlSink
 
@@ -31,7 +32,7 @@ class DrainerSink(SqlSink):
         target: MySqlDatabase,
         clock: Clock,
         letters: LetterWriter | None = None,
-        **how: Any,
+        **how: Unpack[HowApplied],
     ) -> None:
         """`how` are options of SqlSink."""
         super().__init__(name, target, None, letters, clock.time, **how)
@@ -66,7 +67,7 @@ class DrainerFileSink(DrainerSink):
         letters: LetterWriter | None = None,
         *,
         file: DrainerFile,
-        **how: Any,
+        **how: Unpack[HowApplied],
     ) -> None:
         super().__init__(name, target, clock, letters, **how)
         self._file = file

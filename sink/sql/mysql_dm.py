@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final, Unpack
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +22,7 @@ from ..dm.checkpoint import checkpoint_of, rows_of
 from ..dm.point import Point, by_source, point_of
 from ..dm.table import COLUMNS, NO_TABLE_INFO, READ, SCHEMA, WRITTEN, DmRow, table_of
 from ..sink import SinkTraits
+from .apply import HowApplied
 from .letters.writer import LetterWriter
 from .sql import SqlSink
 
@@ -187,7 +188,7 @@ class DmSink(SqlSink):
         home: DmHome,
         letters: LetterWriter | None,
         now: Callable[[], float],
-        **how: Any,
+        **how: Unpack[HowApplied],
     ) -> None:
         """`how` are options of SqlSink."""
         super().__init__(name, target, None, letters, now, **how)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ...actors.clock import Clock, SystemClock
 from ...config import Finding
@@ -18,6 +18,7 @@ from ..dm.table import SCHEMA, table_of
 from ..kind import SinkContext
 from ..safe_mode import CONFIGURED
 from ..sink import Sink
+from .apply import HowApplied
 from .letters.box import BOX_SECONDS, LetterBox
 from .letters.keys import DeadKeys
 from .letters.rows import LetterRows
@@ -43,20 +44,18 @@ def open_sql(dialect: Dialect, url: str, options: RowOptions, context: SinkConte
         return _with_safe_mode(opened(url, options, context), options.safe_mode)
     database, clock = dialect.connect(url, options, context.feed, None), SystemClock()
     letters = _letters(database, options)
-    how: dict[str, Any] = {
-        "copies_definitions": options.copies_definitions,
-        "merges": options.merge,
-        "syncpoints": _syncpoints(database, options, clock),
-    }
+    how, syncpoints = _how(options), _syncpoints(database, options, clock)
     if not dialect.traits.has_workers:
-        serial = SqlSink(context.name, database, None, letters, clock.time, **how)
+        serial = SqlSink(context.name, database, None, letters, clock.time, syncpoints=syncpoints, **how)
         return _with_safe_mode(serial, options.safe_mode)
     assert isinstance(options, ParallelOptions)
     workers: WorkerDatabase = database  # type: ignore[assignment] # as the traits say
     if count := options.parallel_workers:
-        parallel = ParallelSqlSink(context.name, workers, count, clock.now, letters, clock.time, **how)
+        parallel = ParallelSqlSink(
+            context.name, workers, count, clock.now, letters, clock.time, syncpoints=syncpoints, **how
+        )
         return _with_safe_mode(parallel, options.safe_mode)
-    serial = SqlSink(context.name, workers, workers.store, letters, clock.time, **how)
+    serial = SqlSink(context.name, workers, workers.store, letters, clock.time, syncpoints=syncpoints, **how)
     return _with_safe_mode(serial, options.safe_mode)
 
 
@@ -66,7 +65,7 @@ def _open_drainer(url: str, options: MySqlOptions, context: SinkContext) -> SqlS
     from .drainer import DrainerFileSink, DrainerSink
 
     clock = SystemClock()
-    how = {"copies_definitions": options.copies_definitions, "merges": options.merge}
+    how = _how(options)
     if options.checkpoint == "drainer":
         target = _mysql(url, options, context.feed)
         letters = _letters(target, options)
@@ -85,8 +84,7 @@ def _open_dm(url: str, options: MySqlOptions, context: SinkContext) -> SqlSink:
     target = _mysql(url, options, context.feed)
     assert isinstance(target.home, DmHome)
     letters, now = _letters(target, options), SystemClock().time
-    copies, merges = options.copies_definitions, options.merge
-    return DmSink(context.name, target, target.home, letters, now, copies_definitions=copies, merges=merges)
+    return DmSink(context.name, target, target.home, letters, now, **_how(options))
 
 
 def _mysql(url: str, options: MySqlOptions, feed: str, file: DrainerFile | None = None) -> MySqlDatabase:
@@ -112,6 +110,10 @@ def _letters(database: Database, options: RowOptions) -> LetterWriter | None:
     where = f"{database.identity}: feed {database.feed!r}"
     rows = LetterRows(database.own_tables, database.feed)
     return LetterWriter(rows, DeadKeys(), options.max_dead_letters, where)
+
+
+def _how(options: RowOptions) -> HowApplied:
+    return {"copies_definitions": options.copies_definitions, "merges": options.merge}
 
 
 def _syncpoints(database: Database, options: RowOptions, clock: Clock) -> SyncpointWriter | None:
