@@ -28,11 +28,11 @@ class Shared:
     def look_seconds(self) -> float:
         """Least time between two updates of a feed's status: those of all feeds together take 5 % of
         a core, at about 0.5 ms each."""
-        return LOOK_PART_SECONDS * self.memory.members
+        return LOOK_PART_SECONDS * self.compute.systems
 
     @property
     def rowless_seconds(self) -> float:
         """Least time between two checkpoints of a sink without rows: of all feeds 250 a second, at about
         0.5 ms each."""
-        seconds = _ROWLESS_PART_SECONDS * self.memory.members
+        seconds = _ROWLESS_PART_SECONDS * self.compute.systems
         return min(_MOST_ROWLESS_SECONDS, max(_ROWLESS_SECONDS, seconds))
