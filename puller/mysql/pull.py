@@ -31,9 +31,10 @@ from ...events import (
 )
 from ...snapshot.mysql.tables import Follows, SourceTable
 from ..lane import ALONE, Lane, LoadBarrier
-from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, SourceHead, State
+from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, State
 from .binlog import BinlogDecoder
 from .commit_clock import CommitClock
+from .head_watch import HeadWatch
 from .load import Loader
 from .load_progress import LoadProgress, open_progress
 from .log_watch import LogWatch
@@ -63,8 +64,6 @@ _IDLE_POLL_SECONDS = 0.45
 puller's statistics wait a little longer."""
 IDLE_MARGIN_SECONDS = 2.0
 """Lag of an idle stream's ts behind the source's clock."""
-HEARTBEAT_GRACE_SECONDS = 1.0
-"""Delay of a heartbeat after which it is no longer known that the server has nothing more."""
 
 
 class Pull:
@@ -122,11 +121,7 @@ class Pull:
         self._state: State = "connecting"
         self._bytes = 0
         self._connected_at = 0.0
-        self._retention = retention or RetentionWatch()
-        self._clock_offset: float | None = None
-        self._heard_at = 0.0  # when the last bytes came
-        self._is_drained = False  # the last bytes were a heartbeat: the server has nothing more
-        self._caught_up_at: float | None = None
+        self._head = HeadWatch(retention or RetentionWatch())
 
     def steps(self) -> Steps:
         """Yield changes and events without end. Raises Retryable: call `steps` again to continue, with the
@@ -152,7 +147,7 @@ class Pull:
         finally:
             self._state = "connecting"
             self._connected_at = 0.0
-            self._is_drained = False
+            self._head.disconnected()
 
     def statistics(self) -> PullerStatistics:
         decoder = self._decoder
@@ -167,41 +162,8 @@ class Pull:
             resolved_ts=self._transactions.clock.last,
             connected_at=self._connected_at,
             retries=self.retries,
-            head=self._head(),
+            head=self._head.head(decoder, self._options.heartbeat_seconds, self._now()),
         )
-
-    def _head(self) -> SourceHead:
-        now, decoder, listed = self._now(), self._decoder, self._retention.last
-        if (
-            self._is_drained
-            and now - self._heard_at <= self._options.heartbeat_seconds + HEARTBEAT_GRACE_SECONDS
-        ):
-            self._caught_up_at = now
-        ours = decoder.position if decoder is not None else None
-        if ours is not None and (self._is_drained or listed is None or self._retention.is_read_to(ours)):
-            end = str(ours.without_gtids) if ours.file else str(ours)
-        else:
-            end = listed.end if listed is not None else ""
-        return SourceHead(
-            end,
-            decoder.epoch_seconds if decoder is not None and decoder.epoch_seconds else None,
-            self._caught_up_at,
-            self._clock_offset,
-            resolution_seconds=1.0,
-        )
-
-    def _heard(self, decoder: BinlogDecoder, received: int) -> None:
-        """Note that `received` bytes of the log were read, and look at the list of logs if it is time."""
-        now, retention = self._now(), self._retention
-        if received:
-            self._heard_at = now
-            self._is_drained = decoder.caught_up
-            if self._is_drained:
-                self._caught_up_at = now
-        if retention.is_due(now) and now - self._heard_at <= HEARTBEAT_GRACE_SECONDS:
-            retention.look(self._options, now)
-            if retention.is_read_to(decoder.position):
-                self._caught_up_at = now
 
     @property
     def _options(self) -> MysqlOptions:
@@ -409,8 +371,8 @@ class Pull:
             yield self._connected(server, had_gtids)
             self._state = "snapshot" if loads else "catching up" if until else "following"
             before = self._bytes
-            skew = self._clock_offset = server.epoch_seconds - self._now()
-            self._heard_at = self._now()
+            skew = server.epoch_seconds - self._now()
+            self._head.connected(self._now(), skew)
             while not (decoder.reached or (loads is not None and loads.is_done)):
                 if loads is not None and loads.is_full:
                     loads.step(POLL_SECONDS)
@@ -421,7 +383,7 @@ class Pull:
                         reader.read(_LOADING_POLL_SECONDS, loads.between)
                         loads.step()
                 received, self._bytes = before + reader.bytes - self._bytes, before + reader.bytes
-                self._heard(decoder, received)
+                self._head.heard(decoder, received, self._options, self._now())
                 if decoder.caught_up:
                     decoder.idle(self._now() + skew - IDLE_MARGIN_SECONDS)
                     if self._replication.look(self._options, self._now()):
