@@ -41,6 +41,10 @@ memory."""
 LOOKS_PART: Final = 20
 """Pause between looks over all regions, as a multiple of the last look's duration."""
 
+RENAME_SECONDS = 60.0
+"""Time before the checkpoint of which versions are kept: a job that renames a table may be between its first
+transaction and its end, and only versions from before the job have the old name."""
+
 NO_ANSWER: Final = (TimeoutError, CancelledError, TidemillError)
 """Errors of a look while the cluster doesn't answer, or during a stop."""
 
@@ -171,7 +175,14 @@ class TidbSource(Source):
         ts = self.rank(start.position) if start is not None else options.start_ts or self._end
         self._acknowledged = ts
         client = self._client
-        safe_point = SafePoint(options, client.pd, self._clock, f"tidemill-{self._name}", self._needed_ts)
+        safe_point = SafePoint(
+            options,
+            client.pd,
+            self._clock,
+            f"tidemill-{self._name}",
+            self._needed_ts,
+            margin_seconds=RENAME_SECONDS,
+        )
         self._safe_point = safe_point
         self._context = context
         scratch = Scratch(self._directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import select
 import shutil
 import signal
 import subprocess
@@ -77,11 +78,19 @@ class PostgreSql(PrivateServer):
 
     def kill(self) -> None:
         """Kill the server (-9) and its children, which would keep its shared memory."""
-        children = _children(self._process.pid) if self._process is not None else []
+        if self._process is None:
+            return
+        self.pause()  # so that it makes no more of them
+        children = _children(self._process.pid)
         super().kill()
         for child in children:
             with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
+                ended = os.pidfd_open(child)
+                try:
+                    os.kill(child, signal.SIGKILL)
+                    select.select([ended], [], [])
+                finally:
+                    os.close(ended)
 
     def connect(self, **options: Any) -> psycopg.Connection[Row]:
         """Return a connection as root with autocommit; `options` are psycopg's."""

@@ -33,6 +33,7 @@ from tidemill.events import (
     TruncateTable,
 )
 from tidemill.sink.python import python_sink
+from tidemill.sources import tidb as tidb_source
 from tidemill.sources import tikv_loads
 from tidemill.testing.child import Child
 from tidemill.testing.progress import eventually, feed_ended
@@ -43,8 +44,9 @@ from .moves import Moves
 PARTS = "partition by range (id) (partition a values less than (100), partition b values less than maxvalue)"
 WITH_SMALL_CHUNKS = """
 from tidemill.cli import main
-from tidemill.sources import tikv_loads
+from tidemill.sources import tidb, tikv_loads
 tikv_loads.CHUNK_ROWS = 7
+tidb.RENAME_SECONDS = 1.0
 main()
 """
 FEED = """
@@ -233,6 +235,13 @@ class Followed:
         return self.tables == {name: {row[0]: row for row in tidb.rows(name)} for name in names}
 
 
+@pytest.fixture
+def small(monkeypatch):
+    """Small chunks, and garbage that is collected soon."""
+    monkeypatch.setattr(tikv_loads, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(tidb_source, "RENAME_SECONDS", 1.0)
+
+
 def follow_live(tidb: Tidb, directory: Path, seed: int, rounds: int) -> int:
     """Change a database while a feed follows it, stops and begins again, and garbage is collected as far as
     its safe point allows. Return the number of chunks."""
@@ -262,15 +271,13 @@ def follow_live(tidb: Tidb, directory: Path, seed: int, rounds: int) -> int:
     return followed.loads
 
 
-def test_python_code_has_every_row_once_while_tables_are_loaded(tidb, tmp_path, monkeypatch):
-    monkeypatch.setattr(tikv_loads, "CHUNK_ROWS", 7)
+def test_python_code_has_every_row_once_while_tables_are_loaded(tidb, tmp_path, small):
     assert follow_live(tidb, tmp_path, seed=1, rounds=3) > 10
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2, 30))
-def test_many_random_moves_are_followed_live(tidb, tmp_path, monkeypatch, seed):
-    monkeypatch.setattr(tikv_loads, "CHUNK_ROWS", 7)
+def test_many_random_moves_are_followed_live(tidb, tmp_path, small, seed):
     follow_live(tidb, tmp_path, seed, rounds=5)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from ....actors import Clock
 from ....errors import Retryable, SourceError
-from ....events import Ts, physical_ms
+from ....events import Ts, compose_ts, physical_ms
 from ..options import TikvOptions
 from .pd import PdClient
 
@@ -32,15 +32,23 @@ class SafePoint:
     """
 
     def __init__(
-        self, options: TikvOptions, pd: PdClient, clock: Clock, service_id: str, checkpoint: Callable[[], Ts]
+        self,
+        options: TikvOptions,
+        pd: PdClient,
+        clock: Clock,
+        service_id: str,
+        checkpoint: Callable[[], Ts],
+        *,
+        margin_seconds: float = 0.0,
     ) -> None:
         """`checkpoint` returns the ts up to which the feed's targets are complete; called in the loop's
-        thread."""
+        thread. Versions of `margin_seconds` before it are kept too, as long as they are still there."""
         self._options = options
         self._pd = pd
         self._clock = clock
         self._service_id = service_id
         self._checkpoint = checkpoint
+        self._margin = compose_ts(round(margin_seconds * 1000))
         self._renewed = clock.now()
         self._collected: Ts = 0
 
@@ -93,11 +101,13 @@ class SafePoint:
         await self._pd.update_service_gc_safe_point(self._service_id, 0, REMOVAL)
 
     async def _hold(self, ts: Ts) -> Ts:
-        """Set the safe point to ts - 1, so that `ts` itself can be read; return the ts up to which versions
-        may be gone nevertheless."""
-        least = await self._pd.update_service_gc_safe_point(
-            self._service_id, self._options.gc_ttl_seconds, ts - 1
-        )
+        """Set the safe point to ts - 1, so that `ts` itself can be read, or to the margin before; return the
+        ts up to which versions may be gone nevertheless."""
+        ttl_seconds = self._options.gc_ttl_seconds
+        wanted = max(0, ts - 1 - self._margin)
+        least = await self._pd.update_service_gc_safe_point(self._service_id, ttl_seconds, wanted)
+        if wanted < least <= ts - 1:  # PD keeps only a safe point that isn't too late
+            least = await self._pd.update_service_gc_safe_point(self._service_id, ttl_seconds, ts - 1)
         collected = await self._pd.gc_safe_point()  # read afterwards: it can't pass the point just set
         self._renewed, self._collected = self._clock.now(), collected
         return max(least, collected)

@@ -49,6 +49,20 @@ def test_garbage_is_kept_from_the_start_ts_on_and_from_the_checkpoint_later(clus
     assert cluster.gc(cluster.tso()) == feed.checkpoint - 1
 
 
+def test_a_margin_is_kept_as_long_as_it_is_there(cluster, c):
+    early = cluster.tso()
+    cluster.jump_clock(30)
+    start = cluster.tso()
+    safe_point = SafePoint(c.options, c.pd, c.clock, "tidemill-orders", lambda: start, margin_seconds=60.0)
+    c.run(safe_point.start(start))
+    assert cluster.gc(cluster.tso()) < early
+    c.run(safe_point.remove())
+    c.run(c.pd.update_service_gc_safe_point("gc_worker", (1 << 63) - 1, early))
+    c.run(safe_point.start(start))
+    c.run(c.pd.update_service_gc_safe_point("gc_worker", (1 << 63) - 1, cluster.tso()))
+    assert cluster.gc(cluster.tso()) == start - 1
+
+
 def test_a_start_ts_that_garbage_collection_has_passed_is_refused_with_both(cluster, c):
     start = cluster.tso()
     gone = cluster.gc(cluster.tso())
