@@ -3,6 +3,8 @@
 * `history`: changes of a table as a MariaDB logs them, in transactions of 1,000 rows, until they are in the
   table's log. The yardstick is delta-rs's `write_deltalake` of the same changes as Arrow tables, each of as
   many rows as a file of the sink. Best of several, with CPU seconds, as files are written beside.
+* `history_tables`, `copy_tables`: commits a second of many tables that get ten rows each, all at one
+  checkpoint, again and again; the yardstick is `write_deltalake` for one table after the other.
 * `load`: rows into a copy.
 * `copy_seconds` and `copy_bytes`: updates of scattered keys in a copy of many rows, as one commit: from the
   rows' arrival until the log has them, and everything that is written meanwhile; the median of several. The
@@ -19,11 +21,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from statistics import median
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from msgspec import structs
 
 from ..events import (
     Batch,
@@ -38,6 +42,7 @@ from ..events import (
     Table,
     TableProgress,
     Transaction,
+    runs_of,
 )
 from ..sink.files.directory import Directory
 from ..sink.files.kinds import storage_sink
@@ -69,6 +74,9 @@ _BATCH: Final = 10
 _OF_HISTORY: Final = 500_000
 """Most rows of the history."""
 _ROUNDS: Final = 5
+_MODES: Final = ("history", "copy")
+_FEW: Final = 10
+"""Number of rows of a commit to one of many tables."""
 
 
 class _NoStore(CheckpointStore):
@@ -79,7 +87,7 @@ class _NoStore(CheckpointStore):
         pass
 
 
-def run(*, rows: int = 1_000_000, keys: int = 10) -> dict[str, object]:
+def run(*, rows: int = 1_000_000, keys: int = 10, tables: int = 100) -> dict[str, object]:
     """Return one result in the form that all benchmarks share."""
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name:
         folder = Path(name)
@@ -91,14 +99,17 @@ def run(*, rows: int = 1_000_000, keys: int = 10) -> dict[str, object]:
         few = sum(len(one.rows) for one in logged)
         copy = _copy(folder / "copy", rows, keys)
         merge = _merge(folder / "merge", rows, keys)
+        of_tables = {f"{mode}_tables": _tables(folder / f"{mode}-tables", mode, tables) for mode in _MODES}
+        bare_tables = _bare_tables(folder / "bare-tables", tables)
     history, of_history = (_rates(few, taken) for taken in (ours, bare))
     return {
         "bench": "lake",
-        "settings": {"rows": rows, "keys": keys, "history_rows": few},
-        "figures": {**history, **copy},
-        "yardstick": {**of_history, **merge},
+        "settings": {"rows": rows, "keys": keys, "history_rows": few, "tables": tables},
+        "figures": {**history, **copy, **of_tables, "peak_rss_mb": getrusage(RUSAGE_SELF).ru_maxrss >> 10},
+        "yardstick": {**of_history, **merge, "tables": bare_tables},
         "ratio": {
             **{name: round(history[name] / of_history[name], 2) for name in history},
+            **{name: round(of_tables[name] / bare_tables, 2) for name in of_tables},
             "copy_seconds": round(merge["copy_seconds"] / copy["copy_seconds"], 2),
             "copy_bytes": round(merge["copy_bytes"] / copy["copy_bytes"], 2),
         },
@@ -138,6 +149,36 @@ def _history(folder: Path, logged: Sequence[Transaction]) -> Taken:
 
     with closing(sink):
         return _taken(write)
+
+
+def _tables(folder: Path, mode: str, count: int) -> float:
+    """Return the commits a second."""
+    sink = _sink(folder, mode)
+    sink.open()
+    tables = [structs.replace(_TABLE, name=f"orders_{number}") for number in range(count)]
+    with closing(sink):
+        _write(
+            sink, [Ddl(next(_ticks), 0, "", one.schema, one.name, "", (CreateTable(one),)) for one in tables]
+        )
+        seconds = []
+        for start in range(0, _ROUNDS * _FEW, _FEW):
+            items: list[Item] = [
+                Transaction(
+                    ts, 0, "", [RowChange(ts, 0, table, "insert", None, row) for row in rows], str(ts)
+                )
+                for ts, table, rows in (
+                    (next(_ticks), table, [_row(key, 0) for key in range(start, start + _FEW)])
+                    for table in tables
+                )
+            ]
+            batch = Batch(items, Checkpoint(items[-1].commit_ts, "", None, "bench"))
+            seconds.append(_seconds(partial(_flushed, sink, batch)))
+    return round(count / min(seconds), 1)
+
+
+def _flushed(sink: Sink, batch: Batch) -> None:
+    sink.write(batch)
+    sink.flush()
 
 
 def _copy(folder: Path, rows: int, keys: int) -> dict[str, float]:
@@ -181,8 +222,7 @@ def _index(folder: Path) -> Path:
 
 def _write(sink: Sink, items: Sequence[Item]) -> None:
     for item in items:
-        sink.write(Batch([item], Checkpoint(item.commit_ts, "", None, "bench")))
-        sink.flush()
+        _flushed(sink, Batch([item], Checkpoint(item.commit_ts, "", None, "bench")))
 
 
 # --- rows
@@ -255,6 +295,22 @@ def _bare_history(folder: Path, logged: Sequence[Transaction]) -> Taken:
             write_deltalake(folder, table, mode="append")
 
     return _taken(write)
+
+
+def _bare_tables(folder: Path, count: int) -> float:
+    """Return the commits a second."""
+    columns = ChangeColumns(_TABLE)
+    change = RowChange(1, 0, _TABLE, "insert", None, _row(1, 0))
+    rows = pa.Table.from_batches([columns.batch([(1, 0, 0, False, run) for run in runs_of([change] * _FEW)])])
+    places = [folder / str(number) for number in range(count)]
+    for place in places:
+        write_deltalake(place, rows, mode="append")
+
+    def write() -> None:
+        for place in places:
+            write_deltalake(place, rows, mode="append")
+
+    return round(count / min(_seconds(write) for _ in range(_ROUNDS)), 1)
 
 
 def _merge(folder: Path, rows: int, keys: int) -> dict[str, float]:

@@ -80,13 +80,14 @@ def bench_parquet(
 def bench_lake(
     rows: Annotated[int, typer.Option(min=1, help="Number of rows of the copy")] = 1_000_000,
     keys: Annotated[int, typer.Option(min=1, help="Number of scattered keys that change")] = 10,
+    tables: Annotated[int, typer.Option(min=1, help="Number of tables with few rows")] = 100,
     as_json: Json = False,
 ) -> None:
     """Measure Delta tables: every change, and the present rows.
 
     Yardsticks are write_deltalake and merge of delta-rs.
     """
-    _bench("lake", as_json, rows=rows, keys=keys)
+    _bench("lake", as_json, rows=rows, keys=keys, tables=tables)
 
 
 @bench.command("shards")
