@@ -157,20 +157,11 @@ def _tables(folder: Path, mode: str, count: int) -> float:
     sink.open()
     tables = [structs.replace(_TABLE, name=f"orders_{number}") for number in range(count)]
     with closing(sink):
-        _write(
-            sink, [Ddl(next(_ticks), 0, "", one.schema, one.name, "", (CreateTable(one),)) for one in tables]
-        )
+        for one in tables:
+            _write(sink, [Ddl(next(_ticks), 0, "", one.schema, one.name, "", (CreateTable(one),))])
         seconds = []
         for start in range(0, _ROUNDS * _FEW, _FEW):
-            items: list[Item] = [
-                Transaction(
-                    ts, 0, "", [RowChange(ts, 0, table, "insert", None, row) for row in rows], str(ts)
-                )
-                for ts, table, rows in (
-                    (next(_ticks), table, [_row(key, 0) for key in range(start, start + _FEW)])
-                    for table in tables
-                )
-            ]
+            items: list[Item] = [_inserts(table, range(start, start + _FEW), None) for table in tables]
             batch = Batch(items, Checkpoint(items[-1].commit_ts, "", None, "bench"))
             seconds.append(_seconds(partial(_flushed, sink, batch)))
     return round(count / min(seconds), 1)
@@ -255,10 +246,13 @@ def _begun() -> list[Item]:
 
 def _transactions(rows: int, chunk: Chunk | None) -> Iterator[Transaction]:
     for start in range(0, rows, _PART):
-        own = range(start, min(start + _PART, rows))
-        ts = next(_ticks)
-        changes = [RowChange(ts, 0, _TABLE, "insert", None, _row(key, 0)) for key in own]
-        yield Transaction(ts, 0, "", changes, str(ts), True, chunk)
+        yield _inserts(_TABLE, range(start, min(start + _PART, rows)), chunk)
+
+
+def _inserts(table: Table, keys: range, chunk: Chunk | None) -> Transaction:
+    ts = next(_ticks)
+    changes = [RowChange(ts, 0, table, "insert", None, _row(key, 0)) for key in keys]
+    return Transaction(ts, 0, "", changes, str(ts), True, chunk)
 
 
 def _updates(rows: int, keys: int, version: int) -> Transaction:
