@@ -38,6 +38,11 @@ class History:
                 with suppress(OSError):
                     self._save(self._path, entry)
 
+    def end(self) -> None:
+        """Write nothing more: the file is about to be removed."""
+        with self._lock:
+            self._path = None
+
     def last(self, limit: int) -> list[HistoryEntry]:
         """Return up to `limit` entries, the newest first."""
         with self._lock:

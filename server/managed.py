@@ -240,6 +240,7 @@ class ManagedFeed(HostedFeed):
             self.changed.notify_all()
 
     def _remove(self) -> None:
+        self.history.end()
         try:
             self._files.remove(self.name, removes_data=self._intent.removes_data)
         except TidemillError as error:
