@@ -165,10 +165,9 @@ def run_local(
 
     `show` makes the feed visible while it runs.
     """
-    from ..engine.feed import Feed
-    from ..engine.opening import open_sinks
+    from ..compare.verification import verified_feed
 
-    feed = Feed(options, open_sinks(options))
+    feed = verified_feed(options)
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     try:
         with set_by_signals(Event()) as stopping, nullcontext() if show is None else show(feed):
