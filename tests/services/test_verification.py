@@ -9,12 +9,14 @@ import pytest
 
 from tidemill.compare import chunks
 from tidemill.compare.verification import verified_feed
+from tidemill.dialects.sql_reader import FeedReader
 from tidemill.engine.options import feed_options
 from tidemill.engine.progress import explanation
 from tidemill.errors import ConfigError
 from tidemill.testing.progress import eventually
+from tidemill.testing.shop_copies import log_end, place
 
-from ..dialects.places import SHARED
+from ..dialects.places import SHARED, MariaDbPlace
 from .test_diff import IntoPlace, Writer, other_mariadb, target_mariadb  # noqa: F401
 
 VERIFY = {"every": "1s", "share": 1}
@@ -23,11 +25,11 @@ VERIFY = {"every": "1s", "share": 1}
 
 @pytest.fixture(params=["sqlite", "mariadb"])
 def copy(request, tmp_path, mariadb, database, monkeypatch):
-    """A feed of the tables item, loose and still."""
+    """A feed of the tables item, loose, still and brief."""
     monkeypatch.setattr(chunks, "CHUNK_ROWS", 500)
     monkeypatch.setattr(chunks, "PAGE_ROWS", 100)
-    place = SHARED[request.param](request)
-    return IntoPlace(tmp_path, mariadb, database, ["item", "loose", "still"], place, request.param)
+    target = SHARED[request.param](request)
+    return IntoPlace(tmp_path, mariadb, database, ["item", "loose", "still", "brief"], target, request.param)
 
 
 @pytest.fixture
@@ -39,6 +41,8 @@ def tables(sql):
         "INSERT INTO loose SELECT seq % 9, 'x' FROM seq_1_to_300",
         "CREATE TABLE still (id INT PRIMARY KEY, n INT)",
         "INSERT INTO still SELECT seq, 0 FROM seq_1_to_2000",
+        "CREATE TABLE brief (id INT PRIMARY KEY, n INT)",
+        "INSERT INTO brief VALUES (1, 1)",
     )
 
 
@@ -134,7 +138,56 @@ def test_rows_that_differ_are_repaired_beside_the_changes_of_writers(copy, table
         assert feed.status().state == "normal"
     assert {one["key"]["id"] for one in report_of(copy) if one.get("repaired")} == {7, 700, 2000, 3000}
     copy.run()
-    assert [one.is_equal for one in copy.diff()] == [True] * 3
+    assert [one.is_equal for one in copy.diff()] == [True] * 4
+
+
+def test_a_repair_that_a_change_of_the_source_overtakes_is_made_good(
+    copy, tables, mariadb, database, sql, monkeypatch
+):
+    """The source makes the wrong value of the target the right one between the reading and the repair."""
+    copy.run()
+    copy.execute("UPDATE `{}still` SET n=1 WHERE id=7")
+    overtaken, apply = [], FeedReader.apply
+
+    def late(reader, table, difference):
+        if not overtaken:
+            sql("UPDATE still SET n=1 WHERE id=7")
+            end = log_end(mariadb)
+            eventually(lambda: place(feed.status().sinks[0].position) >= end)
+            overtaken.append(difference.key)
+        return apply(reader, table, difference)
+
+    monkeypatch.setattr(FeedReader, "apply", late)
+    with running(copy, repair=True) as feed:
+        eventually(lambda: overtaken)
+        assert compared(feed).divergences == ()
+        assert overtaken == [(7,)]
+    monkeypatch.undo()
+    assert copy.execute("SELECT n FROM `{}still` WHERE id=7") in ([(1,)], ((1,),))
+    assert [one.is_equal for one in copy.diff()] == [True] * 4
+
+
+def test_a_database_that_is_away_pauses_the_verification_and_not_the_feed(
+    tmp_path, mariadb, database, tables, private_mariadb
+):
+    target = private_mariadb.start()
+    with target.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE copy")
+    tables_of = ["item", "loose", "still"]
+    copy = IntoPlace(tmp_path, mariadb, database, tables_of, MariaDbPlace(target, "copy"))
+    copy.given["source"]["retry_longest_seconds"] = 1
+    copy.run()
+    with running(copy) as feed:
+        compared(feed, 1)
+        target.kill()
+        status = eventually(lambda: status_of(feed).state == "paused" and status_of(feed))
+        assert "127.0.0.1" in status.detail
+        whole = eventually(lambda: feed.status().verify[0].state == "paused" and feed.status())
+        assert f"the verification of sink copy is paused: {status.detail}" in explanation(whole, [])
+        target.start()
+        compared(feed)
+        eventually(lambda: feed.status().state == "normal")
+        assert status_of(feed).diverged == 0
 
 
 def test_a_schema_change_meanwhile_is_no_difference(copy, tables, mariadb, database, sql):
@@ -144,7 +197,8 @@ def test_a_schema_change_meanwhile_is_no_difference(copy, tables, mariadb, datab
         sql("ALTER TABLE still ADD COLUMN more VARCHAR(9) DEFAULT 'x'")
         compared(feed)
         sql("ALTER TABLE still DROP COLUMN n", "UPDATE still SET more='y' WHERE id % 3 = 0")
-        sql("DROP TABLE loose", "CREATE TABLE loose (a BIGINT, b VARCHAR(20))")
+        sql("DROP TABLE brief", "CREATE TABLE brief (id BIGINT, b VARCHAR(20))")
+        sql("INSERT INTO brief VALUES (2, 'b')")
         assert compared(feed).divergences == ()
         copy.execute("UPDATE `{}still` SET more='z' WHERE id=9")
         (one,) = compared(feed).divergences
