@@ -254,10 +254,12 @@ def check(
 
     Also lists the tables that match. Nothing is changed.
     """
+    from ..compare.verification import verified_sinks
     from ..engine.preflight import check_feed
 
     document = feed_tables(file, source, sink, table, name, data_dir)
     options = checked_options(document)
+    verified_sinks(options)
     findings = check_feed(options)
     if "spark" in document:
         from ..spark.run.preflight import check_on_spark

@@ -78,8 +78,9 @@ class Chunks:
         middle = source.bound(self._table, within, ours.rows // 2) if ours.rows > PAGE_ROWS else None
         if middle is None or middle == within.upto:
             rows = [row for page in source.between(self._table, within, PAGE_ROWS) for row in page]
+            differing = self._differing(rows, within)  # before a pause, in which rows may change
             self._pace.spend(len(rows))
-            yield self._differing(rows, within)
+            yield differing
             return
         yield from self._halve(source, target, Range(within.after, middle))
         yield from self._halve(source, target, Range(middle, within.upto))
@@ -96,9 +97,10 @@ class Chunks:
             if len(rows) == limit:
                 upto = self._key(rows[-1])
                 stored_upto = self._key(self._target.stored(self._table, rows[-1:])[0])
+            differing = self._differing(rows, Range(stored_after, stored_upto))
             self._pace.spend(len(rows))
             self.rows += len(rows)
-            yield self._differing(rows, Range(stored_after, stored_upto))
+            yield differing
             if upto is None or stored_upto is None:
                 return
             after, stored_after = upto, stored_upto

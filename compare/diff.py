@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 from .. import config
 from ..actors import Clock, SystemClock
 from ..chain.selection.tables import EVERY_TABLE, TablePatterns
+from ..dialects.options import RowOptions
 from ..dialects.read import Reader, Settled
 from ..engine.opening import source_context
 from ..engine.options import FeedOptions, feed_options
@@ -114,8 +115,7 @@ class Diff:
             if self._at_syncpoint:
                 if not self.source.reads_at_checkpoint:
                     raise ConfigError(f"{whom} can't be read as of a syncpoint: compare without one")
-                view = at_syncpoint(self.target, sink, options.name, self._pace, self.is_running)
-                checkpoint = opened.enter_context(view)
+                checkpoint = opened.enter_context(self._view_syncpoint())
             self._at = checkpoint
             self.target.meet(self.source.summing)
             self._closing = opened.pop_all()
@@ -189,10 +189,13 @@ class Diff:
 
     # --- one table
 
-    def of(self, table: Table, *, rounds: int = ROUNDS) -> TableComparison | TableResult:
+    def of(
+        self, table: Table, *, rounds: int = ROUNDS, at_syncpoints: bool = False
+    ) -> TableComparison | TableResult:
         """Return the comparison of a table of `tables()`, or why there can't be one at present.
 
-        A difference is one after it was the same in this number of rounds.
+        A difference is one after it was the same in this number of rounds. With `at_syncpoints`, rows are
+        read again at a syncpoint, if the target has any, so that one round is enough.
         """
         checkpoint = self.checkpoint()
         origins: Sequence[str] = [table.full_name]
@@ -210,10 +213,25 @@ class Diff:
         differs = differs and f"the target's table {differs}"
         if both is None:
             return TableResult(table.full_name, "not comparable", detail=differs)
-        source, pace = self.source.of(table), self._pace
         return TableComparison(
-            source, self.target, both, differs, pace, self.is_running, origins, rounds=rounds
+            self.source.of(table),
+            self.target,
+            both,
+            differs,
+            self._pace,
+            self.is_running,
+            origins,
+            rounds=rounds,
+            viewed=self._view_syncpoint if at_syncpoints and self._has_syncpoints else None,
         )
+
+    @property
+    def _has_syncpoints(self) -> bool:
+        options = self._sink.given.options
+        return isinstance(options, RowOptions) and options.syncpoint_seconds > 0
+
+    def _view_syncpoint(self) -> AbstractContextManager[Checkpoint]:
+        return at_syncpoint(self.target, self._sink, self._options.name, self._pace, self.is_running)
 
     def is_merging(self, table: Table) -> bool:
         """Return True while a merged table's shards are in different schemas."""

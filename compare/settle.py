@@ -9,12 +9,15 @@ one round, unless the target has transactions after its checkpoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from contextlib import AbstractContextManager
+from typing import Any, Final, TypeAlias
 
 from ..dialects.read import Key, Reader, Settled
 from ..events import WHOLE, Checkpoint, Row, Table, progress_of
 from .pace import Pace
 from .side import SourceRows
+
+OpenView: TypeAlias = Callable[[], AbstractContextManager[Checkpoint]]
 
 ROUNDS: Final = 3
 """Number of rounds in which a difference must be the same."""
@@ -41,8 +44,11 @@ class Settling:
         origins: Sequence[str] = (),
         *,
         rounds: int = ROUNDS,
+        viewed: OpenView | None = None,
     ) -> None:
-        """`origins` has the tables' names in checkpoints, if it isn't one with the name of `table`."""
+        """`origins` has the tables' names in checkpoints, if it isn't one with the name of `table`. `viewed`
+        opens a view of the target for a source that is read at its checkpoint."""
+        self._viewed = viewed or target.reading
         self._origins = tuple(origins) or (table.full_name,)
         self._source = source
         self._target = target
@@ -77,7 +83,7 @@ class Settling:
     def _read(self, keys: list[Key]) -> tuple[dict[Key, object], dict[Key, object], bool]:
         """Return both sides' values, and True if the target has applied what the source had."""
         if self._source.reads_at_checkpoint:
-            with self._target.reading() as checkpoint:
+            with self._viewed() as checkpoint:
                 theirs = self._theirs(keys)
                 self._source.view(checkpoint, self._table.full_name)
                 ours, last = self._ours(keys), self._target.ahead(checkpoint)

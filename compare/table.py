@@ -11,7 +11,7 @@ from ..dialects.read import Key, Reader, Settled
 from ..events import Checkpoint, Table
 from .chunks import Chunks, Mark
 from .pace import Pace
-from .settle import ROUNDS, Settling
+from .settle import ROUNDS, OpenView, Settling
 from .side import SourceRows
 from .spool import Spool
 
@@ -35,6 +35,7 @@ class TableComparison:
         origins: Sequence[str] = (),
         *,
         rounds: int = ROUNDS,
+        viewed: OpenView | None = None,
     ) -> None:
         self.table = table
         """Has the columns of both sides only."""
@@ -49,7 +50,9 @@ class TableComparison:
         self._source = source
         self._target = target
         self._pace = pace
-        self._settling = Settling(source, target, table, pace, is_running, origins, rounds=rounds)
+        self._settling = Settling(
+            source, target, table, pace, is_running, origins, rounds=rounds, viewed=viewed
+        )
 
     @property
     def moving(self) -> int:

@@ -41,8 +41,7 @@ def open_verification(options: FeedOptions, clock: Clock) -> FeedVerification | 
     verify = options.verify
     if verify is None:
         return None
-    sinks = [sink for sink in options.sinks if not verify.sinks or sink.name in verify.sinks]
-    _check(options, sinks)
+    sinks = verified_sinks(options)
     share = verify.share / len(sinks)
     return FeedVerification([Verifier(options, verify, sink.name, share, clock) for sink in sinks])
 
@@ -74,8 +73,15 @@ class FeedVerification:
         return [one.status for one in self._verifiers]
 
 
-def _check(options: FeedOptions, sinks: Sequence[SinkOptions]) -> None:
-    """Raise ConfigError if the source can't be compared with these sinks' targets."""
+def verified_sinks(options: FeedOptions) -> list[SinkOptions]:
+    """Return the sinks whose targets are to be compared; none if the options ask for no verification.
+
+    Raises ConfigError if the source or a target can't be compared. Nothing is connected.
+    """
+    if options.verify is None:
+        return []
+    wanted = options.verify.sinks
+    sinks = [sink for sink in options.sinks if not wanted or sink.name in wanted]
     if not sinks:
         raise ConfigError("verify: the feed has no sink: leave out [verify], or add a [[sink]]")
     given = options.source
@@ -110,3 +116,4 @@ def _check(options: FeedOptions, sinks: Sequence[SinkOptions]) -> None:
             "verify: merged tables that several feeds share can't be compared, as the target has the other "
             "feeds' rows too: leave out [verify]"
         )
+    return sinks

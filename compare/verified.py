@@ -105,7 +105,7 @@ class Verified(Struct):
     def differ(self, table: str, detail: str, differences: Sequence[Difference], now: float) -> None:
         """Note differences of the table that is being compared, or of the table itself, once more."""
         one = self.found
-        if one is None:
+        if one is None or one.table != table:
             before = self.divergences.get(table)
             one = Divergence(table, found=now if before is None else before.found)
         counts = {
@@ -126,7 +126,7 @@ class Verified(Struct):
     def finish_table(self, name: str) -> None:
         """Note that a table is compared as a whole."""
         self.divergences.pop(name, None)
-        if self.found is not None:
+        if self.found is not None and self.found.table == name:
             self.divergences[name] = self.found
         self.done, self.rows_reached = name, self.rows
         self._leave_table()
@@ -146,6 +146,7 @@ class VerifiedFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._content = b""
 
     def load(self) -> Verified:
         """Return what was saved; an empty state if there is none, or if it can't be read, which is logged."""
@@ -159,10 +160,14 @@ class VerifiedFile:
 
     def save(self, verified: Verified) -> None:
         """Raises StoreError."""
+        content = msgspec.json.encode(verified)
+        if content == self._content:
+            return
         try:
-            disk.replace(self._path, msgspec.json.encode(verified))
+            disk.replace(self._path, content)
         except OSError as error:
             raise StoreError(f"{self._path} can't be written: {error.strerror}") from error
+        self._content = content
 
 
 def listed(divergences: dict[str, Divergence]) -> tuple[Divergence, ...]:

@@ -15,7 +15,7 @@ from ..dialects.read import Settled
 from ..engine.options import FeedOptions
 from ..engine.status import StatusFile
 from ..engine.verification import VerifyOptions, VerifyState, VerifyStatus
-from ..errors import CheckpointError, InvariantViolated, Retryable, StoreError, TidemillError
+from ..errors import CheckpointError, ConfigError, InvariantViolated, Retryable, StoreError, TidemillError
 from ..events import Table
 from ..failpoint import reach
 from .chunks import Mark
@@ -84,6 +84,7 @@ class Verifier:
         self._saved_at = clock.now()
         self._state: tuple[VerifyState, str] = "waiting", ""
         self._estimated = self._verified.whole_rows
+        self._done_part = 0.0  # share of the tables
         self._comparison: TableComparison | None = None
         self._rows_before = 0  # of this pass, before the present comparison
         self._reached: Mark | None = None
@@ -155,9 +156,12 @@ class Verifier:
     def _compare(self, diff: Diff) -> None:
         verified, began = self._verified, self._clock.now()
         tables, extra = diff.tables()
+        if not tables and not extra:
+            raise ConfigError("verify.tables: no table of this feed and sink matches")
         took = self._clock.now() - began
         self._estimated = sum(map(diff.estimate, tables)) or verified.whole_rows
-        for table in sorted(tables, key=lambda table: table.full_name):
+        for number, table in enumerate(sorted(tables, key=lambda table: table.full_name)):
+            self._done_part = number / len(tables)
             if table.full_name <= verified.done:
                 continue
             if self._clock.now() - began > max(SESSION_SECONDS, _LISTINGS * took):
@@ -167,14 +171,14 @@ class Verifier:
         for one in extra:
             verified.differ(one.table, one.detail, (), self._clock.time())
             verified.finish_table(one.table)
-        verified.end(
-            self._clock.time(), {*(table.full_name for table in tables), *(one.table for one in extra)}
-        )
+        known = {*(table.full_name for table in tables), *(one.table for one in extra)}
+        verified.end(self._clock.time(), known)
+        self._suspected.clear()
 
     # --- tables
 
     def _table(self, diff: Diff, table: Table) -> None:
-        verified, comparison = self._verified, diff.of(table, rounds=ROUNDS)
+        verified, comparison = self._verified, diff.of(table, rounds=ROUNDS, at_syncpoints=True)
         name = table.full_name
         if isinstance(comparison, TableResult):
             if comparison.state != "loading" and not diff.is_merging(table):
@@ -184,7 +188,8 @@ class Verifier:
             return
         if comparison.differs:
             self._confirm(diff, {name: comparison.differs})
-        mark = verified.mark(comparison.table)
+        self._suspected.pop(name, None)
+        self._reached = mark = verified.mark(comparison.table)
         if comparison.differs and verified.found is None:
             verified.differ(name, comparison.differs, (), self._clock.time())
         self._comparison, self._rows_before = comparison, verified.rows
@@ -202,12 +207,10 @@ class Verifier:
         change on its way.
         """
         if all(self._suspected.get(name) == detail for name, detail in differing.items()):
-            for name in differing:
-                del self._suspected[name]
             return
-        self._suspected |= differing
         if not diff.await_end():
             raise Retryable(_LATE)
+        self._suspected |= differing
         raise _Again
 
     def _differ(
@@ -290,15 +293,14 @@ class Verifier:
     def _show(self) -> None:
         one = self._verified
         divergences = one.current()
-        estimated = max(self._estimated, one.rows)
-        percent = 100.0 if one.is_whole else 100.0 * one.rows / estimated if estimated else 0.0
+        part = min(1.0, one.rows / self._estimated) if self._estimated else self._done_part
         state, detail = self._state
         self.status = replace(
             self.status,
             state=state,
             detail=detail,
             since=one.began,
-            percent=percent,
+            percent=100.0 if one.is_whole else 100.0 * part,
             table=one.table,
             rows=one.rows,
             rows_compared=one.rows_compared + one.rows,

@@ -151,10 +151,10 @@ class Feed:
             Thread(target=self._run, args=(on_end,), name=f"{name}-run", daemon=True),
             Thread(target=self._watch, name=f"{name}-watch", daemon=True),
         ]
-        for thread in self._threads:
-            thread.start()
         if self._verification is not None:
             self._verification.start()
+        for thread in self._threads:
+            thread.start()
 
     def run(self, stopping: Event, show: Callable[[FeedStatus], object]) -> None:
         """Run to the end, or until `stopping` is set; `show` gets the status several times a second.
@@ -330,6 +330,7 @@ class Feed:
             if self._verification is not None:
                 self._verification.stop()
                 self._verification.wait()
+                self._live.rest()
             self._save()
             self._save_tables()
             if self._telemetry is not None:

@@ -20,7 +20,7 @@ from .rate import Rate
 from .sentences import divergence_sentence, letters_sentence
 from .status import FeedStatus, Received, SinkStatus, SnapshotStatus, State, at_rest, resident_bytes
 from .tables import FeedTables, SinkView
-from .verification import VerifyStatus
+from .verification import VerifyStatus, resting
 from .waits import Startup
 
 _SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "finished": "finished"}
@@ -95,6 +95,11 @@ class LiveStatus:
             self._base = rows + counts.rows, transactions + counts.transactions
             self._base_of = {sink.name: counts_of(sink) for sink in self.current.sinks}
             self._base_received = self.current.received
+
+    def rest(self) -> None:
+        """Note that the targets aren't verified any more."""
+        with self._lock:
+            self.current = replace(self.current, verify=resting(self._verified()))
 
     def update(self) -> None:
         """Take the status of the running pipeline, or of the pause before the next one."""

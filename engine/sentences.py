@@ -27,7 +27,7 @@ def divergence_sentence(status: VerifyStatus) -> str:
     if not status.divergences:
         return ""
     one, more = status.divergences[0], status.diverged - 1
-    others = f"; so do {more} more table{'s'[: more > 1]}" if more else ""
+    others = f"; so do {more} more tables" if more > 1 else "; so does another table" if more else ""
     if one.differences:
         kinds = f"{one.missing:,} missing, {one.extra:,} only there, {one.changed:,} changed"
         keys = f", {one.first}" if one.first else ""

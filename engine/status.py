@@ -18,7 +18,7 @@ from ..sharding.status import LockStatus
 from ..store.disk import is_locked, lock
 from .lag import Lag, SinkHistograms
 from .tables import TableStatus
-from .verification import VerifyStatus
+from .verification import VerifyStatus, resting
 
 if TYPE_CHECKING:
     from ..sorter import SorterOptions
@@ -250,7 +250,14 @@ class StatusFile:
             raise CheckpointError(f"{self.path}: not a status file: {error}") from None
         if status.state in RUNNING and not is_locked(self._lock_path):
             detail = f"process {status.pid} ended without stopping the feed; start it again to go on"
-            return replace(status, state="failed", detail=detail, waits=[], sinks=at_rest(status.sinks))
+            return replace(
+                status,
+                state="failed",
+                detail=detail,
+                waits=[],
+                sinks=at_rest(status.sinks),
+                verify=resting(status.verify),
+            )
         return status
 
 

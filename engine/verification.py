@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from ..chain.selection.table_option import TABLES
 from ..chain.selection.tables import TablePatterns
@@ -81,7 +82,8 @@ class VerifyStatus(Struct, frozen=True):
     """Time at which the present pass over all tables began, or the last one while waiting for the next, in
     Unix seconds; None before the first."""
     percent: float = 0.0
-    """Share of the rows that were compared since then; an estimate by the source's statistics."""
+    """Share of the rows that were compared since then, by the source's statistics; without them, of the
+    tables."""
     table: str = ""
     """Full name of the table that is being compared."""
     rows: int = 0
@@ -103,6 +105,11 @@ class VerifyStatus(Struct, frozen=True):
     """Number of rows that differed when they were compared last, ..."""
     diverged: int = 0
     """... and of tables that have such rows, or that differ themselves."""
+
+
+def resting(statuses: Sequence[VerifyStatus]) -> list[VerifyStatus]:
+    """Return the statuses of a feed that doesn't run."""
+    return [replace(one, state="waiting", detail="the feed doesn't run", table="") for one in statuses]
 
 
 class Verification(Protocol):
