@@ -1,8 +1,8 @@
 """A feed's throughput while it verifies its target, and without that, in turn.
 
 MariaDB's log of updates is applied to another MariaDB, or to SQLite. The period is so short that the
-verification uses all of its share of the time. `…_again` is the feed without it a second time: its ratio
-shows what differs by chance.
+verification uses all of its share of the time. `…_cpu` is per second of CPU time of the feed's process.
+`…_again` is the feed without it a second time: its ratio shows what differs by chance.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..compare.verification import verified_feed
 from ..engine.options import feed_options
@@ -21,14 +21,22 @@ from ..testing.mariadb import MariaDb
 _TRANSACTION_ROWS = 100
 
 
+class _Run(NamedTuple):
+    """One run of a feed over all changes."""
+
+    seconds: float
+    cpu_seconds: float
+    """CPU time of this process."""
+    compared: int
+    """Number of rows compared in all runs so far."""
+
+
 def run(
-    *, rows: int = 200_000, changes: int = 600_000, share: float = 0.05, rounds: int = 3
+    *, rows: int = 200_000, changes: int = 300_000, share: float = 0.05, rounds: int = 5
 ) -> dict[str, Any]:
     """Return one result in the form that all benchmarks share; the yardstick is the feed alone."""
     verify = {"verify": {"every": 1, "share": share}}
-    figures: dict[str, list[float]] = {}
-    yardstick: dict[str, list[float]] = {}
-    compared: dict[str, int] = {}
+    runs: dict[str, list[_Run]] = {}
     with (
         tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name,
         MariaDb(Path(name, "source")) as source,
@@ -45,24 +53,33 @@ def run(
             }
             _applied(given)
             for _ in range(rounds):
-                for figure, more in (("", {}), (place, verify), (f"{place}_again", {})):
+                for figure, more in ((f"{place}_alone", {}), (place, verify), (f"{place}_again", {})):
                     _change(source, rows, changes)
-                    seconds, done = _applied(given | more)
-                    if not figure:
-                        yardstick.setdefault(place, []).append(changes / seconds)
-                        continue
-                    figures.setdefault(figure, []).append(changes / seconds)
-                    compared[place] = max(compared.get(place, 0), done)
-    medians = {figure: statistics.median(several) for figure, several in figures.items()}
-    alone = {figure: statistics.median(yardstick[figure.removesuffix("_again")]) for figure in medians}
+                    runs.setdefault(figure, []).append(_applied(given | more))
+    figures, yardstick = dict[str, float](), dict[str, float]()
+    for figure, several in runs.items():
+        place, _, which = figure.partition("_")
+        if which == "alone":
+            continue
+        for suffix, seconds in ("", _seconds), ("_cpu", _cpu_seconds):
+            figures[figure + suffix] = round(changes / seconds(several))
+            yardstick[figure + suffix] = round(changes / seconds(runs[f"{place}_alone"]))
     return {
         "bench": "verify",
         "settings": {"rows": rows, "changes": changes, "share": share, "rounds": rounds}
-        | {f"rows compared in {place}": count for place, count in compared.items()},
-        "figures": {figure: round(value) for figure, value in medians.items()},
-        "yardstick": {figure: round(value) for figure, value in alone.items()},
-        "ratio": {figure: round(medians[figure] / alone[figure], 3) for figure in medians},
+        | {f"rows compared in {place}": runs[place][-1].compared for place in ("mariadb", "sqlite")},
+        "figures": figures,
+        "yardstick": yardstick,
+        "ratio": {figure: round(figures[figure] / yardstick[figure], 3) for figure in figures},
     }
+
+
+def _seconds(runs: Sequence[_Run]) -> float:
+    return statistics.median(one.seconds for one in runs)
+
+
+def _cpu_seconds(runs: Sequence[_Run]) -> float:
+    return statistics.median(one.cpu_seconds for one in runs)
 
 
 def _fill(server: MariaDb, rows: int) -> None:
@@ -83,16 +100,16 @@ def _change(server: MariaDb, rows: int, changes: int) -> None:
             )
 
 
-def _applied(given: Mapping[str, Any]) -> tuple[float, int]:
-    """Run a feed to the source's end; return the seconds, and the number of rows compared so far."""
+def _applied(given: Mapping[str, Any]) -> _Run:
+    """Run a feed to the source's end."""
     feed = verified_feed(feed_options(given))
-    begun = time.perf_counter()
+    begun, cpu_begun = time.perf_counter(), time.process_time()
     feed.start()
     feed.wait()
-    seconds = time.perf_counter() - begun
+    seconds, cpu_seconds = time.perf_counter() - begun, time.process_time() - cpu_begun
     if feed.error is not None:
         raise feed.error
     verified = feed.status().verify
     if any(one.diverged for one in verified):
         raise RuntimeError(f"rows differ: {verified}")
-    return seconds, sum(one.rows_compared for one in verified)
+    return _Run(seconds, cpu_seconds, sum(one.rows_compared for one in verified))

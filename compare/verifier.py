@@ -19,11 +19,11 @@ from ..errors import CheckpointError, ConfigError, InvariantViolated, Retryable,
 from ..events import Table
 from ..failpoint import reach
 from .chunks import Mark
-from .diff import Diff
 from .finding import TableResult, difference_of
 from .pace import Pace, Pausing, Stopped
 from .repairs import Repairs
 from .schedule import Schedule
+from .sides import Sides
 from .table import TableComparison
 from .verified import VerifiedFile, listed
 
@@ -94,9 +94,9 @@ class Verifier:
     def stop(self) -> None:
         self._stopping.set()
 
-    def diff(self) -> Diff:
-        """Return a comparison that isn't connected yet."""
-        return Diff(self._options, self._verify.tables, self.sink, self._pace)
+    def _sides(self) -> Sides:
+        """Return both sides, not connected yet."""
+        return Sides(self._options, self._verify.tables, self.sink, self._pace)
 
     # --- life
 
@@ -141,9 +141,9 @@ class Verifier:
                 self._say("waiting", "")
                 return min(left, WAIT_SECONDS)
             verified.begin(now)
-        with self.diff() as diff:
+        with self._sides() as sides:
             self._say("comparing", "")
-            self._compare(diff)
+            self._compare(sides)
         return 0.0
 
     def _has_begun(self) -> bool:
@@ -153,21 +153,21 @@ class Verifier:
             return False
         return any(sink.name == self.sink and sink.position for sink in status.sinks)
 
-    def _compare(self, diff: Diff) -> None:
+    def _compare(self, sides: Sides) -> None:
         verified, began = self._verified, self._clock.now()
-        tables, extra = diff.tables()
+        tables, extra = sides.tables()
         if not tables and not extra:
             raise ConfigError("verify.tables: no table of this feed and sink matches")
         took = self._clock.now() - began
-        self._estimated = sum(map(diff.estimate, tables)) or verified.whole_rows
+        self._estimated = sum(map(sides.estimate, tables)) or verified.whole_rows
         for number, table in enumerate(sorted(tables, key=lambda table: table.full_name)):
             self._done_part = number / len(tables)
             if table.full_name <= verified.done:
                 continue
             if self._clock.now() - began > max(SESSION_SECONDS, _LISTINGS * took):
                 return
-            self._table(diff, table)
-        self._confirm(diff, {one.table: one.detail for one in extra})
+            self._table(sides, table)
+        self._confirm(sides, {one.table: one.detail for one in extra})
         for one in extra:
             verified.differ(one.table, one.detail, (), self._clock.time())
             verified.finish_table(one.table)
@@ -177,30 +177,30 @@ class Verifier:
 
     # --- tables
 
-    def _table(self, diff: Diff, table: Table) -> None:
-        verified, comparison = self._verified, diff.of(table, rounds=ROUNDS, at_syncpoints=True)
+    def _table(self, sides: Sides, table: Table) -> None:
+        verified, comparison = self._verified, sides.of(table, rounds=ROUNDS, at_syncpoints=True)
         name = table.full_name
         if isinstance(comparison, TableResult):
-            if comparison.state != "loading" and not diff.is_merging(table):
-                self._confirm(diff, {name: comparison.detail})
+            if comparison.state != "loading" and not sides.is_merging(table):
+                self._confirm(sides, {name: comparison.detail})
                 verified.differ(name, comparison.detail, (), self._clock.time())
             verified.finish_table(name)
             return
         if comparison.differs:
-            self._confirm(diff, {name: comparison.differs})
+            self._confirm(sides, {name: comparison.differs})
         self._suspected.pop(name, None)
         self._reached = mark = verified.mark(comparison.table)
         if comparison.differs and verified.found is None:
             verified.differ(name, comparison.differs, (), self._clock.time())
         self._comparison, self._rows_before = comparison, verified.rows
-        for batch in comparison.differences(diff.checkpoint(), mark):
+        for batch in comparison.differences(sides.checkpoint(), mark):
             self._note()
             if batch:
-                self._differ(diff, table, comparison, batch)
+                self._differ(sides, table, comparison, batch)
         self._leave()
         verified.finish_table(name)
 
-    def _confirm(self, diff: Diff, differing: dict[str, str]) -> None:
+    def _confirm(self, sides: Sides, differing: dict[str, str]) -> None:
         """Return if the tables have differed in this way before the feed's present position.
 
         Else raises _Again once the feed has passed the source's present end: the difference may be a schema
@@ -208,13 +208,13 @@ class Verifier:
         """
         if all(self._suspected.get(name) == detail for name, detail in differing.items()):
             return
-        if not diff.await_end():
+        if not sides.await_end():
             raise Retryable(_LATE)
         self._suspected |= differing
         raise _Again
 
     def _differ(
-        self, diff: Diff, table: Table, comparison: TableComparison, batch: Sequence[Settled]
+        self, sides: Sides, table: Table, comparison: TableComparison, batch: Sequence[Settled]
     ) -> None:
         """Note rows that differ, and repair them if that is asked for."""
         if not all(one.is_certain for one in batch):
@@ -226,7 +226,7 @@ class Verifier:
             self._repairs.found([difference_of(comparison.table, one) for one in batch])
         reach("verify.found")
         if self._verify.repair:
-            repaired, batch, is_certain = self._repairs.repair(diff.target, comparison, batch)
+            repaired, batch, is_certain = self._repairs.repair(sides.target, comparison, batch)
             self._verified.repaired += repaired
             if not is_certain:
                 raise Retryable(_LATE)
@@ -237,10 +237,10 @@ class Verifier:
 
     def _check_definitions(self, table: Table, comparison: TableComparison) -> None:
         """Raise _Again unless both sides' definitions are those by which the rows were compared."""
-        with self.diff() as diff:
-            tables, _ = diff.tables()
+        with self._sides() as sides:
+            tables, _ = sides.tables()
             now = next((one for one in tables if one.full_name == table.full_name), None)
-            again = None if now is None else diff.of(now)
+            again = None if now is None else sides.of(now)
         if not isinstance(again, TableComparison) or now != table:
             raise _Again
         if (again.table, again.differs) != (comparison.table, comparison.differs):

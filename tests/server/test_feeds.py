@@ -227,6 +227,7 @@ def test_a_comparison_is_a_job(served, tidb, tmp_path) -> None:
 def test_a_feed_that_verifies_its_target_says_what_differs(served, tidb, tmp_path) -> None:
     number = insert(tidb)
     served.client.create(document(tidb, tmp_path) | {"verify": {"every": "1s", "share": 1}})
+    served.until("shop", "normal")
     arrives(tmp_path, number)
     with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
         connection.execute(f'delete from "shop.item" where id={number}')
@@ -240,7 +241,7 @@ def test_a_feed_that_verifies_its_target_says_what_differs(served, tidb, tmp_pat
         f"shop.item (1 missing, 0 only there, 0 changed, id={number})"
         in served.client.waits("shop").explanation[0]
     )
-    assert "tidemill_verify_differences" in served.request("GET", "/metrics").body
+    assert b"tidemill_verify_differences" in served.request("GET", "/metrics").body
     served.client.pause("shop")
     assert served.client.feed("shop").status.verify[0].detail == "the feed doesn't run"
 

@@ -207,6 +207,17 @@ def test_a_schema_change_meanwhile_is_no_difference(copy, tables, mariadb, datab
         ]
 
 
+def test_a_table_that_is_loaded_again_meanwhile_is_no_difference(copy, tables, mariadb, database):
+    copy.given["source"]["chunk_rows"] = 50
+    copy.run()
+    with running(copy) as feed, Writer(mariadb, database, 7, feed):
+        compared(feed, 1)
+        for _ in range(2):
+            feed.reload_table(f"{database}.still")
+            compared(feed, 1)
+    assert not list(copy.directory.rglob("*.differences.jsonl"))
+
+
 def test_a_table_that_differs_itself_is_a_divergence(copy, tables, sql):
     copy.run()
     with running(copy) as feed:
