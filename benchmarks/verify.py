@@ -2,7 +2,8 @@
 
 MariaDB's log of updates is applied to another MariaDB, or to SQLite, while another table is compared. The
 period is so short that the verification uses all of its share of the time. `…_cpu` is per second of CPU
-time of the feed's process. `…_again` is the feed without it a second time: its ratio shows what differs by chance.
+time of the feed's process. `…_again` is the feed without it a second time: its ratio shows what differs by
+chance.
 """
 
 from __future__ import annotations
