@@ -22,6 +22,7 @@ UNITS: Mapping[str, str] = {
     "parquet": f"{_ROWS}, of the clock or of CPU time",
     "lake": _ROWS,
     "diff": _ROWS,
+    "verify": f"{_ROWS}, of the clock or of CPU time",
     "shards": _ROWS,
     "serve": f"{_ROWS}; p99: milliseconds",
     "feeds": "percent of a core; a feed's: MB, numbers",

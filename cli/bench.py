@@ -20,6 +20,7 @@ _PLAIN: Final = {
     "Yardsticks are mysql-replication and mariadb-dump.",
     "sink": "Measure SQL targets and diff, against bare drivers.",
     "diff": "Measure the diff of equal tables, against a plain SELECT.",
+    "verify": "Measure a feed that verifies its target.\n\nThe yardstick is the feed alone.",
     "serve": "Measure a feed beside clients of its server.\n\nThe yardstick is the feed alone.",
     "puller": "Measure the TiKV puller, against a bare gRPC client.",
     "pump": "Measure the merge of pumps, against bare gRPC clients.",

@@ -165,10 +165,9 @@ def run_local(
 
     `show` makes the feed visible while it runs.
     """
-    from ..engine.feed import Feed
-    from ..engine.opening import open_sinks
+    from ..compare.verification import verified_feed
 
-    feed = Feed(options, open_sinks(options))
+    feed = verified_feed(options)
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     try:
         with set_by_signals(Event()) as stopping, nullcontext() if show is None else show(feed):
@@ -255,10 +254,12 @@ def check(
 
     Also lists the tables that match. Nothing is changed.
     """
+    from ..compare.verification import verified_sinks
     from ..engine.preflight import check_feed
 
     document = feed_tables(file, source, sink, table, name, data_dir)
     options = checked_options(document)
+    verified_sinks(options)
     findings = check_feed(options)
     if "spark" in document:
         from ..spark.run.preflight import check_on_spark

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..dialects.read import Key, Range, Reader, Summing
 from ..events import Row, Table
@@ -21,15 +21,27 @@ PAGE_ROWS: Final = 1_000
 """Number of rows that are read at once; a range is halved until it has no more."""
 
 
+class Mark(NamedTuple):
+    """A row's key: rows up to it are compared."""
+
+    source: Key
+    stored: Key
+
+
 class Chunks:
     """Compares one table. `rows` counts the source's rows that were compared."""
 
-    def __init__(self, source: SourceRows, target: Reader, table: Table, pace: Pace) -> None:
+    def __init__(
+        self, source: SourceRows, target: Reader, table: Table, pace: Pace, after: Mark | None = None
+    ) -> None:
+        """`after` is the end of the rows that were compared before."""
         self._source = source
         self._target = target
         self._table = table
         self._pace = pace
         self.rows = 0
+        self.reached = after
+        """End of the ranges whose candidates were all yielded."""
 
     def candidates(self) -> Iterator[list[Key]]:
         """Yield stored keys of rows that may differ, after each range. The sides are read at different
@@ -40,13 +52,14 @@ class Chunks:
     # --- checksums
 
     def _by_checksums(self, source: Summing, target: Summing) -> Iterator[list[Key]]:
-        after: Key | None = None
+        after = self.reached.source if self.reached is not None else None
         while True:
             upto = source.bound(self._table, Range(after, None), self._pace.limit(CHUNK_ROWS))
             yield from self._halve(source, target, Range(after, upto), is_whole=True)
             if upto is None:
                 return
             after = upto
+            self.reached = Mark(upto, upto)
 
     def _halve(
         self, source: Summing, target: Summing, within: Range, *, is_whole: bool = False
@@ -65,8 +78,9 @@ class Chunks:
         middle = source.bound(self._table, within, ours.rows // 2) if ours.rows > PAGE_ROWS else None
         if middle is None or middle == within.upto:
             rows = [row for page in source.between(self._table, within, PAGE_ROWS) for row in page]
+            differing = self._differing(rows, within)  # before a pause, in which rows may change
             self._pace.spend(len(rows))
-            yield self._differing(rows, within)
+            yield differing
             return
         yield from self._halve(source, target, Range(within.after, middle))
         yield from self._halve(source, target, Range(middle, within.upto))
@@ -74,21 +88,29 @@ class Chunks:
     # --- rows
 
     def _by_rows(self) -> Iterator[list[Key]]:
-        after: Key | None = None
-        stored_after: Key | None = None
+        after, stored_after = self.reached if self.reached is not None else (None, None)
         while True:
+            self._view_checkpoint()
             limit = self._pace.limit(PAGE_ROWS)
             rows = self._source.page(self._table, after, limit)
             upto = stored_upto = None
             if len(rows) == limit:
                 upto = self._key(rows[-1])
                 stored_upto = self._key(self._target.stored(self._table, rows[-1:])[0])
+            differing = self._differing(rows, Range(stored_after, stored_upto))
             self._pace.spend(len(rows))
             self.rows += len(rows)
-            yield self._differing(rows, Range(stored_after, stored_upto))
-            if upto is None:
+            yield differing
+            if upto is None or stored_upto is None:
                 return
             after, stored_after = upto, stored_upto
+            self.reached = Mark(upto, stored_upto)
+
+    def _view_checkpoint(self) -> None:
+        """Read the next rows as of the target's present checkpoint, if the source can: it needn't keep older
+        versions for the whole table."""
+        if self._source.reads_at_checkpoint and (checkpoint := self._target.checkpoint()) is not None:
+            self._source.view(checkpoint, self._table.full_name)
 
     def _differing(self, rows: list[Row], within: Range) -> list[Key]:
         """Return the keys of rows that differ from the target's in a range of stored keys."""

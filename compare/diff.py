@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, Self
-
-from msgspec.structs import replace
+from typing import Any, Self
 
 from .. import config
 from ..actors import Clock, SystemClock
-from ..chain.selection.tables import EVERY_TABLE, TablePatterns
-from ..dialects.read import Key, Reader, Settled
-from ..engine.opening import source_context
+from ..chain.selection.tables import TablePatterns
+from ..dialects.read import Reader, Settled
 from ..engine.options import FeedOptions, feed_options
-from ..engine.sink_options import SinkOptions
-from ..engine.status import StatusFile
-from ..errors import CheckpointError, ConfigError
-from ..events import WHOLE, Checkpoint, Row, Table, progress_of
-from .chunks import Chunks
-from .finding import Difference, Finding, Named, TableResult
-from .merged import MergedSources
-from .opening import open_source, open_target
+from ..errors import ConfigError
+from ..events import Table
+from .finding import Finding, TableResult, difference_of
 from .pace import Pace, Pausing, Stopped
-from .settle import Settling
-from .side import Source, SourceRows
-from .spool import Spool
-from .syncpoint import at_syncpoint
-
-_CANDIDATES: Final = 1_000
-"""Number of candidates that are looked at together, ..."""
-_SETTLE_SECONDS: Final = 5.0
-"""... and time after which fewer are, so that a stop finds few that weren't."""
+from .sides import Sides
+from .table import TableComparison
 
 
 def open_diff(
@@ -83,191 +67,101 @@ class Diff:
         *,
         at_syncpoint: bool = False,
     ) -> None:
-        self._options = options
-        self._tables = EVERY_TABLE if tables is None else tables
-        self._sink = _chosen(options, sink)
-        of_sink = self._sink.rules.tables or EVERY_TABLE
-        self._followed = options.tables.within(of_sink.matches)
-        self._pace = pace
+        self._sides = Sides(options, tables, sink, pace, at_syncpoint=at_syncpoint)
+        self._name = options.name
         self._at_syncpoint = at_syncpoint
-        self._closing = ExitStack()
         self.table = ""
         """Full name of the table that is being compared."""
-        self.rows = 0
-        """Number of its rows compared, ..."""
         self.rows_estimated = 0
-        """... of about this number; 0 if that isn't known."""
+        """Approximate number of its rows; 0 if that isn't known."""
         self.tables_done = 0
         self.tables_in_all = 0
+        self._comparison: TableComparison | None = None
         self._last: tuple[Table, Settled] | None = None
 
     def __enter__(self) -> Self:
         """Connect to both sides. Raises TidemillError."""
-        options, sink, followed = self._options, self._sink, self._options.source
-        with ExitStack() as opened:
-            self.target: Reader = open_target(
-                sink.given, options.name, f"sink {sink.name}: {sink.given.kind.name}"
-            )
-            opened.callback(self.target.close)
-            checkpoint = self.target.checkpoint()
-            if checkpoint is None:
-                raise CheckpointError(
-                    f"{self.target.identity}: there is no checkpoint of feed {self._options.name!r}: run it"
-                )
-            context = source_context(options, SystemClock())
-            whom = f"source.url: a {followed.kind.name} source"
-            self.source: Source = open_source(followed.kind, followed.options, context, whom)
-            opened.callback(self.source.close)
-            if self._options.routes:
-                self.source = MergedSources(self.source, self._options.merging, self._options.name)
-            if self._at_syncpoint:
-                if not self.source.reads_at_checkpoint:
-                    raise ConfigError(f"{whom} can't be read as of a syncpoint: compare without one")
-                view = at_syncpoint(self.target, sink, options.name, self._pace, self.is_running)
-                checkpoint = opened.enter_context(view)
-            self._at = checkpoint
-            self.target.meet(self.source.summing)
-            self._closing = opened.pop_all()
+        self._sides.__enter__()
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._closing.close()
+        self._sides.__exit__(kind, error, trace)
+
+    @property
+    def target(self) -> Reader:
+        return self._sides.target
+
+    @property
+    def rows(self) -> int:
+        """Number of the table's rows compared."""
+        return 0 if self._comparison is None else self._comparison.rows
 
     @property
     def warning(self) -> str:
         """Warning that the feed isn't running; empty if it is, or if that makes no difference."""
-        if self.source.reads_at_checkpoint or self.is_running():
+        sides = self._sides
+        if sides.source.reads_at_checkpoint or sides.is_running():
             return ""
-        end = self.source.end()
-        if self.source.has_passed(self._at.position, end):
+        position, end = sides.checkpoint().position, sides.source.end()
+        if sides.source.has_passed(position, end):
             return ""
         return (
-            f"feed {self._options.name} isn't running: the target is at {self._at.position}, and the source "
-            f"has come to {end}; rows that were changed since may be reported, as not settled"
+            f"feed {self._name} isn't running: the target is at {position}, and the source has come to "
+            f"{end}; rows that were changed since may be reported, as not settled"
         )
 
     def is_running(self) -> bool:
-        try:
-            state = StatusFile(self._options.data_dir).load().state
-        except CheckpointError:
-            return False
-        return state in ("starting", "normal", "warning")
+        return self._sides.is_running()
 
     def __iter__(self) -> Iterator[Finding]:
         """Yield findings. Raises TidemillError; Stopped if `wait` returned True."""
-        listed = self.source.tables(self._at)
-        tables = [table for table in listed if self._chooses(table)]
-        known = {table.full_name for table in listed}
-        extra = [
-            f"{schema}.{name}"
-            for schema, name in self.target.names()
-            if f"{schema}.{name}" not in known
-            and self._tables.matches(schema, name)
-            and self._followed.matches(schema, name)
-        ]
+        tables, extra = self._sides.tables()
         if not tables and not extra:
             raise ConfigError("diff: no table of this feed and sink matches")
         self.tables_in_all = len(tables)
         for table in tables:
-            self.table, self.rows, self.rows_estimated = (
-                table.full_name,
-                0,
-                self.source.of(table).estimate(table),
-            )
+            self._comparison = None
+            self.table, self.rows_estimated = table.full_name, self._sides.estimate(table)
             yield from self._compare(table)
             self.tables_done += 1
-        for name in extra:
-            yield TableResult(name, "extra", detail="the source has no such table")
-
-    def _chooses(self, table: Table) -> bool:
-        """Return True if a table of the source is compared; a merged one if the sink has a shard of it."""
-        names = [(table.schema, table.name)]
-        if isinstance(self.source, MergedSources):
-            names = self.source.wants(table)
-        is_chosen = self._tables.matches(table.schema, table.name)
-        return is_chosen and any(self._followed.matches(*name) for name in names)
+        yield from extra
 
     # --- one table
 
     def _compare(self, table: Table) -> Iterator[Finding]:
-        checkpoint = self.target.checkpoint() or self._at
-        origins: Sequence[str] = [table.full_name]
-        if isinstance(self.source, MergedSources):
-            origins = self.source.origins(table)
-            table, reason = self.source.merged(table, checkpoint)
-            if reason and checkpoint.loading is None:
-                yield TableResult(table.full_name, "not comparable", detail=reason)
-                return
-        if any(progress_of(checkpoint.loading, name) != WHOLE for name in origins):
-            yield TableResult(table.full_name, "loading", detail="its snapshot isn't complete")
+        comparison = self._sides.of(table)
+        if isinstance(comparison, TableResult):
+            yield comparison
             return
-        differs = self.target.differs(table)
-        if differs is None:
-            yield TableResult(table.full_name, "missing", detail="the target has no such table")
-            return
-        reduced = _reduced(table, self.target.common(table))
-        if reduced is None:
-            yield TableResult(table.full_name, "not comparable", detail=f"the target's table {differs}")
-            return
+        self._comparison = comparison
         totals = {"missing": 0, "extra": 0, "changed": 0}
         unsettled = 0
-        source = self.source.of(table)
-        settling = Settling(source, self.target, reduced, self._pace, self.is_running, origins)
-        waiting: list[Key] = []
         stopped: Stopped | None = None
         try:
-            for settled in self._differences(source, reduced, checkpoint, settling, waiting):
-                one = difference_of(reduced, settled)
-                totals[one.kind] += one.count
-                unsettled += 0 if one.settled else one.count
-                self._last = reduced, settled
-                yield one
+            for batch in comparison.differences(self._sides.checkpoint()):
+                for settled in batch:
+                    one = difference_of(comparison.table, settled)
+                    totals[one.kind] += one.count
+                    unsettled += 0 if one.settled else one.count
+                    self._last = comparison.table, settled
+                    yield one
         except Stopped as error:
             stopped = error
-        detail = f"the target's table {differs}" if differs else ""
+        detail = comparison.differs
         if stopped is not None:
-            detail = f"stopped; {len(waiting)} more rows may differ, and weren't read again"
+            more = len(comparison.waiting)
+            detail = f"stopped; {more} more rows may differ, and weren't read again"
         yield TableResult(
-            table.full_name,
-            "stopped" if stopped is not None else "differs" if differs else "compared",
-            self.rows,
+            comparison.table.full_name,
+            "stopped" if stopped is not None else "differs" if comparison.differs else "compared",
+            comparison.rows,
             **totals,
             unsettled=unsettled,
-            moving=settling.moving,
+            moving=comparison.moving,
             detail=detail,
         )
         if stopped is not None:
             raise stopped
-
-    def _differences(
-        self,
-        source: SourceRows,
-        table: Table,
-        checkpoint: Checkpoint,
-        settling: Settling,
-        waiting: list[Key],
-    ) -> Iterator[Settled]:
-        """Yield differences; `waiting` has the candidates that aren't settled."""
-        source.view(checkpoint, table.full_name)
-        ordered = table.key and source.is_ordered(table) and self.target.sorts_as(table, source.summing)
-        way: Chunks | Spool = (Chunks if ordered else Spool)(source, self.target, table, self._pace)
-        since = self._pace.now()
-        for keys in way.candidates():
-            self.rows = way.rows
-            if not waiting:
-                since = self._pace.now()
-            waiting += keys
-            while len(waiting) >= _CANDIDATES or (waiting and self._pace.now() - since >= _SETTLE_SECONDS):
-                yield from self._settled(settling, waiting[:_CANDIDATES])
-                del waiting[:_CANDIDATES]
-        self.rows = way.rows
-        yield from self._settled(settling, waiting)
-        waiting.clear()
-
-    @staticmethod
-    def _settled(settling: Settling, keys: Sequence[Key]) -> list[Settled]:
-        # Deletions first: another spelling of a key may be the same key in the target.
-        return sorted(settling.settle(keys), key=lambda one: one.source is not None)
 
     # --- repair
 
@@ -283,60 +177,3 @@ class Diff:
             raise ConfigError("diff: rows of a past point can't be repaired: compare without a syncpoint")
         assert self._last is not None
         return self.target.apply(*self._last)
-
-
-def difference_of(table: Table, settled: Settled) -> Difference:
-    """Return a finding for users."""
-    names = [column.name for column in table.columns]
-    if not table.key:
-        more = settled.source - settled.target
-        row = dict(zip(names, settled.key, strict=True))
-        return Difference(
-            table.full_name,
-            "missing" if more > 0 else "extra",
-            row,
-            row if more > 0 else None,
-            None if more > 0 else row,
-            abs(more),
-            settled.is_certain,
-        )
-    key = {names[i]: value for i, value in zip(table.key, settled.key, strict=True)}
-    ours, theirs = _named(names, settled.source), _named(names, settled.target)
-    if ours is None or theirs is None:
-        kind = "extra" if ours is None else "missing"
-        return Difference(table.full_name, kind, key, ours, theirs, settled=settled.is_certain)  # type: ignore[arg-type]
-    differing = [name for name in names if ours[name] != theirs[name]]
-    return Difference(
-        table.full_name,
-        "changed",
-        key,
-        {name: ours[name] for name in differing},
-        {name: theirs[name] for name in differing},
-        settled=settled.is_certain,
-    )
-
-
-def _named(names: Sequence[str], row: Row | None) -> Named | None:
-    return None if row is None else dict(zip(names, row, strict=True))
-
-
-def _reduced(table: Table, names: Sequence[str]) -> Table | None:
-    """Return the table with these columns; None if its key is not among them."""
-    kept = [i for i, column in enumerate(table.columns) if column.name in set(names)]
-    if not kept or not set(table.key) <= set(kept):
-        return None
-    places = {old: new for new, old in enumerate(kept)}
-    key: Key = tuple(places[i] for i in table.key)
-    return replace(table, columns=tuple(table.columns[i] for i in kept), key=key)
-
-
-def _chosen(options: FeedOptions, name: str) -> SinkOptions:
-    names = ", ".join(sink.name for sink in options.sinks)
-    if name:
-        for sink in options.sinks:
-            if sink.name == name:
-                return sink
-        raise ConfigError(f"--sink {name}: no such sink; the feed has {names or 'none'}")
-    if len(options.sinks) != 1:
-        raise ConfigError(f"--sink: name one of the feed's sinks: {names or 'it has none'}")
-    return options.sinks[0]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+
+from ..dialects.read import Settled
+from ..events import Row, Table
 
 Named: TypeAlias = dict[str, Any]
 """Values by column name, as the target stores them."""
@@ -60,3 +64,38 @@ class TableResult(Struct, frozen=True):
 
 
 Finding: TypeAlias = Difference | TableResult
+
+
+def difference_of(table: Table, settled: Settled) -> Difference:
+    """Return a finding for users."""
+    names = [column.name for column in table.columns]
+    if not table.key:
+        more = settled.source - settled.target
+        row = dict(zip(names, settled.key, strict=True))
+        return Difference(
+            table.full_name,
+            "missing" if more > 0 else "extra",
+            row,
+            row if more > 0 else None,
+            None if more > 0 else row,
+            abs(more),
+            settled.is_certain,
+        )
+    key = {names[i]: value for i, value in zip(table.key, settled.key, strict=True)}
+    ours, theirs = _named(names, settled.source), _named(names, settled.target)
+    if ours is None or theirs is None:
+        kind = "extra" if ours is None else "missing"
+        return Difference(table.full_name, kind, key, ours, theirs, settled=settled.is_certain)  # type: ignore[arg-type]
+    differing = [name for name in names if ours[name] != theirs[name]]
+    return Difference(
+        table.full_name,
+        "changed",
+        key,
+        {name: ours[name] for name in differing},
+        {name: theirs[name] for name in differing},
+        settled=settled.is_certain,
+    )
+
+
+def _named(names: Sequence[str], row: Row | None) -> Named | None:
+    return None if row is None else dict(zip(names, row, strict=True))

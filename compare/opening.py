@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..dialects.read import Reader
 from ..errors import ConfigError
 from ..sink.registry import GivenSink
 from ..sources.kind import SourceContext, SourceKind, SourceOptions
 from ..sources.several_options import SEVERAL
 from .side import Source
+
+_BUILT_IN: Final = ("mysql", "tikv", SEVERAL.name)
+
+
+def is_comparable(kind: SourceKind) -> bool:
+    """Return True if the rows of such a source can be compared."""
+    return kind.name in _BUILT_IN or kind.side is not None
 
 
 def open_source(kind: SourceKind, options: SourceOptions, context: SourceContext, whom: str) -> Source:

@@ -40,7 +40,7 @@ def line_of(finding: Finding) -> str:
 
 
 def _difference(one: Difference) -> str:
-    where = f"{one.table} {_named(one.key)}"
+    where = f"{one.table} {keys_of(one.key)}"
     times = f" {one.count} times" if one.count > 1 else ""
     late = "" if one.settled else " (not settled: the target may only be late)"
     if one.kind == "changed":
@@ -73,7 +73,8 @@ def _table(one: TableResult) -> str:
     return f"{one.table}: {', '.join(said)}"
 
 
-def _named(values: Mapping[str, object]) -> str:
+def keys_of(values: Mapping[str, object]) -> str:
+    """Return a row's key for people: "a=1, b='x'"."""
     return ", ".join(f"{name}={shown(value)}" for name, value in values.items())
 
 

@@ -18,7 +18,7 @@ from .finding import Finding
 from .form import FILE, Form, NameText, name
 from .query import from_query, with_query
 from .registry import Registry
-from .values import parse_bytes
+from .values import parse_bytes, seconds_of
 
 __all__ = [
     "FILE",
@@ -45,6 +45,7 @@ __all__ = [
     "read",
     "read_as_written",
     "reject_unknown",
+    "seconds_of",
     "text",
     "with_query",
 ]

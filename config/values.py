@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import inf
 from pathlib import Path
 from typing import Final, Literal, get_args, get_origin
 
@@ -12,6 +13,8 @@ from ..errors import ConfigError
 from .declaration import alternatives, bare
 
 _UNITS: Final = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_TIME: Final = re.compile(r"\s*+(\d++(?:\.\d++)?+)\s*+([a-z])\s*+")
 _SIZE: Final = re.compile(r"\s*+(\d++)\s*+([A-Za-z]*+)\s*+")
 
 
@@ -41,6 +44,18 @@ def size_of(value: object) -> int:
     units = ", ".join(unit for unit in _UNITS if unit)
     raise ValueError(
         f'{value!r} is not a size: give bytes with or without a unit ({units}), for instance "64MiB"'
+    )
+
+
+def seconds_of(value: object) -> float:
+    """Return a time in seconds. Raises ValueError that names the accepted values."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < inf:
+        return float(value)
+    if isinstance(value, str) and (match := _TIME.fullmatch(value)) and match[2] in _SECONDS:
+        return seconds_of(float(match[1]) * _SECONDS[match[2]])
+    units = ", ".join(_SECONDS)
+    raise ValueError(
+        f'{value!r} is not a time: give seconds, or a number with a unit ({units}), for instance "12h"'
     )
 
 

@@ -20,6 +20,8 @@ class DialectTraits:
     """True if `Dialect.connect` returns a WorkerDatabase, so that several connections can apply rows."""
     is_shared: bool = True
     """True if several processes can write at the same time: tasks of Spark, or feeds with a common table."""
+    is_exclusive: bool = False
+    """True if nobody else can read the database while a feed writes it."""
     is_local: bool = False
     """True if the database is a file of this host."""
 

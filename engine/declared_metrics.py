@@ -14,6 +14,7 @@ from ..events import BATCH_ROWS, HistogramCounts, physical_ms
 from .lag import LAG_SECONDS, STAGES
 from .status import FeedStatus, SinkStatus, State
 from .tables import TableState
+from .verification import VerifyStatus
 
 Kind: TypeAlias = Literal["gauge", "counter", "histogram", "summary"]
 Sample: TypeAlias = tuple[tuple[str, ...], float | HistogramCounts]
@@ -97,6 +98,17 @@ def _sink_by(
                     yield (sink.name, value), number
 
     return Metric(name=name, kind=kind, text=text, labels=("sink", label), samples=samples)
+
+
+def _verify(name: str, kind: Kind, read: Callable[[VerifyStatus], float | None], text: str) -> Metric:
+    """Return a metric with one value for each sink whose target is verified, unless it is None."""
+
+    def samples(status: FeedStatus) -> Iterator[Sample]:
+        for one in status.verify:
+            if (value := read(one)) is not None:
+                yield (one.sink,), value
+
+    return Metric(name=name, kind=kind, text=text, labels=("sink",), samples=samples)
 
 
 def _one_hot(state: State) -> dict[str, float]:
@@ -213,6 +225,20 @@ METRICS: Final = (
         "Changes that the target rejected, and that wait for a decision."),
     _sink_by("tidemill_dead_letters_of_table", "gauge", "table", _worst_letters,
         f"The same by table, of the {WORST} tables with the most."),
+    _verify("tidemill_verify_differences", "gauge", lambda one: one.differences,
+        "Rows of the target that differ from the source's, as the verification compared them last."),
+    _verify("tidemill_verify_diverged_tables", "gauge", lambda one: one.diverged,
+        "Tables that have such rows, or that differ themselves."),
+    _verify("tidemill_verify_ratio", "gauge", lambda one: one.percent / 100,
+        "Share of the rows that the present pass of the verification has compared, or the last one."),
+    _verify("tidemill_verify_whole_timestamp_seconds", "gauge", lambda one: one.whole_began,
+        "Time at which the last whole pass began, in Unix seconds."),
+    _verify("tidemill_verify_paused", "gauge", lambda one: one.state == "paused",
+        "1 if the verification is paused after an error."),
+    _verify("tidemill_verify_rows", "counter", lambda one: one.rows_compared,
+        "Rows of the source that the verification has compared."),
+    _verify("tidemill_verify_repaired_rows", "counter", lambda one: one.repaired,
+        "Rows that the verification has repaired in the target."),
     _sink_by("tidemill_safe_mode", "gauge", "reason", lambda sink: sink.safe_mode,
         "Number of times that safe mode was entered and not left, by reason."),
     _sink("tidemill_batch_rows", "histogram",

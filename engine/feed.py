@@ -34,6 +34,7 @@ from .status import FeedStatus, SinkStatus, State, StatusFile, first_status
 from .table_verbs import TableVerb, request_tables
 from .tables import FeedTables, TablesFile, TableStatus
 from .telemetry import Telemetry, open_telemetry
+from .verification import Verification
 from .waits import Startup
 
 log = logging.getLogger("tidemill")
@@ -66,13 +67,18 @@ class Feed:
         stages: Mapping[str, Sequence[Stage]] | None = None,
         keeps_state: bool = True,
         shared: Shared | None = None,
+        verification: Verification | None = None,
     ) -> None:
         """`stages` contains additional stages of sinks' chains, by the sink's name. With `keeps_state`, the
-        source keeps its state in the data directory. `shared` are resources of several feeds.
+        source keeps its state in the data directory. `shared` are resources of several feeds. `verification`
+        compares the targets with the source while the feed runs.
 
-        Raises ConfigError if there is no sink, or two have the same name or target.
+        Raises ConfigError if there is no sink, if two have the same name or target, or if the options ask for
+        a verification and there is none.
         """
         reject_duplicates(sinks)
+        if verification is None:
+            options.reject_verification("this program")
         self.options = options
         self.error: TidemillError | None = None
         self._clock: Clock = clock if clock is not None else SystemClock()
@@ -113,7 +119,9 @@ class Feed:
         wants = {
             sink.name: partial(options.wants, sink.rules) for sink in sinks if sink.rules.tables is not None
         }
-        self._live = LiveStatus(first, self._clock, self._startup, lag, self._tables, wants)
+        self._verification = verification
+        verified = verification.statuses if verification is not None else tuple
+        self._live = LiveStatus(first, self._clock, self._startup, lag, self._tables, wants, verified)
         self._tables_file = TablesFile(options.data_dir)
         self._next_tables = 0.0  # when the file is due
         self._saved_changes = 0  # FeedTables.changes in the file
@@ -143,6 +151,8 @@ class Feed:
             Thread(target=self._run, args=(on_end,), name=f"{name}-run", daemon=True),
             Thread(target=self._watch, name=f"{name}-watch", daemon=True),
         ]
+        if self._verification is not None:
+            self._verification.start()
         for thread in self._threads:
             thread.start()
 
@@ -164,6 +174,8 @@ class Feed:
     def stop(self) -> None:
         """Request the end, with checkpoints saved, and return at once; `wait` waits for it."""
         self._stop.set()
+        if self._verification is not None:
+            self._verification.stop()
         pipeline = self._live.pipeline
         if pipeline is not None:
             pipeline.course.over.set()
@@ -315,6 +327,10 @@ class Feed:
         try:
             self._look_until_end()
         finally:
+            if self._verification is not None:
+                self._verification.stop()
+                self._verification.wait()
+                self._live.rest()
             self._save()
             self._save_tables()
             if self._telemetry is not None:

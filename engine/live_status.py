@@ -17,9 +17,10 @@ from .lag import Lag, SinkHistograms
 from .lag_model import LagModel, Moment
 from .pipeline import Pipeline
 from .rate import Rate
-from .sentences import letters_sentence
+from .sentences import divergence_sentence, letters_sentence
 from .status import FeedStatus, Received, SinkStatus, SnapshotStatus, State, at_rest, resident_bytes
 from .tables import FeedTables, SinkView
+from .verification import VerifyStatus, resting
 from .waits import Startup
 
 _SINKS_IN: dict[State, State] = {"normal": "normal", "warning": "starting", "finished": "finished"}
@@ -37,11 +38,14 @@ class LiveStatus:
         lag: LagModel,
         tables: FeedTables,
         wants: Mapping[str, Callable[[str], bool]],
+        verified: Callable[[], Sequence[VerifyStatus]],
     ) -> None:
-        """`wants` have, by the name of a sink that isn't given all tables, True for full names of its own."""
+        """`wants` have, by the name of a sink that isn't given all tables, True for full names of its own.
+        `verified` returns the statuses of the verification."""
+        self._verified = verified
         self._tables = tables
         self._wants = wants
-        self.current = first
+        self.current = replace(first, verify=list(verified()))
         self._lag = lag
         self.pipeline: Pipeline | None = None
         """The running pipeline; None between two."""
@@ -92,6 +96,11 @@ class LiveStatus:
             self._base_of = {sink.name: counts_of(sink) for sink in self.current.sinks}
             self._base_received = self.current.received
 
+    def rest(self) -> None:
+        """Note that the targets aren't verified any more."""
+        with self._lock:
+            self.current = replace(self.current, verify=resting(self._verified()))
+
     def update(self) -> None:
         """Take the status of the running pipeline, or of the pause before the next one."""
         with self._lock:
@@ -107,6 +116,7 @@ class LiveStatus:
                     **self._lags(self.current.sinks),
                     connected=False,
                     idle=False,
+                    verify=list(self._verified()),
                 )
 
     def waits(self) -> list[Wait]:
@@ -127,6 +137,8 @@ class LiveStatus:
         warnings += [
             f"sink {sink.name}: {letters_sentence(sink.dead_letters)}" for sink in sinks if sink.dead_letters
         ]
+        verify = list(self._verified())
+        warnings += filter(None, map(divergence_sentence, verify))
         warning = "; ".join(warnings)
         checkpoints, wants, lags = pipeline.course.checkpoints, self._wants, self._lags(sinks)
         views = [
@@ -156,6 +168,7 @@ class LiveStatus:
             received=self._received(pipeline),
             table_states=self._tables.states(),
             tables=self._tables.shown(),
+            verify=verify,
         )
 
     @property

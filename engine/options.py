@@ -25,6 +25,7 @@ from ..sources.sections import GivenSource, NamedSource, SourceSection
 from ..sources.several_options import given_source
 from .sink_options import SinkOptions, SinkSection, sinks_of
 from .telemetry import TelemetryOptions
+from .verification import VerifyOptions
 
 DEFAULT_NAME = "tidemill"
 DATA_DIR = Path("tidemill-data")
@@ -78,6 +79,8 @@ class FeedOptions(StoreOptions, MergeOptions):
     """Changes of columns and values, before any sink."""
     telemetry: TelemetryOptions = field(default_factory=TelemetryOptions)
     """Metrics pushed by OpenTelemetry."""
+    verify: VerifyOptions | None = None
+    """Continuous comparison of the source with the targets, by the feed itself; without the section, none."""
     capture: object = None
     """Options of `tidemill capture`, which reads them."""
     spark: object = None
@@ -93,6 +96,10 @@ class FeedOptions(StoreOptions, MergeOptions):
             raise ConfigError(f"filter: of a {kind.name} source only changes of rows can be dropped")
         if self.routes:
             self._check_routable()
+        names = [sink.name for sink in self.sinks]
+        if self.verify is not None and (unknown := sorted({*self.verify.sinks} - {*names})):
+            known = ", ".join(names) or "none"
+            raise ConfigError(f"verify.sinks: {', '.join(unknown)}: no such sink; the feed has {known}")
         has_marks = any(sink.rules.loopback_channel for sink in self.sinks)
         if has_marks and not self.source.tables.matches(MARK_SCHEMA, MARK_TABLE):
             raise ConfigError(f'loopback_channel: add "{MARKS}" to source.tables: the marks must be followed')
@@ -129,6 +136,14 @@ class FeedOptions(StoreOptions, MergeOptions):
             raise ConfigError(
                 f"on_table_error: {who} can't park a table: only tidemill run with --engine local can; set "
                 '"stop"'
+            )
+
+    def reject_verification(self, who: str) -> None:
+        """Raise ConfigError if targets are to be verified, which `who` can't do."""
+        if self.verify is not None:
+            raise ConfigError(
+                f"verify: {who} can't verify targets: only tidemill run with --engine local and tidemill "
+                "serve can; leave the section out, and compare by tidemill diff"
             )
 
     def reject_filters(self, who: str) -> None:

@@ -17,7 +17,7 @@ from rich.text import Text
 from ..config.printable import printable
 from ..events import Wait
 from .diagnosis import cause_of
-from .sentences import sentence
+from .sentences import divergence_sentence, sentence, verify_sentence
 from .status import RUNNING, BackfillProgress, FeedStatus, SnapshotStatus
 from .tables import TableStatus
 
@@ -168,6 +168,7 @@ def panel(status: FeedStatus) -> Group:
     if status.backfill is not None:
         parts.append(_backfill_line(status.backfill))
     parts.append(_sinks(status))
+    parts += [_line(verify_sentence(one)) for one in status.verify]
     if status.table_states:
         counts = ", ".join(f"{count:,} {state}" for state, count in status.table_states.items())
         parts.append(_line(f"tables: {counts}"))
@@ -248,12 +249,19 @@ def explanation(status: FeedStatus, waits: Sequence[Wait]) -> list[str]:
     """Return the feed's state with its cause and what to do; then the table that is loaded, and the waits as
     sentences, the longest first."""
     head = f"feed {status.name}: {status.state}"
-    if (cause := cause_of(status, waits)) is not None:
-        head = f"{head}: {cause.sentence}"
+    cause = cause_of(status, waits)
+    causes = [] if cause is None else [cause.sentence]
+    if causes or any(one.divergences for one in status.verify):
+        head = f"{head}: {'; '.join([*causes, *filter(None, map(divergence_sentence, status.verify))])}"
     if status.state not in RUNNING:
         return [head]
     longest_first = sorted(waits, key=lambda wait: -wait.seconds)
     lines = [sentence(wait) for wait in longest_first]
+    lines += [
+        f"the verification of sink {one.sink} is paused: {one.detail}"
+        for one in status.verify
+        if one.state == "paused"
+    ]
     slowest = max(status.sinks, key=lambda sink: sink.lag_seconds or 0.0, default=None)
     if slowest is not None and slowest.lag_seconds:
         lines.append(f"the furthest behind is sink {slowest.name}, by {lag(slowest.lag_seconds)}")

@@ -1,10 +1,11 @@
-"""Waits and dead letters as sentences for users."""
+"""Waits, dead letters and verifications as sentences for users."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 from ..events import Wait, physical_ms
+from .verification import VerifyStatus
 
 NAMED = 3
 """Maximum number of waits of a kind that a sentence names; beyond it only their number is given."""
@@ -19,6 +20,46 @@ def sentence(wait: Wait) -> str:
 def letters_sentence(count: int) -> str:
     """Return a sentence about that many dead letters; empty if there are none."""
     return f"{count} dead letter{'s'[: count > 1]}: run tidemill dead-letters list" if count else ""
+
+
+def divergence_sentence(status: VerifyStatus) -> str:
+    """Return a sentence about the tables of a target that differ; empty if there are none."""
+    if not status.divergences:
+        return ""
+    one, more = status.divergences[0], status.diverged - 1
+    others = f"; so do {more} more tables" if more > 1 else "; so does another table" if more else ""
+    if one.differences:
+        kinds = f"{one.missing:,} missing, {one.extra:,} only there, {one.changed:,} changed"
+        keys = f", {one.first}" if one.first else ""
+        keys += f" to {one.last}" if one.last != one.first else ""
+        text = f"{one.differences:,} row{'s'[: one.differences > 1]} of {one.table} ({kinds}{keys})"
+        verb = "differ" if one.differences > 1 else "differs"
+    else:
+        text, verb = f"table {one.table} ({one.detail})", "differs"
+    return f"{text} {verb} between the source and sink {status.sink}{others}: run tidemill diff"
+
+
+def verify_sentence(status: VerifyStatus) -> str:
+    """Return a line about the verification of a sink's target."""
+    parts = [f"verification of sink {status.sink}: {status.state}"]
+    if status.since is not None:
+        share = f"{status.percent:.0f}% of the rows compared since {_moment(status.since)}"
+        parts.append(f"{share}, now {status.table}" if status.table else share)
+    if status.whole_ended is not None:
+        parts.append(f"last whole pass ended {_moment(status.whole_ended)}")
+    if status.diverged:
+        parts.append(f"{status.differences:,} rows differ in {status.diverged:,} tables")
+    else:
+        parts.append("no differences")
+    if status.repaired:
+        parts.append(f"{status.repaired:,} rows repaired")
+    if status.detail:
+        parts.append(status.detail)
+    return "; ".join(parts)
+
+
+def _moment(time: float) -> str:
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _table(wait: Wait) -> str:
@@ -96,10 +137,9 @@ def _what(wait: Wait) -> str:
 
 
 def _lock(wait: Wait) -> str:
-    begun = datetime.fromtimestamp(physical_ms(wait.ts) / 1000, UTC)
     row = f"{wait.row} of {_table(wait)}" if _table(wait) else f"the {wait.row}"
     return (
-        f"the transaction {wait.ts} to end, which began at {begun:%Y-%m-%d %H:%M:%S} UTC and has "
+        f"the transaction {wait.ts} to end, which began at {_moment(physical_ms(wait.ts) / 1000)} and has "
         f"{wait.ttl_seconds:.0f} s; its lock is on {row}"
     )
 

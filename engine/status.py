@@ -18,13 +18,14 @@ from ..sharding.status import LockStatus
 from ..store.disk import is_locked, lock
 from .lag import Lag, SinkHistograms
 from .tables import TableStatus
+from .verification import VerifyStatus, resting
 
 if TYPE_CHECKING:
     from ..sorter import SorterOptions
 
 State: TypeAlias = Literal["starting", "normal", "warning", "stopped", "failed", "finished"]
-"""State of a feed: warning: it is retrying, or has dead letters; stopped: on request; failed: a user must
-act; finished: it reached its end."""
+"""State of a feed: warning: it is retrying, has dead letters, or a target differs; stopped: on request;
+failed: a user must act; finished: it reached its end."""
 RUNNING: Final[Collection[State]] = ("starting", "normal", "warning")
 """States of a feed whose process runs."""
 
@@ -167,6 +168,8 @@ class FeedStatus(Struct, frozen=True):
     """Number of tables by state."""
     tables: list[TableStatus] = []
     """Tables that aren't following, at most 100, and the 20 that lag most behind their sinks."""
+    verify: list[VerifyStatus] = []
+    """The sinks whose targets are compared with the source; empty without the section `[verify]`."""
 
 
 def first_status(
@@ -247,7 +250,14 @@ class StatusFile:
             raise CheckpointError(f"{self.path}: not a status file: {error}") from None
         if status.state in RUNNING and not is_locked(self._lock_path):
             detail = f"process {status.pid} ended without stopping the feed; start it again to go on"
-            return replace(status, state="failed", detail=detail, waits=[], sinks=at_rest(status.sinks))
+            return replace(
+                status,
+                state="failed",
+                detail=detail,
+                waits=[],
+                sinks=at_rest(status.sinks),
+                verify=resting(status.verify),
+            )
         return status
 
 

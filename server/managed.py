@@ -11,9 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..actors import Clock
+from ..compare.verification import verified_feed
 from ..config.secrets import masked, unmasked
 from ..engine.feed import Feed
-from ..engine.opening import open_sinks
 from ..engine.options import FeedOptions, feed_options
 from ..engine.requests import RequestFile
 from ..engine.shared import Shared
@@ -258,7 +258,7 @@ class ManagedFeed(HostedFeed):
         try:
             self._written = self._files.read(self.name, expanded=False)
             options = self.options()
-            feed = Feed(options, open_sinks(options), self._clock, shared=self._shared.engine)
+            feed = verified_feed(options, self._clock, shared=self._shared.engine)
             feed.start(on_end=lambda: self._shared.submit(self._leave))
         except TidemillError as error:
             self._fail(error)

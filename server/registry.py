@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from .. import config
 from ..actors import Clock, SystemClock, Workers
+from ..compare.verification import verified_feed
 from ..config.form import NAME
-from ..engine.feed import Feed
-from ..engine.opening import open_sinks
 from ..engine.options import FeedOptions, feed_options
 from ..engine.shared import Shared
 from ..engine.status import RUNNING
@@ -183,7 +182,7 @@ class Registry:
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise ConfigError("name: missing, or not up to 64 letters, digits, - and _")
         options = feed_options(self._files.as_read(name, document))
-        Feed(options, open_sinks(options), self.clock)
+        verified_feed(options, self.clock)
         return name
 
     def _directory(self) -> FeedFiles:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..compare.verification import verified_sinks
 from ..engine.letters import letter_object, opened_letters
 from ..engine.locks import locks, unlock
 from ..engine.preflight import check_feed
@@ -37,7 +38,9 @@ class TargetApi:
     @operation("POST", "/check", is_slow=True)
     def check(self, body: Document) -> FindingList:
         """Check connections, privileges and settings of a feed that needn't exist; nothing is changed."""
-        findings = check_feed(self._registry.options_of(body))
+        options = self._registry.options_of(body)
+        verified_sinks(options)
+        findings = check_feed(options)
         return FindingList([CheckFinding(one.level, one.about, one.text) for one in findings])
 
     @operation("GET", "/feeds/{feed}/locks")

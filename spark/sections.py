@@ -55,7 +55,7 @@ def capture_feed(found: Mapping[str, object], flags: Mapping[str, object] = _NO_
 
     Raises ConfigError.
     """
-    rest = {key: value for key, value in found.items() if key not in ("sink", "until")}
+    rest = {key: value for key, value in found.items() if key not in ("sink", "until", "verify")}
     options = built_feed(SparkFeedOptions, _overridden(rest, CAPTURE, flags))
     options.reject_local_only("a capture")
     reading_of_kind(options.source.kind)

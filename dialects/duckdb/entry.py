@@ -50,7 +50,7 @@ DUCKDB: Final = Dialect(
     connect=_connect,
     read=_read,
     survey=_survey,
-    traits=DialectTraits(is_shared=False, is_local=True),
+    traits=DialectTraits(is_shared=False, is_exclusive=True, is_local=True),
     misfits=_misfits,
     extra="duckdb",
 )

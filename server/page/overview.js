@@ -11,6 +11,7 @@ import { secondsLeft } from "./pace.js";
 import { progress, section } from "./parts.js";
 import { link } from "./route.js";
 import { picture } from "./stages.js";
+import { verificationSection } from "./verification.js";
 
 const LAST = 5;
 /** Hours for which the source still keeps the log, below which the page warns. */
@@ -25,6 +26,7 @@ export function overviewPart({ feed, status, condition }) {
     loading(status),
     section("stages", "Stages", picture(feed, status, waits)),
     lagSection(status),
+    verificationSection(status),
     recent(feed.name),
   );
 }

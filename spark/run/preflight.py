@@ -22,6 +22,7 @@ def check_on_spark(options: FeedOptions) -> Iterator[Finding]:
         yield Finding("warning", str(error), "source")
     try:
         options.reject_parking("Spark")
+        options.reject_verification("Spark")
     except ConfigError as error:
         yield Finding("error", str(error), "feed")
     source = options.source.options

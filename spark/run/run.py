@@ -34,6 +34,7 @@ def run(found: Mapping[str, object], *, as_json: bool = False, **flags: object) 
     how = options.spark
     options.reject_local_only("Spark")
     options.reject_parking("Spark")
+    options.reject_verification("Spark")
     reading_of_kind(options.source.kind)
     sinks = local_sinks(options)
     reject_duplicates([*sinks.values()])

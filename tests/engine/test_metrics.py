@@ -18,6 +18,7 @@ from tidemill.engine.metrics import metrics_text
 from tidemill.engine.status import FeedStatus, SinkStatus, SnapshotStatus, first_status
 from tidemill.engine.tables import TableStatus
 from tidemill.engine.telemetry import Telemetry, TelemetryOptions, open_telemetry
+from tidemill.engine.verification import VerifyStatus
 from tidemill.errors import ConfigError
 from tidemill.events import BATCH_ROWS, HistogramCounts, Wait, compose_ts
 
@@ -61,6 +62,7 @@ def a_status(name: str = "shop", **more: Any) -> FeedStatus:
         waits=[Wait("sink copy", "answer", 3.0), Wait("sink lite", "answer", 7.0)],
         table_states={"following": 7, "paused": 30},
         tables=[TableStatus(f"shop.t{n}", "paused", 1.0, "a:1", 1, float(n)) for n in range(30)],
+        verify=[VerifyStatus("copy", percent=25.0, whole_began=1_700_000_000.0, differences=7)],
     )
 
 
@@ -100,6 +102,8 @@ def test_the_values_are_those_of_the_status():
     assert lags == {("table", f"shop.t{n}"): n for n in range(10, 30)}
     assert found["tidemill_change_lag_seconds_bucket", (feed, ("le", "0.01"), sink)] == 2
     assert found["tidemill_change_lag_seconds_bucket", (feed, ("le", "+Inf"), sink)] == 3
+    assert found["tidemill_verify_differences", (feed, sink)] == 7
+    assert found["tidemill_verify_ratio", (feed, sink)] == 0.25
     assert found["tidemill_change_stage_seconds_sum", (feed, sink, ("stage", "commit_to_received"))] == 12.5
 
 

@@ -20,6 +20,7 @@ from tidemill.engine.status import (
     StatusFile,
     resident_bytes,
 )
+from tidemill.engine.verification import Divergence, VerifyStatus
 from tidemill.errors import CheckpointError
 from tidemill.events import Wait
 
@@ -133,6 +134,37 @@ def test_the_panel_keeps_lag_rows_and_state_on_80_columns():
     assert "table 4 of 12, 120,000 of about" in lines[2]
     assert lines[3].split() == ["sink", "lag", "rows", "state", "target", "checkpoint"]
     assert lines[4].startswith("orders  12.3 s  1,234,567  warning  mysql://")
+
+
+def test_the_panel_and_the_first_line_of_explain_name_what_differs():
+    one = VerifyStatus(
+        "copy",
+        "comparing",
+        since=1_700_000_000.0,
+        percent=42.4,
+        table="shop.orders",
+        whole_ended=1_699_990_000.0,
+        divergences=(Divergence("shop.a", 1, 1, 1, "id=9", "id=20"), Divergence("shop.b", detail="lacks x")),
+        differences=3,
+        diverged=2,
+    )
+    away = VerifyStatus("lite", "paused", "no answer of the server")
+    status = msgspec.structs.replace(STATUS, state="warning", verify=[one, away])
+    said = (
+        "3 rows of shop.a (1 missing, 1 only there, 1 changed, id=9 to id=20) differ between the source and "
+        "sink copy; so does another table: run tidemill diff"
+    )
+    lines = explanation(status, [])
+    assert lines[0] == f"feed shop: warning: {said}"
+    assert "the verification of sink lite is paused: no answer of the server" in lines
+    late = Wait("sink copy", "retry", 2.0, reason="away", pause_seconds=1.0)
+    assert explanation(status, [late])[0].endswith(f"; {said}")
+    shown = io.StringIO()
+    Console(file=shown, width=300).print(panel(status))
+    assert (
+        "verification of sink copy: comparing; 42% of the rows compared since 2023-11-14 22:13:20 UTC, now "
+        "shop.orders; last whole pass ended 2023-11-14 19:26:40 UTC; 3 rows differ in 2 tables"
+    ) in shown.getvalue()
 
 
 def test_rows_that_come_in_bursts_have_a_rate():

@@ -161,6 +161,8 @@ def test_a_wrong_file_fails_its_feed_only(serve, tidb, tmp_path) -> None:
         ({"sink": [{"url": "sqlite:///x", "safe_mod": True}]}, "sink sink-1: safe_mod"),
         ({"sorter": {"memory_bytes": "many"}}, "sorter.memory_bytes"),
         ({"surprise": 1}, "surprise"),
+        ({"verify": {"every": "soon"}}, "verify.every"),
+        ({"verify": {}, "sink": [{"url": "kafka://127.0.0.1/shop"}]}, "verify"),
         ({"source": {"url": "mysql://${NO_SUCH_VARIABLE}@x", "tables": ["a.*"]}}, "source.url"),
     ],
 )
@@ -220,6 +222,28 @@ def test_a_comparison_is_a_job(served, tidb, tmp_path) -> None:
     assert client.stop_diff("shop", job).state == "done"
     with pytest.raises(Refused, match="no comparison"):
         client.diff("shop", "999")
+
+
+def test_a_feed_that_verifies_its_target_says_what_differs(served, tidb, tmp_path) -> None:
+    number = insert(tidb)
+    served.client.create(document(tidb, tmp_path) | {"verify": {"every": "1s", "share": 1}})
+    served.until("shop", "normal")
+    arrives(tmp_path, number)
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
+        connection.execute(f'delete from "shop.item" where id={number}')
+    (one,) = eventually(
+        lambda: [one for one in served.client.feed("shop").status.verify if one.diverged],
+        sign=lambda: served.client.feed("shop").status.verify,
+    )
+    assert one.divergences[0].rows == (f"shop.item id={number}: missing in the target",)
+    served.until("shop", "warning")
+    assert (
+        f"shop.item (1 missing, 0 only there, 0 changed, id={number})"
+        in served.client.waits("shop").explanation[0]
+    )
+    assert b"tidemill_verify_differences" in served.request("GET", "/metrics").body
+    served.client.pause("shop")
+    assert served.client.feed("shop").status.verify[0].detail == "the feed doesn't run"
 
 
 def test_tables_sinks_waits_locks_and_checks_answer(served, tidb, tmp_path) -> None:

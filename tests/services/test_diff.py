@@ -12,7 +12,8 @@ import duckdb
 import pytest
 from msgspec.structs import replace
 
-from tidemill.compare import Difference, chunks, diff, open_diff
+from tidemill.compare import Difference, chunks, open_diff
+from tidemill.compare import table as table_of_diff
 from tidemill.compare.pace import Stopped
 from tidemill.compare.report import line_of
 from tidemill.dialects.mysql import server_rows as mysql_reader
@@ -35,6 +36,7 @@ class Copy:
     """A feed from a database of MariaDB into one target, whose rows can be changed by hand."""
 
     def __init__(self, directory, mariadb, database, sink_url, tables, **sink):
+        self.directory = directory
         self.given = {
             "name": "copy",
             "data_dir": str(directory / "state"),
@@ -342,7 +344,7 @@ def test_a_mysql_source_is_compared(tmp_path, request, mysql97, mysql_database, 
 def test_a_stop_ends_with_what_was_found_so_far(copy_of, sql, monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK_ROWS", 10)
     monkeypatch.setattr(chunks, "PAGE_ROWS", 10)
-    monkeypatch.setattr(diff, "_CANDIDATES", 2)
+    monkeypatch.setattr(table_of_diff, "_CANDIDATES", 2)
     copy = copy_of("item")
     copied(
         copy,

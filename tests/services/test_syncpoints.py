@@ -8,8 +8,10 @@ from threading import Event, Thread
 
 import pytest
 
-from tidemill.compare import Difference, open_diff
+from tidemill.compare import Difference, open_diff, verifier
 from tidemill.compare.report import line_of
+from tidemill.compare.settle import MOST_ROUNDS
+from tidemill.compare.verification import verified_feed
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
 from tidemill.engine.opening import open_sinks
@@ -141,6 +143,29 @@ def test_a_comparison_waits_for_a_syncpoint_while_workers_are_ahead_of_the_check
             assert place.syncpoint() == before
         joined(comparing)
     assert results == [[]]
+
+
+def test_a_verification_looks_again_at_a_syncpoint_while_several_workers_write(
+    tidb, place, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(verifier, "ROUNDS", MOST_ROUNDS + 1)  # no difference is one without a syncpoint
+    given = feed_into(tidb, place.url, tmp_path, syncpoint_seconds=0.05)
+    load(given)
+    place.query(f"INSERT INTO {table_of(place)} VALUES ({ROWS}, 7)")
+    feed = verified_feed(feed_options(given | {"verify": {"every": "1s", "share": 1}}))
+    feed.start()
+    try:
+        with writing(tidb) as done:
+            eventually(
+                lambda: feed.status().verify[0].passes >= 2 and done[0] > 50,
+                sign=lambda: (feed.status().verify[0].passes, done[0]),
+            )
+        (one,) = feed.status().verify
+        assert [table.rows for table in one.divergences] == [(f"shop.item id={ROWS}: only in the target",)]
+    finally:
+        feed.stop()
+        feed.wait()
+    assert feed.error is None
 
 
 def test_without_syncpoints_a_target_that_is_ahead_is_refused(tidb, place, tmp_path):

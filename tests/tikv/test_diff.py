@@ -10,6 +10,7 @@ import pytest
 
 from tidemill.compare import Difference, open_diff
 from tidemill.compare.report import line_of
+from tidemill.compare.verification import verified_feed
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.engine.feed import Feed
 from tidemill.engine.opening import open_sinks
@@ -126,6 +127,47 @@ def test_no_difference_is_reported_while_transactions_go_on(given, tidb):
             eventually(lambda before=before: count[0] > before + 20)
             with open_diff(given) as compared:
                 assert lines(compared) == []
+    finally:
+        stopping.set()
+        joined(writer)
+        feed.stop()
+        feed.wait()
+    assert feed.error is None
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_a_feed_verifies_its_target_while_transactions_go_on(given, tidb, tmp_path, repair):
+    run(given)
+    stopping, count = Event(), [0]
+
+    def write():
+        while not stopping.is_set():
+            with tidb.transaction() as txn:
+                txn.update("shop.item", count[0] % 40 + 1, {"price": count[0] % 3})
+            count[0] += 1
+
+    feed = verified_feed(feed_options(given | {"verify": {"every": "1s", "share": 1, "repair": repair}}))
+
+    def passes():
+        return feed.status().verify[0].passes
+
+    feed.start()
+    writer = Thread(target=write)
+    writer.start()
+    try:
+        eventually(lambda: passes() >= 2 and count[0] > 50, sign=lambda: (passes(), count[0]))
+        assert feed.status().verify[0].diverged == 0
+        change(
+            tmp_path,
+            """UPDATE "shop.item" SET note='y' WHERE id=45""",
+            """DELETE FROM "shop.log" WHERE rowid=1""",
+        )
+        before = passes()
+        eventually(lambda: passes() >= before + 2, sign=passes)
+        (one,) = feed.status().verify
+        found = {table.table: (table.missing, table.extra, table.changed) for table in one.divergences}
+        assert found == ({} if repair else {"shop.item": (0, 0, 1), "shop.log": (1, 0, 0)})
+        assert one.repaired == (2 if repair else 0)
     finally:
         stopping.set()
         joined(writer)

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tidemill.engine.lag import Lag
 from tidemill.engine.status import BackfillProgress, SnapshotStatus
+from tidemill.engine.verification import Divergence, VerifyStatus
 from tidemill.events import Wait
 from tidemill.sharding import LockStatus
 
@@ -31,6 +32,35 @@ LOCK = LockStatus(
 
 def stage(page: Page, title: str) -> object:
     return page.locator(".stage").filter(has=page.get_by_role("heading", name=re.compile(f"{title}$")))
+
+
+def test_the_verification_shows_what_is_compared_and_what_differs(open_page: Open) -> None:
+    one = VerifyStatus(
+        "copy",
+        "comparing",
+        since=1_700_000_000.0,
+        percent=42.0,
+        table="shop.orders",
+        rows=4_200,
+        whole_ended=1_699_990_000.0,
+        repaired=2,
+        divergences=(
+            Divergence(
+                "shop.lines", 1, 0, 1, "id=7", "id=9", ("shop.lines id=7: missing in the target",), "", 1.7e9
+            ),
+        ),
+        differences=2,
+        diverged=1,
+    )
+    with served(RecordedFeed("shop", verify=[one])) as server:
+        page = open_page(f"{server.url}/#/feeds/shop")
+        card = page.get_by_label("Verification of sink copy").first
+        expect(card).to_contain_text("4,200 rows compared, 42 %, now table shop.orders")
+        expect(card).to_contain_text(
+            "shop.lines: 2 rows (1 missing, 0 only in the target, 1 changed, id=7 to"
+        )
+        expect(card).to_contain_text("shop.lines id=7: missing in the target")
+        expect(card).to_contain_text("2 rows repaired")
 
 
 def test_the_picture_shows_where_and_why_something_waits(open_page: Open) -> None:
