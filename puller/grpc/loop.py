@@ -89,8 +89,7 @@ class LoopThread:
         if self.inside:
             work.close()
             raise InvariantViolated(f"run() would wait in {self._name} for itself")
-        done = self._submit(asyncio.wait_for(work, timeout_seconds), work)
-        return done.result() if self._running is None else self._running.wait(done)
+        return self._submit(asyncio.wait_for(work, timeout_seconds), work).result()
 
     def begin(self, work: Coroutine[object, None, T]) -> Future[T]:
         """Start the coroutine from any thread; return its result to come."""
@@ -129,7 +128,7 @@ class LoopThread:
             outer.close()
             work.close()
             raise InvariantViolated(f"the loop of {self._name} is not running")
-        return self._context.copy().run(asyncio.run_coroutine_threadsafe, outer, running.loop)
+        return self._context.copy().run(running.submit, outer)
 
     async def _cancel_all(self, running: RunningLoop) -> list[str]:
         """Cancel all tasks; return the names of those that didn't end."""
@@ -190,9 +189,9 @@ class RunningLoop:
         """True in the loop's thread."""
         return self.thread.ident == get_ident()
 
-    def wait(self, done: Future[T]) -> T:
-        """Wait in another thread for the result of a task."""
-        return done.result()
+    def submit(self, work: Coroutine[object, None, T]) -> Future[T]:
+        """Start a task from another thread, which may wait for its result."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def leave(self) -> None:
         """End the thread if this was the last user."""

@@ -1,0 +1,149 @@
+"""What happens in a simulated world, drawn from a seed: so single steps can be left out."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+
+from ...failpoint import POINTS
+from .target import TARGET_FAULTS
+
+CLUSTER_FAULTS: Final = (
+    "split",
+    "merge",
+    "transfer_leader",
+    "store_down",
+    "slow_store",
+    "fail_next",
+    "fail_feed",
+    "drop_streams",
+    "cut_streams",
+    "hold_scans",
+    "pause_resolved",
+    "pd_leader",
+    "pd_down",
+    "clock",
+)
+"""Words of the emulator's own schedule of faults."""
+NETWORK_FAULTS: Final = ("cut_store", "hold_store", "cut_pd", "hold_pd")
+WRITES: Final = ("write", "slow write", "dying write")
+"""A slow writer holds its locks for seconds, a dying one leaves them."""
+KILLS: Final = ("kill", "kill at", "restart")
+"""A kill now, a kill at the n-th pass of a failpoint, and an orderly stop and start."""
+REACHED: Final = tuple(
+    point
+    for point in POINTS
+    if point in ("snapshot.chunk_read", "tikv.batch_read", "tikv.mounted")
+    or point.startswith(("sink.", "tables."))
+)
+"""Points that a feed from TiKV into a SQL database passes."""
+
+
+class Step(Struct, frozen=True):
+    """One event of the script."""
+
+    at: float
+    """Virtual time."""
+    word: str
+    seed: int
+    """For what the step draws when it runs."""
+    detail: str = ""
+
+    @property
+    def is_fault(self) -> bool:
+        return self.word not in WRITES and self.word != "ddl"
+
+    @property
+    def text(self) -> str:
+        return f"{self.word} {self.detail}".strip()
+
+
+class Plan(Struct, frozen=True):
+    """A world before it begins, and its script."""
+
+    seed: int
+    rows: int
+    """Rows of each table before the feed starts."""
+    tables: int
+    regions: int
+    """Number of splits before the feed starts."""
+    latency_seconds: float
+    target_latency_seconds: float
+    pd_members: int
+    coarse_resolved: bool
+    filter_span: bool
+    commit_mode: str
+    sorter: dict[str, str | int]
+    steps: tuple[Step, ...]
+
+    @property
+    def end(self) -> float:
+        return max((step.at for step in self.steps), default=0.0)
+
+
+def plan_of(seed: int) -> Plan:
+    """Draw a world."""
+    random = Random(f"plan {seed}")
+    seconds = random.choice((3.0, 8.0, 15.0))
+    steps = [_write(random, seconds) for _ in range(random.randint(5, 30))]
+    if random.random() < 0.5:
+        steps += [
+            Step(random.random() * seconds, "ddl", random.getrandbits(32)) for _ in range(random.randint(1, 4))
+        ]
+    calm = random.random() < 0.1
+    if not calm:
+        steps += [_fault(random, seconds) for _ in range(random.randint(1, 8))]
+        steps += [_kill(random, seconds) for _ in range(random.choice((0, 0, 1, 1, 2, 4)))]
+    return Plan(
+        seed,
+        rows=random.choice((0, 3, 12)),
+        tables=random.randint(1, 3),
+        regions=random.randint(0, 4),
+        latency_seconds=random.choice((0.0, 0.002, 0.05)),
+        target_latency_seconds=random.choice((0.0, 0.0, 0.01, 0.1)),
+        pd_members=random.choice((1, 3)),
+        coarse_resolved=random.random() < 0.3,
+        filter_span=random.random() < 0.3,
+        commit_mode=random.choice(("two_phase", "async_commit", "one_pc")),
+        sorter=_sorter(random),
+        steps=tuple(sorted(steps, key=lambda step: step.at)),
+    )
+
+
+def _write(random: Random, seconds: float) -> Step:
+    word = random.choices(WRITES, (8, 2, 1))[0]
+    return Step(random.random() * seconds, word, random.getrandbits(32))
+
+
+def _fault(random: Random, seconds: float) -> Step:
+    kind = random.choices(("cluster", "network", "target"), (4, 1, 3))[0]
+    words: tuple[str, ...] = CLUSTER_FAULTS
+    detail = ""
+    match kind:
+        case "network":
+            words = NETWORK_FAULTS
+        case "target":
+            return Step(random.random() * seconds, "target", random.getrandbits(32), random.choice(TARGET_FAULTS))
+    return Step(random.random() * seconds, random.choice(words), random.getrandbits(32), detail)
+
+
+def _kill(random: Random, seconds: float) -> Step:
+    word = random.choices(KILLS, (3, 4, 2))[0]
+    detail = ""
+    if word == "kill at":
+        detail = f"{random.choice(REACHED)}:{random.choice((1, 1, 2, 3, 7))}"
+    return Step(random.random() * seconds, word, random.getrandbits(32), detail)
+
+
+def _sorter(random: Random) -> dict[str, str | int]:
+    engine = random.choice(("db", "db", "unified", "memory"))
+    memory = random.choice((0, 200, 64 << 20))
+    options: dict[str, str | int] = {"engine": engine}
+    if engine != "memory":
+        options["memory_bytes"] = memory
+    if random.random() < 0.5:
+        options["block_changes"] = random.choice((1, 5))
+        options["merge_bytes"] = random.choice((1, 500))
+    return options

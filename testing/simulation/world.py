@@ -1,0 +1,422 @@
+"""A whole feed in a simulated world: source, machine, target, faults, and what became of them."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import shutil
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+
+from ... import failpoint
+from ...actors import Clock
+from ...emulator.faults.schedule import Schedule
+from ...emulator.sql.sql import Tidb
+from ...engine.feed import Feed
+from ...engine.opening import source_context
+from ...engine.options import FeedOptions, feed_options
+from ...sink import SinkFactory
+from ...sources.source import Source
+from ...sources.tikv import TikvSource
+from .auditor import Violation, audit
+from .loop import ClusterLoop
+from .machine import Machine
+from .network import MemoryTransport, Network
+from .plan import CLUSTER_FAULTS, NETWORK_FAULTS, Plan, Step
+from .scheduler import Host, Scheduler
+from .target import TargetServer
+from .truth import Replay, Truth
+from .writers import SCHEMA, Writers
+
+FEED: Final = "feed"
+CALM_SECONDS: Final = 2.5
+"""Maximum duration of a fault."""
+RESTART_SECONDS: Final = 3.0
+"""Maximum time until a killed machine is started again."""
+SETTLE_SECONDS: Final = 120.0
+"""Virtual time within which the target has everything once all faults have ended."""
+STOP_SECONDS: Final = 40.0
+
+log = logging.getLogger("tidemill")
+
+
+class Result(Struct, frozen=True):
+    plan: Plan
+    violations: list[Violation]
+    story: list[str]
+    digest: str
+    """Hash of all steps."""
+    points: Counter[str]
+    """Passes of failpoints."""
+    steps: int
+    seconds: float
+    """Virtual time."""
+    kills: int
+    commits: int
+    """Commits of the target."""
+
+    @property
+    def trace(self) -> str:
+        return "\n".join([*self.story, f"{self.steps} steps, {self.digest}"])
+
+
+class FeedMachine(Machine):
+    """A machine with a feed, from its start to its end or a kill."""
+
+    def __init__(self, world: World, number: int) -> None:
+        super().__init__(f"machine {number}", world.scheduler)
+        self._world = world
+        self.transport = MemoryTransport(world.network, self)
+        self.data_dir = world.directory / f"machine-{number}"
+        self.feed: Feed | None = None
+        self.has_ended = False
+
+    def run(self) -> None:
+        """Start the feed; in a fiber of the machine."""
+        options = self._world.feed_options(self.data_dir)
+        self.feed = Feed(
+            options,
+            [SinkFactory(partial(self._world.target.new_sink, self, FEED))],
+            runtime=self,
+            open_source=self._open_source,
+        )
+        self.feed.start(self._ended)
+
+    def _ended(self) -> None:
+        """The feed has ended, in an orderly way or by an error."""
+        if not self.is_dead:
+            self.has_ended = True
+            error = self.feed.error if self.feed is not None else None
+            if error is not None:
+                self._world.wrong(f"the feed failed: {type(error).__name__}: {error}")
+
+    def _open_source(self, options: FeedOptions, clock: Clock) -> Source:
+        context = source_context(options, clock)
+        return TikvSource(
+            options.source.options,
+            context.tables,
+            context.feed,
+            context.directory,
+            clock,
+            transport=self.transport,
+        )
+
+    def buried(self) -> None:
+        for loop in self.transport.loops:
+            loop.dispose()
+
+
+class World:
+    """Runs a plan."""
+
+    def __init__(self, plan: Plan, directory: Path) -> None:
+        self.plan = plan
+        self.directory = directory
+        self.scheduler = scheduler = Scheduler(f"schedule {plan.seed}")
+        self.network = Network(scheduler, plan.latency_seconds)
+        self.target = TargetServer(directory / "copy.db", scheduler, plan.target_latency_seconds, self.note)
+        self.story: list[str] = []
+        self.points: Counter[str] = Counter()
+        self.machine: FeedMachine | None = None
+        self._host = Host("world")
+        self._truth = Truth()
+        self._violations: list[Violation] = []
+        self._machines = 0
+        self._kills = 0
+        self._armed: tuple[str, int] | None = None
+        """The failpoint that kills the machine, and after how many passes."""
+        self._is_over = False
+        self._writing = 0
+        self._loop: ClusterLoop | None = None
+
+    def note(self, who: str, what: str) -> None:
+        self.story.append(f"{self.scheduler.clock.now():9.3f}  {who:10}  {what}")
+
+    def run(self) -> Result:
+        with warnings.catch_warnings(), self._observed(), self._log_in_story():
+            # Code of a dead machine submits work to its loop, which takes none.
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+            self.scheduler.start(self._host, "script", self._play)
+            done = self.scheduler.run(self._has_ended, self.plan.end + 2 * SETTLE_SECONDS + STOP_SECONDS)
+            if not done:
+                self.wrong("the world didn't come to its end")
+            self._violations += [
+                Violation(self.scheduler.clock.now(), f"{name} failed: {error!r}")
+                for name, error in self.scheduler.errors
+            ]
+            self._violations += audit(self._truth, self.target.snapshots)
+            result = Result(
+                plan=self.plan,
+                violations=sorted(self._violations, key=lambda one: one.time),
+                story=self.story,
+                digest=self.scheduler.digest,
+                points=self.points,
+                steps=self.scheduler.steps,
+                seconds=self.scheduler.clock.now(),
+                kills=self._kills,
+                commits=len(self.target.snapshots),
+            )
+            self._dispose()
+            return result
+
+    def _has_ended(self) -> bool:
+        return self._is_over or bool(self.scheduler.errors)
+
+    def wrong(self, text: str) -> None:
+        self.note("auditor", text)
+        self._violations.append(Violation(self.scheduler.clock.now(), text))
+
+    # --- the script, in a fiber ------------------------------------------------------------------
+
+    def _play(self) -> None:
+        plan, scheduler = self.plan, self.scheduler
+        self._loop = ClusterLoop("cluster", self._host, scheduler)
+        self._tidb = Tidb(
+            stores=3,
+            seed=plan.seed,
+            clock=scheduler.clock,
+            loop=self._loop,
+            serve=self.network.serve,
+            pd_members=plan.pd_members,
+            coarse_resolved=plan.coarse_resolved,
+            filter_span=plan.filter_span,
+        )
+        self._writers = Writers(self._tidb, plan, scheduler, self._truth, self.note)
+        random = Random(f"world {plan.seed}")
+        self._writers.create(plan.tables, plan.rows, random)
+        for _ in range(plan.regions):
+            self._split(random.getrandbits(32))
+        begin = scheduler.clock.now()
+        self._start_machine()
+        for step in plan.steps:
+            scheduler.sleep(begin + step.at - scheduler.clock.now())
+            self._perform(step)
+        self._end()
+
+    def _perform(self, step: Step) -> None:
+        word = step.word
+        if word in ("write", "slow write", "dying write", "ddl"):
+            self._write(step)
+            return
+        self.note("fault", step.text)
+        if word in CLUSTER_FAULTS:
+            self._disturb(step)
+        elif word in NETWORK_FAULTS:
+            self._cut(step)
+        elif word == "target":
+            self.target.faults.append(step.detail)  # type: ignore[arg-type]
+        elif word == "kill":
+            self._kill("killed")
+        elif word == "kill at":
+            point, _, nth = step.detail.partition(":")
+            self._armed = point, int(nth)
+        elif word == "restart":
+            self._stop_machine()
+            self._start_machine()
+        else:
+            raise ValueError(f"no step is called {word!r}")
+
+    def _write(self, step: Step) -> None:
+        def work() -> None:
+            try:
+                (self._writers.alter if step.word == "ddl" else self._writers.write)(step)
+            finally:
+                self._writing -= 1
+
+        self._writing += 1
+        self.scheduler.start(self._host, step.word, work)
+
+    def _split(self, seed: int) -> None:
+        Schedule(self._tidb, seed, self._keys(), ("split",)).step()
+
+    def _keys(self) -> list[bytes]:
+        return self._writers.split_keys()
+
+    def _disturb(self, step: Step) -> None:
+        Schedule(self._tidb, step.seed, self._keys(), (step.word,)).step()
+        self._later(step, lambda: Schedule(self._tidb, 0, self._keys()).calm())
+
+    def _cut(self, step: Step) -> None:
+        random = Random(step.seed)
+        of_pd = step.word.endswith("pd")
+        members = [member.server for member in self._tidb.pd.members]
+        servers = members if of_pd else [store.server for store in self._tidb.stores.values()]
+        address = random.choice(servers).address
+        if step.word.startswith("cut"):
+            self.network.cut(address)
+        else:
+            self.network.hold(address, random.random() * CALM_SECONDS)
+
+    def _later(self, step: Step, work: Callable[[], object]) -> None:
+        seconds = Random(step.seed).random() * CALM_SECONDS
+
+        def calm() -> None:
+            self.scheduler.sleep(seconds)
+            work()
+
+        self.scheduler.start(self._host, f"end of {step.word}", calm)
+
+    def _end(self) -> None:
+        """End all faults; then the target must get everything."""
+        scheduler = self.scheduler
+        scheduler.wait(lambda: not self._writing, 60)
+        scheduler.sleep(CALM_SECONDS)  # the faults' own ends
+        Schedule(self._tidb, 0, self._keys()).calm()
+        self._armed = None
+        self.target.calm()
+        self.note("world", "all faults have ended")
+        wanted = self._truth.last
+        if not scheduler.wait(lambda: self._is_complete(wanted), SETTLE_SECONDS):
+            checkpoint = self.target.snapshots[-1].checkpoint if self.target.snapshots else None
+            at = "none" if checkpoint is None else checkpoint.ts
+            self.wrong(
+                f"the target is at checkpoint {at} {SETTLE_SECONDS:g} s after the last fault; the source's "
+                f"last commit is {wanted}"
+            )
+        self._stop_machine()
+        self._is_over = True
+
+    def _is_complete(self, ts: int) -> bool:
+        if not self.target.snapshots or (machine := self.machine) is None or machine.has_ended:
+            return self.machine is not None and self.machine.has_ended
+        checkpoint = self.target.snapshots[-1].checkpoint
+        return checkpoint is not None and checkpoint.is_loaded and checkpoint.ts >= ts
+
+    # --- the machine -----------------------------------------------------------------------------
+
+    def feed_options(self, data_dir: Path) -> FeedOptions:
+        options: FeedOptions = feed_options(
+            {
+                "name": FEED,
+                "data_dir": str(data_dir),
+                "source": {"url": f"tikv://{self._tidb.pd_address}", "tables": [f"{SCHEMA}.*"]},
+                "sorter": self.plan.sorter,
+            }
+        )
+        return options
+
+    def _start_machine(self) -> None:
+        before = self.machine
+        self._machines += 1
+        self.machine = machine = FeedMachine(self, self._machines)
+        if before is not None:
+            shutil.copytree(before.data_dir, machine.data_dir, ignore=shutil.ignore_patterns("scratch*"))
+        self.note(machine.name, "starts")
+        self.scheduler.start(machine, f"{machine.name} main", machine.run)
+
+    def _stop_machine(self) -> None:
+        """Stop the feed in an orderly way."""
+        machine = self.machine
+        if machine is None or machine.is_dead:
+            self.scheduler.wait(lambda: self.machine is not None and not self.machine.is_dead)
+            machine = self.machine
+        assert machine is not None
+        self.scheduler.wait(lambda: machine.feed is not None)
+        assert machine.feed is not None
+        machine.feed.stop()
+        if not self.scheduler.wait(lambda: machine.has_ended or machine.is_dead, STOP_SECONDS):
+            self.wrong(f"{machine.name} hasn't stopped after {STOP_SECONDS:g} s")
+        self.note(machine.name, "has stopped")
+        self._bury(machine)
+
+    def _bury(self, machine: FeedMachine) -> None:
+        if not machine.is_dead:
+            self.scheduler.die(machine)
+            self.network.leave(machine)
+            self.target.leave(machine)
+
+    def _kill(self, why: str) -> None:
+        machine = self.machine
+        if machine is None or machine.is_dead:
+            return
+        self._kills += 1
+        self.note(machine.name, why)
+        self.scheduler.die(machine)
+        self._recover(machine)
+
+    def _recover(self, machine: FeedMachine) -> None:
+        """Start another machine in place of a killed one, after a while."""
+        self.network.leave(machine)
+        self.target.leave(machine)
+        def again() -> None:
+            self.scheduler.sleep(self.scheduler.random.random() * RESTART_SECONDS)
+            self._start_machine()
+
+        self.scheduler.start(self._host, "restart", again)
+
+    def _reached(self, point: str) -> None:
+        """A failpoint is passed, by the code of a machine."""
+        fiber = self.scheduler.fiber
+        machine = self.machine
+        if fiber is None or machine is None or fiber.host is not machine or machine.is_dead:
+            return
+        self.points[point] += 1
+        if self._armed is None or self._armed[0] != point:
+            return
+        left = self._armed[1] - 1
+        if left:
+            self._armed = point, left
+            return
+        self._armed = None
+        self._kills += 1
+        self.note(machine.name, f"killed at {point}")
+        self.scheduler.start(self._host, "recovery", lambda: self._recover(machine))
+        self.scheduler.die(machine)
+
+    # --- around it -------------------------------------------------------------------------------
+
+    @contextmanager
+    def _observed(self) -> Iterator[None]:
+        failpoint.observe(self._reached)
+        try:
+            yield
+        finally:
+            failpoint.observe(None)
+
+    @contextmanager
+    def _log_in_story(self) -> Iterator[None]:
+        world = self
+
+        class Noting(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                fiber = world.scheduler.fiber
+                if fiber is not None and not fiber.host.is_dead:
+                    text = record.getMessage()
+                    if record.exc_info and record.exc_info[1] is not None:
+                        text += f": {record.exc_info[1]!r}"
+                    world.note(fiber.host.name, text)
+
+        handler = Noting(logging.INFO)
+        before = log.level, log.propagate
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+        log.propagate = False
+        try:
+            yield
+        finally:
+            log.removeHandler(handler)
+            log.level, log.propagate = before
+
+    def _dispose(self) -> None:
+        for host in (self.machine, self._host):
+            if host is not None:
+                host.is_dead = True
+                for fiber in list(host.fibers):
+                    fiber.end()
+                host.buried()
+        if self._loop is not None:
+            self._loop._end()
+        self.target.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+        gc.collect()
+
+
+_ = Replay
