@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event, Thread
+from contextlib import AbstractContextManager
+from threading import Event, Lock, Thread
 from typing import Protocol
 
 from .clock import Clock, SystemClock
@@ -33,6 +34,9 @@ class Runtime(Protocol):
     def signal(self) -> Signal:
         """Return an event on which its threads can wait."""
 
+    def lock(self) -> AbstractContextManager[object]:
+        """Return a lock that a thread may hold while it waits for something else."""
+
     def start(self, name: str, work: Callable[[], object]) -> Joinable:
         """Run `work` in a thread of its own."""
 
@@ -47,6 +51,9 @@ class Machine:
 
     def signal(self) -> Signal:
         return Event()
+
+    def lock(self) -> AbstractContextManager[object]:
+        return Lock()
 
     def start(self, name: str, work: Callable[[], object]) -> Joinable:
         thread = Thread(target=work, name=name, daemon=True)

@@ -119,7 +119,7 @@ class Feed:
         wants = {
             sink.name: partial(options.wants, sink.rules) for sink in sinks if sink.rules.tables is not None
         }
-        self._live = LiveStatus(first, self._clock, self._startup, lag, self._tables, wants)
+        self._live = LiveStatus(first, runtime, self._startup, lag, self._tables, wants)
         self._tables_file = TablesFile(options.data_dir)
         self._next_tables = 0.0  # when the file is due
         self._saved_changes = 0  # FeedTables.changes in the file

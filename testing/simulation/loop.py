@@ -7,7 +7,6 @@ from asyncio import events, futures
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import Context
-from itertools import count
 from typing import Any, ClassVar, Final, TypeVar
 
 from ...actors.clock import Alarm
@@ -20,15 +19,13 @@ T = TypeVar("T")
 MOST_CALLBACKS: Final = 8
 """Maximum number of callbacks in a turn."""
 
-_numbers = count(1)
-
 
 class NumberedTask(asyncio.Task[Any]):
     """A task whose hash is a number, so that a set of tasks has the same order in each run."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        self._number = next(_numbers)
-        super().__init__(*args, **options)
+    def __init__(self, work: Any, *, loop: Any, **options: Any) -> None:
+        self._number = loop.next_number()
+        super().__init__(work, loop=loop, **options)
 
     def __hash__(self) -> int:
         return self._number
@@ -38,8 +35,8 @@ class NumberedTask(asyncio.Task[Any]):
 
 
 class NumberedFuture(asyncio.Future[Any]):
-    def __init__(self, *, loop: asyncio.AbstractEventLoop) -> None:
-        self._number = next(_numbers)
+    def __init__(self, *, loop: VirtualLoop) -> None:
+        self._number = loop.next_number()
         super().__init__(loop=loop)
 
     def __hash__(self) -> int:
@@ -70,6 +67,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.name = name
         self.host = host
         self._scheduler = scheduler
+        self._last = 0
         super().__init__()
         self._alarms: dict[asyncio.TimerHandle, Alarm] = {}
         self._fiber = Fiber(scheduler, host, name, self._work)
@@ -128,6 +126,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def time(self) -> float:
         return self._scheduler.clock.now()
+
+    def next_number(self) -> int:
+        self._last += 1
+        return self._last
 
     def create_future(self) -> asyncio.Future[Any]:
         return NumberedFuture(loop=self)

@@ -28,6 +28,21 @@ class Signal:
         return self._scheduler.wait(self.is_set, timeout)
 
 
+class FiberLock:
+    """A lock that a fiber may hold while it waits."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._is_free = True
+
+    def __enter__(self) -> None:
+        self._scheduler.wait(lambda: self._is_free)
+        self._is_free = False
+
+    def __exit__(self, *_: object) -> None:
+        self._is_free = True
+
+
 class Thread:
     """A fiber as a runtime returns it."""
 
@@ -49,6 +64,9 @@ class Machine(Host):
 
     def signal(self) -> Signal:
         return Signal(self.scheduler)
+
+    def lock(self) -> FiberLock:
+        return FiberLock(self.scheduler)
 
     def start(self, name: str, work: Callable[[], object]) -> Thread:
         return Thread(self.scheduler, self.scheduler.start(self, name, work))

@@ -16,6 +16,7 @@ from ...actors.future import enter_turns
 BUSY_PART: Final = 0.03
 """Part of the steps before which time passes though something could run: so timers fall between steps."""
 BUSY_SECONDS: Final = 0.004
+LOG=None
 
 
 class Stuck(Exception):
@@ -136,6 +137,8 @@ class Scheduler:
         self._fibers: list[Fiber] = []
         self._queue: list[Runnable] = []
         self._dying: list[Host] = []
+        self._numbers: dict[str, int] = {}
+        """By the names of those that ran: numbers in names may be those of the process."""
         self._digest = blake2b(digest_size=8)
 
     @property
@@ -234,7 +237,9 @@ class Scheduler:
         drawn = random.randrange(choices)
         one = others[drawn] if drawn < len(others) else queue.pop(queued[drawn - len(others)])
         self.steps += 1
-        self._digest.update(f"{self.clock.now():.6f} {one.name}\n".encode())
+        number = self._numbers.setdefault(one.name, len(self._numbers))
+        self._digest.update(b"%d %d\n" % (number, self.clock.now() * 1e6))
+        if LOG is not None: LOG.append((self.clock.now(), one.name, [o.name for o in others], [queue[i].name for i in queued]if 0 else 0))
         one.turn()
         while self._dying:
             self._bury(self._dying[0])

@@ -17,7 +17,7 @@ from ...dialects.database import CHECKPOINT_TABLE
 from ...dialects.options import SqliteOptions
 from ...dialects.sqlite.session import SqliteSession
 from ...dialects.sqlite.sqlite import SqliteDatabase
-from ...errors import Retryable, SinkError
+from ...errors import Retryable
 from ...events import Checkpoint, Row
 from ...sink.sql.sql import SqlSink
 from .machine import Machine
@@ -228,5 +228,3 @@ class TargetSession(SqliteSession):
             return Retryable(f"{self.identity}: {doing}: {error}")
         return super().explain(error, doing)
 
-
-_ = SinkError

@@ -33,7 +33,7 @@ from .network import MemoryTransport, Network
 from .plan import CLUSTER_FAULTS, NETWORK_FAULTS, Plan, Step
 from .scheduler import Host, Scheduler
 from .target import TargetServer
-from .truth import Replay, Truth
+from .truth import Truth
 from .writers import SCHEMA, Writers
 
 FEED: Final = "feed"
@@ -62,6 +62,8 @@ class Result(Struct, frozen=True):
     kills: int
     commits: int
     """Commits of the target."""
+    changes: int
+    """Transactions and schema changes of the source."""
 
     @property
     def trace(self) -> str:
@@ -138,6 +140,7 @@ class World:
         self._loop: ClusterLoop | None = None
 
     def note(self, who: str, what: str) -> None:
+        what = what.replace(f"{self.directory}/", "")
         self.story.append(f"{self.scheduler.clock.now():9.3f}  {who:10}  {what}")
 
     def run(self) -> Result:
@@ -163,6 +166,7 @@ class World:
                 seconds=self.scheduler.clock.now(),
                 kills=self._kills,
                 commits=len(self.target.snapshots),
+                changes=len(self._truth.changes),
             )
             self._dispose()
             return result
@@ -418,5 +422,3 @@ class World:
         shutil.rmtree(self.directory, ignore_errors=True)
         gc.collect()
 
-
-_ = Replay

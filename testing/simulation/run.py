@@ -1,0 +1,96 @@
+"""Runs of many seeds, and what they reached."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..disk import MEMORY_DISK
+from .plan import REACHED, Plan, plan_of
+from .shrink import shrink
+from .world import Result, World
+
+
+def run_plan(plan: Plan) -> Result:
+    """Run a world in a directory of its own, in memory if possible."""
+    parent = MEMORY_DISK if MEMORY_DISK.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="tidemill-simulation-", dir=parent) as directory:
+        return World(plan, Path(directory)).run()
+
+
+def run_seed(seed: int) -> Result:
+    return run_plan(plan_of(seed))
+
+
+def shrunk(result: Result) -> Result:
+    """Return the run of the smallest part of a failed run's plan that fails too."""
+    smallest = result
+
+    def fails(plan: Plan) -> bool:
+        nonlocal smallest
+        again = run_plan(plan)
+        if again.violations:
+            smallest = again
+        return bool(again.violations)
+
+    shrink(result.plan, fails)
+    return smallest
+
+
+@dataclass
+class Tally:
+    """Counts over many seeds."""
+
+    seeds: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    """Virtual time."""
+    kills: int = 0
+    commits: int = 0
+    changes: int = 0
+    points: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    failed: list[Result] = field(default_factory=list)
+
+    def add(self, result: Result) -> None:
+        self.seeds += 1
+        self.steps += result.steps
+        self.seconds += result.seconds
+        self.kills += result.kills
+        self.commits += result.commits
+        self.changes += result.changes
+        self.points.update(result.points)
+        self.faults.update(step.text.partition(":")[0] for step in result.plan.steps if step.is_fault)
+        if result.violations:
+            self.failed.append(result)
+
+    @property
+    def unreached(self) -> list[str]:
+        """Failpoints on the feed's way that no seed has passed."""
+        return [point for point in REACHED if not self.points[point]]
+
+
+def run_seeds(seeds: Iterable[int]) -> Tally:
+    tally = Tally()
+    for seed in seeds:
+        tally.add(run_seed(seed))
+    return tally
+
+
+def story(result: Result) -> str:
+    """Return what happened, for people."""
+    lines = [f"seed {result.plan.seed}: {_world(result.plan)}", *result.story, ""]
+    lines += [f"{one.time:9.3f}  WRONG       {one.text}" for one in result.violations]
+    return "\n".join(lines)
+
+
+def _world(plan: Plan) -> str:
+    sorter = ", ".join(f"{name} {value}" for name, value in plan.sorter.items())
+    return (
+        f"{plan.tables} tables with {plan.rows} transactions in {plan.regions + 1} regions, "
+        f"latency {1000 * plan.latency_seconds:g} ms, of the target {1000 * plan.target_latency_seconds:g} ms, "
+        f"{plan.pd_members} PD, {plan.commit_mode}, sorter: {sorter}"
+    )
