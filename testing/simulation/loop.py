@@ -6,6 +6,7 @@ import asyncio
 from asyncio import events, futures
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import Context
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -23,7 +24,7 @@ MOST_CALLBACKS: Final = 8
 class NumberedTask(asyncio.Task[Any]):
     """A task whose hash is a number, so that a set of tasks has the same order in each run."""
 
-    def __init__(self, work: Any, *, loop: Any, **options: Any) -> None:
+    def __init__(self, work: Any, *, loop: VirtualLoop, **options: Any) -> None:
         self._number = loop.next_number()
         super().__init__(work, loop=loop, **options)
 
@@ -96,7 +97,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 handle = ready.popleft()
                 if not handle._cancelled:
                     handle._run()
-            self._fiber.pause(_never)
+            self._fiber.pause()
 
     def submit(self, work: Coroutine[object, None, T]) -> Future[T]:
         """Start a task from a fiber, which may wait for its result."""
@@ -114,10 +115,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         for task in sorted(asyncio.all_tasks(self), key=hash):
             work = task.get_coro()
             task._log_destroy_pending = False  # type: ignore[attr-defined]
-            try:
-                work.close()  # type: ignore[union-attr]
-            except (RuntimeError, ValueError):  # it awaits something at its end, or runs now
-                pass
+            with suppress(RuntimeError, ValueError):  # it awaits something at its end, or runs now
+                work.close()
         self._ready.clear()
         if not self.is_closed():
             self.close()
@@ -153,11 +152,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
-        handle._scheduled = True
+        handle._scheduled = True  # type: ignore[attr-defined]
 
         def ring() -> None:
             self._alarms.pop(handle, None)
-            handle._scheduled = False
+            handle._scheduled = False  # type: ignore[attr-defined]
             self._ready.append(handle)
 
         if not self.host.is_dead:
@@ -170,12 +169,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
             alarm.cancel()
 
 
-def _make_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], **options: Any) -> Any:
+def _make_task(loop: Any, work: Any, **options: Any) -> asyncio.Future[Any]:
     return NumberedTask(work, loop=loop, **options)
-
-
-def _never() -> bool:
-    return False
 
 
 class ClientLoop(RunningLoop):

@@ -151,12 +151,10 @@ class _Worker:
 
     def _work(self) -> None:
         while True:
-            assert self._process is not None and self._ready is not None and self._fiber is not None
+            assert self._process is not None
+            assert self._ready is not None
+            assert self._fiber is not None
             self._process.poll()
             self._process = None
             self._ready.idle.append(self)
-            self._fiber.pause(_never)
-
-
-def _never() -> bool:
-    return False
+            self._fiber.pause()

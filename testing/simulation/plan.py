@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Final
 
@@ -73,6 +74,8 @@ class Plan(Struct, frozen=True):
     target_latency_seconds: float
     pd_members: int
     coarse_resolved: bool
+    tick_seconds: float
+    """Interval of resolved ts."""
     filter_span: bool
     commit_mode: str
     sorter: dict[str, str | int]
@@ -87,10 +90,12 @@ def plan_of(seed: int) -> Plan:
     """Draw a world."""
     random = Random(f"plan {seed}")
     seconds = random.choice((3.0, 8.0, 15.0))
-    steps = [_write(random, seconds) for _ in range(random.randint(5, 30))]
+    writes = WRITES if random.random() < 0.15 else WRITES[:2]  # a lock that is left costs many seconds
+    steps = [_write(random, seconds, writes) for _ in range(random.randint(5, 30))]
     if random.random() < 0.5:
         steps += [
-            Step(random.random() * seconds, "ddl", random.getrandbits(32)) for _ in range(random.randint(1, 4))
+            Step(random.random() * seconds, "ddl", random.getrandbits(32))
+            for _ in range(random.randint(1, 4))
         ]
     calm = random.random() < 0.1
     if not calm:
@@ -104,6 +109,7 @@ def plan_of(seed: int) -> Plan:
         latency_seconds=random.choice((0.0, 0.002, 0.05)),
         target_latency_seconds=random.choice((0.0, 0.0, 0.01, 0.1)),
         pd_members=random.choice((1, 3)),
+        tick_seconds=random.choice((0.2, 0.5)),
         coarse_resolved=random.random() < 0.3,
         filter_span=random.random() < 0.3,
         commit_mode=random.choice(("two_phase", "async_commit", "one_pc")),
@@ -112,21 +118,20 @@ def plan_of(seed: int) -> Plan:
     )
 
 
-def _write(random: Random, seconds: float) -> Step:
-    word = random.choices(WRITES, (8, 2, 1))[0]
-    return Step(random.random() * seconds, word, random.getrandbits(32))
+def _write(random: Random, seconds: float, words: Sequence[str]) -> Step:
+    word = random.choices(words, (8, 2, 1)[: len(words)])[0]
+    return _step(random, seconds, word)
+
+
+def _step(random: Random, seconds: float, word: str, detail: str = "") -> Step:
+    return Step(random.random() * seconds, word, random.getrandbits(32), detail)
 
 
 def _fault(random: Random, seconds: float) -> Step:
     kind = random.choices(("cluster", "network", "target"), (4, 1, 3))[0]
-    words: tuple[str, ...] = CLUSTER_FAULTS
-    detail = ""
-    match kind:
-        case "network":
-            words = NETWORK_FAULTS
-        case "target":
-            return Step(random.random() * seconds, "target", random.getrandbits(32), random.choice(TARGET_FAULTS))
-    return Step(random.random() * seconds, random.choice(words), random.getrandbits(32), detail)
+    if kind == "target":
+        return _step(random, seconds, "target", random.choice(TARGET_FAULTS))
+    return _step(random, seconds, random.choice(NETWORK_FAULTS if kind == "network" else CLUSTER_FAULTS))
 
 
 def _kill(random: Random, seconds: float) -> Step:
@@ -134,7 +139,7 @@ def _kill(random: Random, seconds: float) -> Step:
     detail = ""
     if word == "kill at":
         detail = f"{random.choice(REACHED)}:{random.choice((1, 1, 2, 3, 7))}"
-    return Step(random.random() * seconds, word, random.getrandbits(32), detail)
+    return _step(random, seconds, word, detail)
 
 
 def _sorter(random: Random) -> dict[str, str | int]:

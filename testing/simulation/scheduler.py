@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import blake2b
+from math import inf
 from random import Random
 from threading import Lock
 from typing import Final, Protocol
@@ -16,7 +17,6 @@ from ...actors.future import enter_turns
 BUSY_PART: Final = 0.03
 """Part of the steps before which time passes though something could run: so timers fall between steps."""
 BUSY_SECONDS: Final = 0.004
-LOG=None
 
 
 class Stuck(Exception):
@@ -50,6 +50,9 @@ class Host:
         self.is_dead = False
         self.fibers: list[Fiber] = []
 
+    def killed(self) -> None:
+        """Called at a kill, before its fibers are unwound."""
+
     def buried(self) -> None:
         """Called once all fibers have ended after a kill."""
 
@@ -57,7 +60,7 @@ class Host:
 class Fiber:
     """A thread of a host. It runs until it waits; `work` begins at the first turn."""
 
-    __slots__ = ("_greenlet", "_scheduler", "_until", "host", "in_turn", "is_over", "name")
+    __slots__ = ("_deadline", "_greenlet", "_scheduler", "_until", "host", "in_turn", "is_over", "name")
 
     def __init__(
         self,
@@ -74,16 +77,17 @@ class Fiber:
         self.in_turn = in_turn
         self._scheduler = scheduler
         self._until: Callable[[], bool] | None = None
+        self._deadline = 0.0
         self._greenlet = greenlet(lambda: self._run(work), scheduler.hub)
         host.fibers.append(self)
         scheduler.by_greenlet[self._greenlet] = self
 
     @property
     def is_ready(self) -> bool:
-        return self._until is None or self._until()
+        until = self._until
+        return self._scheduler.clock.now() >= self._deadline or (until is not None and until())
 
     def turn(self) -> None:
-        self._until = None
         enter_turns(self.in_turn)
         try:
             self._greenlet.switch()
@@ -92,12 +96,12 @@ class Fiber:
         if self.is_over:
             self._scheduler.leave(self)
 
-    def pause(self, until: Callable[[], bool]) -> None:
-        """Let others run until the condition holds; called in the fiber. Raises Killed if its host is
-        dead."""
+    def pause(self, until: Callable[[], bool] | None = None, deadline: float = inf) -> None:
+        """Let others run until the condition holds or it is `deadline`; called in the fiber. Raises Killed if
+        its host is dead."""
         if self.host.is_dead:
             raise Killed
-        self._until = until
+        self._until, self._deadline = until, deadline
         self._scheduler.hub.switch()
         if self.host.is_dead:
             raise Killed
@@ -182,7 +186,6 @@ class Scheduler:
 
     def failed(self, fiber: Fiber, error: BaseException) -> None:
         self.errors.append((fiber.name, error))
-        import traceback; traceback.print_exception(error)
 
     # --- waiting, in a fiber ---------------------------------------------------------------------
 
@@ -196,20 +199,25 @@ class Scheduler:
         if timeout is None:
             fiber.pause(until)
             return True
-        end = self.clock.now() + max(0.0, timeout)
-        alarm = self.clock.call_at(end, lambda: None)
+        self._pause(fiber, until, timeout)
+        return until()
+
+    def _pause(self, fiber: Fiber, until: Callable[[], bool] | None, seconds: float) -> None:
+        end = self.clock.now() + max(0.0, seconds)
+        alarm = self.clock.call_at(end, _nothing)
         try:
-            fiber.pause(lambda: until() or self.clock.now() >= end)
+            fiber.pause(until, end)
         finally:
             alarm.cancel()
-        return until()
 
     def acquire(self, lock: Lock, timeout: float | None) -> bool:
         """Wait until a lock is free, and take it."""
         return self.wait(lambda: not lock.locked(), timeout) and lock.acquire(blocking=False)
 
     def sleep(self, seconds: float) -> None:
-        self.wait(lambda: False, seconds)
+        fiber = self.fiber
+        assert fiber is not None, "only a fiber can sleep"
+        self._pause(fiber, None, seconds)
 
     # --- steps, in the hub -----------------------------------------------------------------------
 
@@ -224,9 +232,9 @@ class Scheduler:
         return True
 
     def _step(self) -> bool:
-        random = self.random
-        if random.random() < BUSY_PART:
-            self.clock.advance(random.random() * BUSY_SECONDS)
+        draw = self.random.random
+        if draw() < BUSY_PART:
+            self.clock.advance(draw() * BUSY_SECONDS)
         queue = self._queue
         others = [one for one in self._others if one.is_ready]
         others += [one for one in self._fibers if one.is_ready]
@@ -234,12 +242,11 @@ class Scheduler:
         choices = len(others) + len(queued)
         if not choices:
             return False
-        drawn = random.randrange(choices)
+        drawn = int(draw() * choices)
         one = others[drawn] if drawn < len(others) else queue.pop(queued[drawn - len(others)])
         self.steps += 1
         number = self._numbers.setdefault(one.name, len(self._numbers))
         self._digest.update(b"%d %d\n" % (number, self.clock.now() * 1e6))
-        if LOG is not None: LOG.append((self.clock.now(), one.name, [o.name for o in others], [queue[i].name for i in queued]if 0 else 0))
         one.turn()
         while self._dying:
             self._bury(self._dying[0])
@@ -260,8 +267,13 @@ class Scheduler:
 
     def _bury(self, host: Host) -> None:
         """End the fibers of a dead host; what they do while they are unwound goes nowhere."""
+        host.killed()
         for fiber in list(host.fibers):
             fiber.end()
         self._queue = [one for one in self._queue if one.host is not host]
         host.buried()
         self._dying.remove(host)
+
+
+def _nothing() -> None:
+    """The call of an alarm that only lets time come to it."""

@@ -227,4 +227,3 @@ class TargetSession(SqliteSession):
         if isinstance(error, ConnectionLost):
             return Retryable(f"{self.identity}: {doing}: {error}")
         return super().explain(error, doing)
-

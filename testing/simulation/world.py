@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import shutil
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -17,19 +14,13 @@ from typing import Final
 from msgspec import Struct
 
 from ... import failpoint
-from ...actors import Clock
 from ...emulator.faults.schedule import Schedule
 from ...emulator.sql.sql import Tidb
-from ...engine.feed import Feed
-from ...engine.opening import source_context
 from ...engine.options import FeedOptions, feed_options
-from ...sink import SinkFactory
-from ...sources.source import Source
-from ...sources.tikv import TikvSource
 from .auditor import Violation, audit
+from .feed_machine import FeedMachine
 from .loop import ClusterLoop
-from .machine import Machine
-from .network import MemoryTransport, Network
+from .network import Network
 from .plan import CLUSTER_FAULTS, NETWORK_FAULTS, Plan, Step
 from .scheduler import Host, Scheduler
 from .target import TargetServer
@@ -44,6 +35,7 @@ RESTART_SECONDS: Final = 3.0
 SETTLE_SECONDS: Final = 120.0
 """Virtual time within which the target has everything once all faults have ended."""
 STOP_SECONDS: Final = 40.0
+LOOK_SECONDS: Final = 0.1
 
 log = logging.getLogger("tidemill")
 
@@ -68,52 +60,6 @@ class Result(Struct, frozen=True):
     @property
     def trace(self) -> str:
         return "\n".join([*self.story, f"{self.steps} steps, {self.digest}"])
-
-
-class FeedMachine(Machine):
-    """A machine with a feed, from its start to its end or a kill."""
-
-    def __init__(self, world: World, number: int) -> None:
-        super().__init__(f"machine {number}", world.scheduler)
-        self._world = world
-        self.transport = MemoryTransport(world.network, self)
-        self.data_dir = world.directory / f"machine-{number}"
-        self.feed: Feed | None = None
-        self.has_ended = False
-
-    def run(self) -> None:
-        """Start the feed; in a fiber of the machine."""
-        options = self._world.feed_options(self.data_dir)
-        self.feed = Feed(
-            options,
-            [SinkFactory(partial(self._world.target.new_sink, self, FEED))],
-            runtime=self,
-            open_source=self._open_source,
-        )
-        self.feed.start(self._ended)
-
-    def _ended(self) -> None:
-        """The feed has ended, in an orderly way or by an error."""
-        if not self.is_dead:
-            self.has_ended = True
-            error = self.feed.error if self.feed is not None else None
-            if error is not None:
-                self._world.wrong(f"the feed failed: {type(error).__name__}: {error}")
-
-    def _open_source(self, options: FeedOptions, clock: Clock) -> Source:
-        context = source_context(options, clock)
-        return TikvSource(
-            options.source.options,
-            context.tables,
-            context.feed,
-            context.directory,
-            clock,
-            transport=self.transport,
-        )
-
-    def buried(self) -> None:
-        for loop in self.transport.loops:
-            loop.dispose()
 
 
 class World:
@@ -144,9 +90,7 @@ class World:
         self.story.append(f"{self.scheduler.clock.now():9.3f}  {who:10}  {what}")
 
     def run(self) -> Result:
-        with warnings.catch_warnings(), self._observed(), self._log_in_story():
-            # Code of a dead machine submits work to its loop, which takes none.
-            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+        with self._observed(), self._log_in_story():
             self.scheduler.start(self._host, "script", self._play)
             done = self.scheduler.run(self._has_ended, self.plan.end + 2 * SETTLE_SECONDS + STOP_SECONDS)
             if not done:
@@ -192,6 +136,7 @@ class World:
             pd_members=plan.pd_members,
             coarse_resolved=plan.coarse_resolved,
             filter_span=plan.filter_span,
+            tick_seconds=plan.tick_seconds,
         )
         self._writers = Writers(self._tidb, plan, scheduler, self._truth, self.note)
         random = Random(f"world {plan.seed}")
@@ -223,8 +168,8 @@ class World:
             point, _, nth = step.detail.partition(":")
             self._armed = point, int(nth)
         elif word == "restart":
-            self._stop_machine()
-            self._start_machine()
+            if self._stop_machine():
+                self._start_machine()
         else:
             raise ValueError(f"no step is called {word!r}")
 
@@ -278,7 +223,10 @@ class World:
         self.target.calm()
         self.note("world", "all faults have ended")
         wanted = self._truth.last
-        if not scheduler.wait(lambda: self._is_complete(wanted), SETTLE_SECONDS):
+        end = scheduler.clock.now() + SETTLE_SECONDS
+        while not self._is_complete(wanted) and scheduler.clock.now() < end:
+            scheduler.sleep(LOOK_SECONDS)
+        if not self._is_complete(wanted):
             checkpoint = self.target.snapshots[-1].checkpoint if self.target.snapshots else None
             at = "none" if checkpoint is None else checkpoint.ts
             self.wrong(
@@ -296,7 +244,7 @@ class World:
 
     # --- the machine -----------------------------------------------------------------------------
 
-    def feed_options(self, data_dir: Path) -> FeedOptions:
+    def _feed_options(self, data_dir: Path) -> FeedOptions:
         options: FeedOptions = feed_options(
             {
                 "name": FEED,
@@ -310,14 +258,15 @@ class World:
     def _start_machine(self) -> None:
         before = self.machine
         self._machines += 1
-        self.machine = machine = FeedMachine(self, self._machines)
-        if before is not None:
-            shutil.copytree(before.data_dir, machine.data_dir, ignore=shutil.ignore_patterns("scratch*"))
+        options = self._feed_options(self.directory / f"machine-{self._machines}")
+        self.machine = machine = FeedMachine(self._machines, options, self.network, self.target, self.wrong)
+        if before is not None and before.left.exists():
+            before.left.rename(machine.data_dir)
         self.note(machine.name, "starts")
         self.scheduler.start(machine, f"{machine.name} main", machine.run)
 
-    def _stop_machine(self) -> None:
-        """Stop the feed in an orderly way."""
+    def _stop_machine(self) -> bool:
+        """Stop the feed in an orderly way; return False if the machine was killed meanwhile."""
         machine = self.machine
         if machine is None or machine.is_dead:
             self.scheduler.wait(lambda: self.machine is not None and not self.machine.is_dead)
@@ -328,14 +277,13 @@ class World:
         machine.feed.stop()
         if not self.scheduler.wait(lambda: machine.has_ended or machine.is_dead, STOP_SECONDS):
             self.wrong(f"{machine.name} hasn't stopped after {STOP_SECONDS:g} s")
+        if machine.is_dead:
+            return False
         self.note(machine.name, "has stopped")
-        self._bury(machine)
-
-    def _bury(self, machine: FeedMachine) -> None:
-        if not machine.is_dead:
-            self.scheduler.die(machine)
-            self.network.leave(machine)
-            self.target.leave(machine)
+        self.scheduler.die(machine)
+        self.network.leave(machine)
+        self.target.leave(machine)
+        return True
 
     def _kill(self, why: str) -> None:
         machine = self.machine
@@ -350,6 +298,7 @@ class World:
         """Start another machine in place of a killed one, after a while."""
         self.network.leave(machine)
         self.target.leave(machine)
+
         def again() -> None:
             self.scheduler.sleep(self.scheduler.random.random() * RESTART_SECONDS)
             self._start_machine()
@@ -420,5 +369,3 @@ class World:
             self._loop._end()
         self.target.close()
         shutil.rmtree(self.directory, ignore_errors=True)
-        gc.collect()
-
