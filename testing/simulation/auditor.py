@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from ...events import Checkpoint, Row, Ts
+from ...events import Checkpoint, Row, TableProgress, Ts, progress_of
 from .target import Snapshot
 from .truth import Replay, State, TableState, Truth
 
@@ -52,27 +52,36 @@ def _as_of(checkpoint: Checkpoint) -> Ts:
 
 
 def _differences(state: State, snapshot: Snapshot, checkpoint: Checkpoint) -> Iterator[str]:
-    loading = None if checkpoint.is_loaded else checkpoint.loading
     for name in sorted(state.keys() | snapshot.tables.keys()):
         wanted, have = state.get(name), snapshot.tables.get(name)
+        progress = progress_of(checkpoint.loading, name)
+        if progress is None:  # not begun: absent, or an old copy until it is loaded again
+            continue
         if wanted is None:
             yield f"{name} is there, and the source has no such table"
         elif have is None:
-            if loading is None:
-                yield f"{name} is missing"
+            yield f"{name} is missing"
         elif have[0] != wanted.columns:
             yield f"{name} has the columns {', '.join(have[0])}; the source {', '.join(wanted.columns)}"
         else:
-            yield from _rows_differ(name, wanted, have[1], is_partial=loading is not None)
+            yield from _rows_differ(name, wanted, have[1], progress)
 
 
-def _rows_differ(name: str, wanted: TableState, have: Sequence[Row], *, is_partial: bool) -> Iterator[str]:
+def _rows_differ(
+    name: str, wanted: TableState, have: Sequence[Row], progress: TableProgress
+) -> Iterator[str]:
     there, expected = Counter(have), Counter(wanted.rows.values())
-    if there == expected:
-        return
     if extra := list((there - expected).elements()):
         yield f"{name} has {_some(extra)}, which the source hasn't"
-    if not is_partial and (missing := list((expected - there).elements())):
+    missing = list((expected - there).elements())
+    match progress.last:
+        case None:
+            pass
+        case (int(last),):
+            missing = [row for row in missing if isinstance(row[0], int) and row[0] <= last]
+        case _:
+            missing = []
+    if missing:
         yield f"{name} lacks {_some(missing)}"
 
 

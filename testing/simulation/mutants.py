@@ -114,6 +114,14 @@ MUTANTS: Final = (
         within=300,
     ),
     Mutant(
+        "safe point beyond the checkpoint",
+        "sources/tidb.py",
+        "        return self._acknowledged\n",
+        "        return self._acknowledged + (3000 << 18)\n",
+        "PD may collect versions up to 3 s after the checkpoint, which a restart reads.",
+        within=300,
+    ),
+    Mutant(
         "the fastest table decides",
         "sorter/merge.py",
         "            least = min(of.values()) if are_many else self._least()\n",

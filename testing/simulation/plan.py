@@ -31,8 +31,14 @@ CLUSTER_FAULTS: Final = (
 NETWORK_FAULTS: Final = ("cut_store", "hold_store", "cut_pd", "hold_pd")
 WRITES: Final = ("write", "slow write", "dying write")
 """A slow writer holds its locks for seconds, a dying one leaves them."""
+RELOAD: Final = "reload"
+"""A request to load a table again."""
+GC: Final = "gc"
+"""Garbage collection of the cluster, up to the safe points of services."""
 KILLS: Final = ("kill", "kill at", "restart")
 """A kill now, a kill at the n-th pass of a failpoint, and an orderly stop and start."""
+LOAD_SECONDS: Final = 0.8
+"""About as long as it takes until the tables are loaded."""
 REACHED: Final = tuple(
     point
     for point in POINTS
@@ -78,6 +84,8 @@ class Plan(Struct, frozen=True):
     """Interval of resolved ts."""
     filter_span: bool
     commit_mode: str
+    scan_page: int
+    """Rows of a chunk when a table is loaded."""
     sorter: dict[str, str | int]
     steps: tuple[Step, ...]
 
@@ -113,6 +121,7 @@ def plan_of(seed: int) -> Plan:
         coarse_resolved=random.random() < 0.3,
         filter_span=random.random() < 0.3,
         commit_mode=random.choice(("two_phase", "async_commit", "one_pc")),
+        scan_page=random.choice((1, 3, 256)),
         sorter=_sorter(random),
         steps=tuple(sorted(steps, key=lambda step: step.at)),
     )
@@ -128,7 +137,9 @@ def _step(random: Random, seconds: float, word: str, detail: str = "") -> Step:
 
 
 def _fault(random: Random, seconds: float) -> Step:
-    kind = random.choices(("cluster", "network", "target"), (4, 1, 3))[0]
+    kind = random.choices(("cluster", "network", "target", RELOAD, GC), (8, 2, 6, 1, 1))[0]
+    if kind in (RELOAD, GC):
+        return _step(random, seconds, kind)
     if kind == "target":
         return _step(random, seconds, "target", random.choice(TARGET_FAULTS))
     return _step(random, seconds, random.choice(NETWORK_FAULTS if kind == "network" else CLUSTER_FAULTS))
@@ -139,7 +150,8 @@ def _kill(random: Random, seconds: float) -> Step:
     detail = ""
     if word == "kill at":
         detail = f"{random.choice(REACHED)}:{random.choice((1, 1, 2, 3, 7))}"
-    return _step(random, seconds, word, detail)
+    in_load = random.random() < 0.3
+    return _step(random, min(seconds, LOAD_SECONDS) if in_load else seconds, word, detail)
 
 
 def _sorter(random: Random) -> dict[str, str | int]:

@@ -17,11 +17,12 @@ from ... import failpoint
 from ...emulator.faults.schedule import Schedule
 from ...emulator.sql.sql import Tidb
 from ...engine.options import FeedOptions, feed_options
+from ...errors import TidemillError
 from .auditor import Violation, audit
 from .feed_machine import FeedMachine
 from .loop import ClusterLoop
 from .network import Network
-from .plan import CLUSTER_FAULTS, NETWORK_FAULTS, Plan, Step
+from .plan import CLUSTER_FAULTS, GC, NETWORK_FAULTS, RELOAD, Plan, Step
 from .scheduler import Host, Scheduler
 from .target import TargetServer
 from .truth import Truth
@@ -36,6 +37,8 @@ SETTLE_SECONDS: Final = 120.0
 """Virtual time within which the target has everything once all faults have ended."""
 STOP_SECONDS: Final = 40.0
 LOOK_SECONDS: Final = 0.1
+GC_SECONDS: Final = 1.0
+"""Interval at which the feed renews its safe point."""
 
 log = logging.getLogger("tidemill")
 
@@ -162,6 +165,10 @@ class World:
             self._cut(step)
         elif word == "target":
             self.target.faults.append(step.detail)  # type: ignore[arg-type]
+        elif word == RELOAD:
+            self._reload(step)
+        elif word == GC:
+            self.note("pd", f"garbage is collected up to {self._tidb.gc()}")
         elif word == "kill":
             self._kill("killed")
         elif word == "kill at":
@@ -203,6 +210,15 @@ class World:
             self.network.cut(address)
         else:
             self.network.hold(address, random.random() * CALM_SECONDS)
+
+    def _reload(self, step: Step) -> None:
+        feed = self.machine.feed if self.machine is not None and not self.machine.is_dead else None
+        names = [] if feed is None else [table.name for table in feed.tables()]
+        if feed is not None and names:
+            try:
+                feed.reload_table(Random(step.seed).choice(names))
+            except TidemillError as error:  # it is being loaded, or was dropped
+                self.note("fault", f"no reload: {error}")
 
     def _later(self, step: Step, work: Callable[[], object]) -> None:
         seconds = Random(step.seed).random() * CALM_SECONDS
@@ -249,7 +265,12 @@ class World:
             {
                 "name": FEED,
                 "data_dir": str(data_dir),
-                "source": {"url": f"tikv://{self._tidb.pd_address}", "tables": [f"{SCHEMA}.*"]},
+                "source": {
+                    "url": f"tikv://{self._tidb.pd_address}",
+                    "tables": [f"{SCHEMA}.*"],
+                    "scan_page": self.plan.scan_page,
+                    "gc_interval_seconds": GC_SECONDS,
+                },
                 "sorter": self.plan.sorter,
             }
         )
