@@ -61,7 +61,8 @@ def _hunt(name: str, seed: int | None, seeds: range) -> int:
 
 
 def _one(seed: int, *, shrinks: bool) -> int:
-    from .run import run_seed, shrunk, story
+    from .run import run_seed, shrunk
+    from .story import story
 
     result = run_seed(seed)
     if result.violations and shrinks:
@@ -72,7 +73,8 @@ def _one(seed: int, *, shrinks: bool) -> int:
 
 
 def _many(seeds: range, *, shrinks: bool) -> int:
-    from .run import Tally, frozen, run_seed, shrunk, story
+    from .run import Tally, frozen, run_seed, shrunk
+    from .story import story
 
     tally = Tally()
     frozen()

@@ -37,6 +37,21 @@ GC: Final = "gc"
 """Garbage collection of the cluster, up to the safe points of services."""
 KILLS: Final = ("kill", "kill at", "restart")
 """A kill now, a kill at the n-th pass of a failpoint, and an orderly stop and start."""
+SLOW: Final = (
+    "sink",
+    "decoder",
+    "coordinator",
+    "merger",
+    "intake",
+    "region worker",
+    "table",
+    "schema jobs",
+    "loader",
+    "advancer",
+    "cluster",
+    "tidemill-tikv",
+    "watch",
+)
 LOAD_SECONDS: Final = 0.8
 """About as long as it takes until the tables are loaded."""
 REACHED: Final = tuple(
@@ -84,6 +99,8 @@ class Plan(Struct, frozen=True):
     """Interval of resolved ts."""
     filter_span: bool
     commit_mode: str
+    slow: str
+    """Part of the names of fibers, actors and loops that get few turns."""
     scan_page: int
     """Rows of a chunk when a table is loaded."""
     sorter: dict[str, str | int]
@@ -121,6 +138,7 @@ def plan_of(seed: int) -> Plan:
         coarse_resolved=random.random() < 0.3,
         filter_span=random.random() < 0.3,
         commit_mode=random.choice(("two_phase", "async_commit", "one_pc")),
+        slow=random.choice(SLOW) if random.random() < 0.4 else "",
         scan_page=random.choice((1, 3, 256)),
         sorter=_sorter(random),
         steps=tuple(sorted(steps, key=lambda step: step.at)),

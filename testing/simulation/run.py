@@ -101,20 +101,3 @@ def first_failure(seeds: Iterable[int]) -> Result | None:
     """Return the first run that fails; None if none does."""
     frozen()
     return next((result for seed in seeds if (result := run_seed(seed)).violations), None)
-
-
-def story(result: Result) -> str:
-    """Return what happened, for people."""
-    lines = [f"seed {result.plan.seed}: {_world(result.plan)}", *result.story, ""]
-    lines += [f"{one.time:9.3f}  WRONG       {one.text}" for one in result.violations]
-    return "\n".join(lines)
-
-
-def _world(plan: Plan) -> str:
-    sorter = ", ".join(f"{name} {value}" for name, value in plan.sorter.items())
-    return (
-        f"{plan.tables} tables with {plan.rows} transactions in {plan.regions + 1} regions, "
-        f"latency {1000 * plan.latency_seconds:g} ms, of the target "
-        f"{1000 * plan.target_latency_seconds:g} ms, {plan.pd_members} PD, {plan.commit_mode}, "
-        f"sorter: {sorter}"
-    )

@@ -17,6 +17,10 @@ from ...actors.future import enter_turns
 BUSY_PART: Final = 0.03
 """Part of the steps before which time passes though something could run: so timers fall between steps."""
 BUSY_SECONDS: Final = 0.004
+SLOW_PART: Final = 0.9
+"""Part of the draws of something slow that give the turn to another one."""
+EPOCH: Final = 1_700_000_000
+"""Unix time at which virtual time begins."""
 
 
 class Stuck(Exception):
@@ -129,9 +133,11 @@ class Fiber:
 class Scheduler:
     """Gives one of those that are ready a turn at each step, drawn by the seed; if none is, time jumps."""
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, slow: str = "") -> None:
+        """What has `slow` in its name gets few turns."""
         self.random = Random(seed)
-        self.clock = ManualClock()
+        self.clock = ManualClock(epoch=EPOCH)
+        self._slow = slow
         self.hub = getcurrent()
         self.by_greenlet: dict[greenlet, Fiber] = {}
         self.steps = 0
@@ -243,6 +249,10 @@ class Scheduler:
         if not choices:
             return False
         drawn = int(draw() * choices)
+        if (slow := self._slow) and choices > 1:
+            one = others[drawn] if drawn < len(others) else queue[queued[drawn - len(others)]]
+            if slow in one.name and draw() < SLOW_PART:
+                drawn = int(draw() * choices)
         one = others[drawn] if drawn < len(others) else queue.pop(queued[drawn - len(others)])
         self.steps += 1
         number = self._numbers.setdefault(one.name, len(self._numbers))

@@ -24,6 +24,7 @@ from .loop import ClusterLoop
 from .network import Network
 from .plan import CLUSTER_FAULTS, GC, NETWORK_FAULTS, RELOAD, Plan, Step
 from .scheduler import Host, Scheduler
+from .story import readable
 from .target import TargetServer
 from .truth import Truth
 from .writers import SCHEMA, Writers
@@ -71,7 +72,7 @@ class World:
     def __init__(self, plan: Plan, directory: Path) -> None:
         self.plan = plan
         self.directory = directory
-        self.scheduler = scheduler = Scheduler(f"schedule {plan.seed}")
+        self.scheduler = scheduler = Scheduler(f"schedule {plan.seed}", plan.slow)
         self.network = Network(scheduler, plan.latency_seconds)
         self.target = TargetServer(directory / "copy.db", scheduler, plan.target_latency_seconds, self.note)
         self.story: list[str] = []
@@ -89,7 +90,7 @@ class World:
         self._loop: ClusterLoop | None = None
 
     def note(self, who: str, what: str) -> None:
-        what = what.replace(f"{self.directory}/", "")
+        what = readable(what.replace(f"{self.directory}/", ""))
         self.story.append(f"{self.scheduler.clock.now():9.3f}  {who:10}  {what}")
 
     def run(self) -> Result:

@@ -89,10 +89,11 @@ class Writers:
     def _transact(self, word: str, random: Random, rows: int = 0) -> None:
         self._running += 1
         self._number += 1
+        name = f"t{self._number}"
         try:
-            self._commit(word, random, rows or random.randint(1, 4), f"t{self._number}")
+            self._commit(word, random, rows or random.randint(1, 4), name)
         except (Rejected, ValueError) as error:
-            self._note("tidb", f"t{self._number} was refused: {error}")
+            self._note("tidb", f"{word} {name} was refused: {_reason(error)}")
         finally:
             self._running -= 1
 
@@ -158,7 +159,7 @@ class Writers:
             self._scheduler.wait(lambda: not self._running)
             self._alter(Random(step.seed))
         except (Rejected, ValueError) as error:
-            self._note("tidb", f"a schema change was refused: {error}")
+            self._note("tidb", f"a schema change was refused: {_reason(error)}")
         finally:
             self._altering = False
 
@@ -189,6 +190,10 @@ class Writers:
 
     def _execute(self, text: str, alter: Callable[[State], None]) -> None:
         self._commit_ddl(self._tidb.execute(text), text, alter)
+
+
+def _reason(error: Rejected | ValueError) -> str:
+    return "a conflict with another transaction" if isinstance(error, Rejected) else str(error)
 
 
 def _add(state: State, table: str, column: str, default: int | None) -> None:

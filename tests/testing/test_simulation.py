@@ -12,8 +12,9 @@ from msgspec.structs import replace
 import tidemill
 from tidemill.testing.simulation.mutants import MUTANTS, Mutant
 from tidemill.testing.simulation.plan import Plan, Step, plan_of
-from tidemill.testing.simulation.run import run_plan, run_seed, run_seeds, shrunk, story
+from tidemill.testing.simulation.run import run_plan, run_seed, run_seeds, shrunk
 from tidemill.testing.simulation.shrink import shrink
+from tidemill.testing.simulation.story import readable, story
 
 SEEDS = 300
 CHUNK = 50
@@ -65,6 +66,11 @@ def test_what_a_failure_does_not_need_is_left_out():
         return {3, 8} <= {step.seed for step in smaller.steps}
 
     assert [step.seed for step in shrink(plan, fails).steps] == [3, 8]
+
+
+def test_a_timestamp_is_told_as_virtual_time():
+    ts = ((1_700_000_004_633) << 18) + 2
+    assert readable(f"committed at {ts}, 12 rows") == "committed at 4.633+2, 12 rows"
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
