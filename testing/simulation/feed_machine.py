@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -25,6 +26,7 @@ from .target import TargetServer
 
 UNSYNCED: Final = ("status.json", "status.tmp", "tables.json", "tables.tmp")
 """Files of a data directory that are written without a sync."""
+LOCKS: Final = ("feed.lock", "tidemill.lock")
 
 
 def lose(path: Path, random: Random) -> None:
@@ -37,6 +39,15 @@ def lose(path: Path, random: Random) -> None:
             path.unlink(missing_ok=True)
         case "torn" if size:
             os.truncate(path, random.randrange(size))
+
+
+def _release_locks(directory: Path) -> None:
+    """Close the lock files below a directory."""
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            path = descriptor.readlink()
+            if path.name in LOCKS and path.is_relative_to(directory):
+                os.close(int(descriptor.name))
 
 
 class FeedMachine(Machine):
@@ -106,5 +117,7 @@ class FeedMachine(Machine):
                 lose(self.left / name, self.scheduler.random)
 
     def buried(self) -> None:
+        """Release what the system releases when a process ends."""
+        _release_locks(self.data_dir)
         for loop in self._transport.loops:
             loop.dispose()

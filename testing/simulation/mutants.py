@@ -122,6 +122,33 @@ MUTANTS: Final = (
         within=300,
     ),
     Mutant(
+        "a late commit is repeated",
+        "sink/sql/sql.py",
+        "            if self._database.load_checkpoint(locked=True) != self._stored:\n",
+        "            if False:\n",
+        "A COMMIT that the server does after its connection is lost stops the feed (tidemill's own, until "
+        "the simulation found it).",
+        within=100,
+    ),
+    Mutant(
+        "an old copy in the first snapshot",
+        "sources/tikv_snapshot.py",
+        "        if have is not None and (have.stale or have.pending):\n",
+        "        if False:\n",
+        "A table that is to be loaded again before the first snapshot has ended is loaded on top of its old "
+        "copy (tidemill's own, until the simulation found it).",
+        within=300,
+    ),
+    Mutant(
+        "an old copy that isn't there",
+        "events/checkpoint.py",
+        "        if name in before or REST in before\n",
+        "",
+        "A request to load a table again that the first snapshot hasn't come to stops the feed (tidemill's "
+        "own, until the simulation found it).",
+        within=300,
+    ),
+    Mutant(
         "the fastest table decides",
         "sorter/merge.py",
         "            least = min(of.values()) if are_many else self._least()\n",

@@ -169,7 +169,7 @@ class World:
         elif word == RELOAD:
             self._reload(step)
         elif word == GC:
-            self.note("pd", f"garbage is collected up to {self._tidb.gc()}")
+            self._collect_garbage()
         elif word == "kill":
             self._kill("killed")
         elif word == "kill at":
@@ -211,6 +211,12 @@ class World:
             self.network.cut(address)
         else:
             self.network.hold(address, random.random() * CALM_SECONDS)
+
+    def _collect_garbage(self) -> None:
+        """Collect what the feed's safe point permits; a cluster keeps what is younger than minutes anyway."""
+        holds = self._tidb.pd.safe_points.holds
+        if any(name.startswith(b"tidemill-") for name in holds):
+            self.note("pd", f"garbage is collected up to {self._tidb.gc()}")
 
     def _reload(self, step: Step) -> None:
         feed = self.machine.feed if self.machine is not None and not self.machine.is_dead else None

@@ -58,6 +58,14 @@ def test_a_world_without_faults_has_no_violation():
     assert run_plan(calm).violations == []
 
 
+@pytest.mark.parametrize("at", [2.0, 3.0, 4.0, 4.5])
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_table_may_be_loaded_again_before_the_first_snapshot_has_ended(at, seed):
+    steps = Step(at, "reload", seed), Step(at + 0.05, "kill", 1)
+    plan = replace(plan_of(1), rows=12, tables=3, scan_page=3, target_latency_seconds=0.2, steps=steps)
+    assert run_plan(plan).violations == []
+
+
 def test_what_a_failure_does_not_need_is_left_out():
     steps = tuple(Step(float(number), "kill" if number % 2 else "write", number) for number in range(20))
     plan = replace(plan_of(1), steps=steps)
