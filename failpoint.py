@@ -1,13 +1,14 @@
-"""Named points at which a test can end the process, as kill -9 would.
+"""Named points at which a test can end the process, as kill -9 would, or be told.
 
 `TIDEMILL_FAILPOINT=sink.committed:3` kills the process at the third pass of that point. Unarmed,
-a pass costs one comparison.
+a pass costs two comparisons.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from itertools import count
 
 POINTS = (
@@ -72,7 +73,18 @@ if _name and _name not in POINTS:
     raise ValueError(f"TIDEMILL_FAILPOINT: no point {_name!r}; there are: {', '.join(POINTS)}")
 
 
+_observer: Callable[[str], object] | None = None
+
+
+def observe(observer: Callable[[str], object] | None) -> None:
+    """Have each pass reported to `observer`, by the point's name; None ends that."""
+    global _observer
+    _observer = observer
+
+
 def reach(name: str) -> None:
     """Kill the process by SIGKILL if this pass is the armed one."""
+    if _observer is not None:
+        _observer(name)
     if name == _name and next(_passes) == int(_nth or 1):
         os.kill(os.getpid(), signal.SIGKILL)

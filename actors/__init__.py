@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .mailbox import Waiting as Waiting
     from .outbox import DeadlockError as DeadlockError
     from .ref import PooledRef as PooledRef
+    from .runtime import Joinable as Joinable
+    from .runtime import Machine as Machine
+    from .runtime import Runtime as Runtime
+    from .runtime import Signal as Signal
     from .seeded import SeededSystem as SeededSystem
     from .statistics import ActorStatistics as ActorStatistics
     from .statistics import StreamStatistics as StreamStatistics
@@ -42,6 +46,8 @@ _NAMES = Names(
         "Clock": ".clock",
         "DeadlockError": ".outbox",
         "Failed": ".supervision",
+        "Joinable": ".runtime",
+        "Machine": ".runtime",
         "Mailbox": ".mailbox",
         "MailboxFull": ".mailbox",
         "ManualClock": ".clock",
@@ -49,7 +55,9 @@ _NAMES = Names(
         "PooledFuture": ".future",
         "PooledRef": ".ref",
         "Restart": ".supervision",
+        "Runtime": ".runtime",
         "SeededSystem": ".seeded",
+        "Signal": ".runtime",
         "Stream": ".stream",
         "StreamStatistics": ".statistics",
         "SystemClock": ".clock",

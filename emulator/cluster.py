@@ -31,7 +31,7 @@ from .pump import Pump
 from .pumps import Pumps
 from .region import Region
 from .resolved import Resolved
-from .server import Server
+from .server import Serve, Server
 from .store import TikvStore
 from .topology import Topology
 from .transactions import Transactions
@@ -49,12 +49,19 @@ class Cluster(Faults):
     its ports."""
 
     def __init__(
-        self, stores: int = 3, *, clock: Clock | None = None, seed: int | None = None, **options: Any
+        self,
+        stores: int = 3,
+        *,
+        clock: Clock | None = None,
+        seed: int | None = None,
+        loop: LoopThread | None = None,
+        serve: Serve = Server,
+        **options: Any,
     ) -> None:
         """`options` are the fields of `Options`; `clock` sets the timestamps. Raises ConfigError.
 
         With a `seed` the rows of a change feed's event come in random order, as TiKV sends them; without one
-        by key.
+        by key. `loop` runs the cluster, by default a new one. `serve` makes its servers.
         """
         self.options = config.build(Options, {"stores": stores, **options}, "cluster")
         self.clock: Clock = clock or SystemClock()
@@ -65,14 +72,15 @@ class Cluster(Faults):
         self.keyspace = Keyspace(numbers, self.options.replicas)
         self.resolved = Resolved(self.keyspace, self.oracle)
         self.pd = PlacementDriver(self.keyspace, self.options, self.oracle)
-        self.pd.members = [Member(self.pd, index) for index in range(self.options.pd_members)]
+        self._serve = serve
+        self.pd.members = [Member(self.pd, index, serve) for index in range(self.options.pd_members)]
         self.stores = {number: self._store(number) for number in numbers}
         self.resolved.feeds = [store.change_data for store in self.stores.values()]
         self.topology = Topology(self.keyspace, self.stores)
         self.transactions = Transactions(
             self.keyspace, self.oracle, self._apply, self.resolved, self.options.congestion_seconds
         )
-        self._loop = LoopThread("tidemill-emulator")
+        self._loop = loop or LoopThread("tidemill-emulator")
         self.pumps = Pumps(self.options, self.oracle, self._loop, seed)
         try:
             self._loop.run(self._start())
@@ -100,7 +108,10 @@ class Cluster(Faults):
         )
 
     def _store(self, number: int) -> TikvStore:
-        return TikvStore(number, self.keyspace, self.options, self._apply, self.resolved, self.injected.take)
+        take = self.injected.take
+        return TikvStore(
+            number, self.keyspace, self.options, self._apply, self.resolved, take, serve=self._serve
+        )
 
     def close(self) -> None:
         """End all calls, free the ports and end the thread. Idempotent."""

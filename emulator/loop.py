@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from threading import Event, Lock, Thread, get_ident
 from typing import Any, TypeVar
 
@@ -34,23 +34,40 @@ class _Loop(asyncio.SelectorEventLoop):
 class LoopThread:
     """Runs coroutines for other threads. All state of a cluster belongs to this thread."""
 
+    loop: asyncio.AbstractEventLoop
+
     def __init__(self, name: str) -> None:
-        self._ready = Event()
+        self._name = name
         self._stopped = False
         self._lock = Lock()
         """Held while work is submitted, so that none is submitted after the stop."""
-        self._thread = Thread(target=self._main, name=name, daemon=True)
-        self._thread.start()
-        self._ready.wait()
+        self._start()
 
-    def _main(self) -> None:
-        self.loop = _Loop()
-        self._ready.set()
+    def _start(self) -> None:
+        ready = Event()
+        self._thread = Thread(target=self._main, args=(ready,), name=self._name, daemon=True)
+        self._thread.start()
+        ready.wait()
+
+    def _main(self, ready: Event) -> None:
+        loop = self.loop = _Loop()
+        ready.set()
         try:
-            self.loop.run_forever()
+            loop.run_forever()
         finally:
-            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-            self.loop.close()
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    @property
+    def _is_inside(self) -> bool:
+        return get_ident() == self._thread.ident
+
+    def _submit(self, work: Coroutine[object, None, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def _end(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
 
     @property
     def stopped(self) -> bool:
@@ -65,9 +82,9 @@ class LoopThread:
             with self._lock:
                 if self._stopped:
                     raise RuntimeError("the cluster is closed")
-                if get_ident() == self._thread.ident:
+                if self._is_inside:
                     raise RuntimeError("called in the cluster's own thread, which would wait for itself")
-                promised = asyncio.run_coroutine_threadsafe(work, self.loop)
+                promised = self._submit(work)
         except RuntimeError:
             work.close()
             raise
@@ -90,9 +107,8 @@ class LoopThread:
             if self._stopped:
                 return
             self._stopped = True
-        asyncio.run_coroutine_threadsafe(_cancel_others(), self.loop).result()
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
+        self._submit(_cancel_others()).result()
+        self._end()
 
 
 async def _cancel_others() -> None:

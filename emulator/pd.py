@@ -14,7 +14,7 @@ from .options import Options
 from .oracle import Oracle
 from .region import Region
 from .safe_points import SafePoints
-from .server import Behaviour, Context, RpcMethodHandler, Server, stream, unary
+from .server import Behaviour, Context, RpcMethodHandler, Serve, Server, stream, unary
 
 
 class PlacementDriver:
@@ -55,11 +55,11 @@ class PlacementDriver:
 class Member:
     """One PD server. Only the leader answers calls other than GetMembers."""
 
-    def __init__(self, pd: PlacementDriver, index: int) -> None:
+    def __init__(self, pd: PlacementDriver, index: int, serve: Serve = Server) -> None:
         self._pd = pd
         self._index = index
         port = pd.options.pd_port if index == 0 else 0
-        self.server = Server(self._handlers(), host="127.0.0.1", port=port, tls=pd.options.tls)
+        self.server = serve(self._handlers(), host="127.0.0.1", port=port, tls=pd.options.tls)
 
     def _handlers(self) -> dict[str, RpcMethodHandler]:
         calls: dict[str, Callable[[Any], Message]] = {

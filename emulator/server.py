@@ -76,6 +76,10 @@ class Server:
             await server.stop(None)
 
 
+Serve: TypeAlias = Callable[..., Server]
+"""Makes a Server from its arguments."""
+
+
 class _Handlers(grpc.GenericRpcHandler):  # type: ignore[type-arg]
     def __init__(self, handlers: Mapping[str, RpcMethodHandler]) -> None:
         self._handlers = handlers

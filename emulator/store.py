@@ -17,7 +17,7 @@ from .options import Options
 from .percolator import Rejected
 from .region import Apply, Region
 from .resolved import Resolved
-from .server import Behaviour, Context, RpcMethodHandler, Server, unary
+from .server import Behaviour, Context, RpcMethodHandler, Serve, Server, unary
 from .shard import Attempt
 
 Stepped = TypeVar(
@@ -39,6 +39,7 @@ class TikvStore:
         injected: Callable[[str, Region | None], str | None],
         *,
         feed: Callable[..., ChangeData] = ChangeData,
+        serve: Serve = Server,
     ) -> None:
         self.id = id
         self.slow_seconds = 0.0
@@ -49,7 +50,7 @@ class TikvStore:
         self._resolved = resolved
         self._injected = injected
         self.change_data = feed(id, keyspace, options, injected, self.delay)
-        self.server = Server(self._handlers(), host="127.0.0.1", tls=options.tls)
+        self.server = serve(self._handlers(), host="127.0.0.1", tls=options.tls)
 
     async def delay(self) -> None:
         if self.slow_seconds:

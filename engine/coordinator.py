@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 
-from ..actors import Clock, Failed, PooledActor
+from ..actors import Clock, Failed, PooledActor, Signal
 from ..errors import SinkError, TidemillError
 from ..events import Checkpoint, TablePosition
 from ..puller.puller import Connected, Retrying, SnapshotReport, SourceReport, StopRequested
@@ -35,8 +35,8 @@ class Course:
     """State of a pipeline's run. Changed in the Coordinator's turns, and in the feed's thread once they are
     over; any thread may read it, as its values are replaced as a whole."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.over = Event()
+    def __init__(self, clock: Clock, over: Signal | None = None) -> None:
+        self.over: Signal = over if over is not None else Event()
         self.error: BaseException | None = None
         """Reason of the end; None if the pipeline reached its end or was stopped."""
         self.blamed = ""

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from threading import Event, Thread
+from threading import Event
 
 from msgspec.structs import replace
 
-from ..actors import Clock, SystemClock
+from ..actors import Clock, Joinable, Machine, Runtime
 from ..chain import Stage
 from ..errors import CheckpointError, ConfigError, TidemillError
 from ..events import Parking, TablePosition, Wait
@@ -21,9 +21,9 @@ from .coordinator import Course, SeekRequested
 from .failures import Retry, Unavailable, accounted, pause_seconds
 from .lag_model import LagModel
 from .live_status import LiveStatus
-from .opening import make_data_dir
+from .opening import make_data_dir, open_source
 from .options import FeedOptions
-from .parts import FeedParts
+from .parts import FeedParts, OpenSource
 from .pipeline import Pipeline, TablesRequested, start
 from .plan_inbox import PlanInbox
 from .renewal import Renewed
@@ -68,10 +68,13 @@ class Feed:
         keeps_state: bool = True,
         shared: Shared | None = None,
         verification: Verification | None = None,
+        runtime: Runtime | None = None,
+        open_source: OpenSource = open_source,
     ) -> None:
         """`stages` contains additional stages of sinks' chains, by the sink's name. With `keeps_state`, the
         source keeps its state in the data directory. `shared` are resources of several feeds. `verification`
-        compares the targets with the source while the feed runs.
+        compares the targets with the source while the feed runs. `runtime` has the threads, and a clock in
+        place of `clock`; None: those of the machine. `open_source` returns a source, not connected yet.
 
         Raises ConfigError if there is no sink, if two have the same name or target, or if the options ask for
         a verification and there is none.
@@ -81,20 +84,22 @@ class Feed:
             options.reject_verification("this program")
         self.options = options
         self.error: TidemillError | None = None
-        self._clock: Clock = clock if clock is not None else SystemClock()
+        self._runtime = runtime = runtime if runtime is not None else Machine(clock)
+        self._clock = runtime.clock
         self._startup = Startup(self._clock)
         lag = LagModel()
         self._tables = FeedTables(self._clock.time())
         self._parts = FeedParts(
             options=options,
             sinks=tuple(sinks),
-            clock=self._clock,
+            runtime=runtime,
             startup=self._startup,
             lag=lag,
             stages=stages or {},
             keeps_state=keeps_state,
             shared=shared,
             tables=self._tables,
+            open_source=open_source,
         )
         self._file = StatusFile(options.data_dir)
         self._plans = PlanInbox(options.data_dir)
@@ -104,8 +109,8 @@ class Feed:
         self._seek: TablePosition | None = None
         self._failures = 0  # consecutive failures of pipelines
         self._retry: Retry | None = None  # reason of the pause before the next pipeline
-        self._stop = Event()
-        self._ended = Event()
+        self._stop = runtime.signal()
+        self._ended = runtime.signal()
         self._abandoned: list[AbandonedSink] = []  # of earlier pipelines
         self._unsaved = False  # True if the last status couldn't be written
         first = first_status(
@@ -121,11 +126,11 @@ class Feed:
         }
         self._verification = verification
         verified = verification.statuses if verification is not None else tuple
-        self._live = LiveStatus(first, self._clock, self._startup, lag, self._tables, wants, verified)
+        self._live = LiveStatus(first, runtime, self._startup, lag, self._tables, wants, verified)
         self._tables_file = TablesFile(options.data_dir)
         self._next_tables = 0.0  # when the file is due
         self._saved_changes = 0  # FeedTables.changes in the file
-        self._threads: list[Thread] = []
+        self._threads: list[Joinable] = []
         self._telemetry: Telemetry | None = None
 
     # --- life ------------------------------------------------------------------------------------
@@ -148,13 +153,11 @@ class Feed:
             raise ConfigError(f"data_dir: {self.options.data_dir}: {error.strerror}") from None
         name = f"tidemill-{self.options.name}"
         self._threads = [
-            Thread(target=self._run, args=(on_end,), name=f"{name}-run", daemon=True),
-            Thread(target=self._watch, name=f"{name}-watch", daemon=True),
+            self._runtime.start(f"{name}-run", partial(self._run, on_end)),
+            self._runtime.start(f"{name}-watch", self._watch),
         ]
         if self._verification is not None:
             self._verification.start()
-        for thread in self._threads:
-            thread.start()
 
     def run(self, stopping: Event, show: Callable[[FeedStatus], object]) -> None:
         """Run to the end, or until `stopping` is set; `show` gets the status several times a second.
@@ -195,11 +198,11 @@ class Feed:
         return True
 
     def _run(self, on_end: Callable[[], object]) -> None:
-        course = Course(self._clock)
+        course = self._new_course()
         try:
             while not self._stop.is_set():
                 requests = PipelineRequests()
-                course = Course(self._clock)
+                course = self._new_course()
                 try:
                     self._await_abandoned()
                     if self._stop.is_set():
@@ -233,6 +236,9 @@ class Feed:
         finally:
             self._ended.set()
             on_end()
+
+    def _new_course(self) -> Course:
+        return Course(self._clock, self._runtime.signal())
 
     def _next_requests(self) -> PipelineRequests:
         """Return the requests for the next pipeline. Raises CheckpointError."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import Final, NamedTuple, TypedDict
 
 from msgspec.structs import replace
 
-from ..actors import Clock
+from ..actors import Runtime
 from ..events import Wait
 from ..puller.puller import SnapshotReport
 from ..sink import Delivery
@@ -33,7 +32,7 @@ class LiveStatus:
     def __init__(
         self,
         first: FeedStatus,
-        clock: Clock,
+        runtime: Runtime,
         startup: Startup,
         lag: LagModel,
         tables: FeedTables,
@@ -49,14 +48,14 @@ class LiveStatus:
         self._lag = lag
         self.pipeline: Pipeline | None = None
         """The running pipeline; None between two."""
-        self._clock = clock
+        self._clock = runtime.clock
         self._startup = startup
         self._retry: Retry | None = None
         self._base = (0, 0)  # rows and transactions of earlier pipelines
         self._base_of: dict[str, SinkCounts] = {}  # by sink
         self._base_received = Received()  # retries and reconnects, and bytes of the log
         self._rate = Rate()
-        self._lock = Lock()  # held to replace the status, and while it is computed
+        self._lock = runtime.lock()  # held to replace the status, and while it is computed
 
     def change(self, state: State, detail: str = "", retry: Retry | None = None) -> None:
         """Set the feed's state; `retry` is the reason of the pause that begins, if one does."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from ..actors import Clock
+from ..actors import Clock, Runtime
 from ..chain import Stage
 from ..events import Item
 from ..sink import SinkFactory
@@ -17,6 +18,8 @@ from .shared import Shared
 from .tables import FeedTables
 from .waits import Startup
 
+OpenSource: TypeAlias = Callable[[FeedOptions, Clock], Source]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedParts:
@@ -25,7 +28,7 @@ class FeedParts:
     options: FeedOptions
     sinks: Sequence[SinkFactory]
     """A pipeline has a new sink of each."""
-    clock: Clock
+    runtime: Runtime
     startup: Startup
     """Has the step that the start of a pipeline is at."""
     lag: LagModel = field(default_factory=LagModel)
@@ -42,5 +45,9 @@ class FeedParts:
     """Resources shared with other feeds of the process; None: the feed has its own."""
     tables: FeedTables = field(default_factory=lambda: FeedTables(0.0))
     """The tables, over all pipelines."""
-    open_source: Callable[[FeedOptions, Clock], Source] = open_source
+    open_source: OpenSource = open_source
     """Returns a source, not connected yet."""
+
+    @property
+    def clock(self) -> Clock:
+        return self.runtime.clock

@@ -65,8 +65,8 @@ def spawn_stages(
     """
     options, clock = parts.options, parts.clock
     shared = parts.shared
-    compute = ActorSystem("compute", workers=shared.compute if shared is not None else 2, clock=clock)
-    blocking = ActorSystem("blocking", workers=len(sinks) + 1, clock=clock)
+    compute = parts.runtime.system("compute", shared.compute if shared is not None else 2)
+    blocking = parts.runtime.system("blocking", len(sinks) + 1)
     undo.add(partial(_stop, blocking, LEAVE_SECONDS))
     undo.add(partial(_stop, compute, STOP_SECONDS))
     coordinator: PooledRef[Report] = compute.spawn(

@@ -72,9 +72,13 @@ def progress_of(loading: SnapshotProgress | None, name: str) -> TableProgress | 
 
 def load_again(loading: SnapshotProgress | None, names: Iterable[str]) -> SnapshotProgress:
     """Return the snapshot progress with these tables to be loaded: again, unless the target doesn't have
-    them yet."""
+    them yet. Tables that the first snapshot hasn't come to stay as they are: it loads them."""
     before = {REST: WHOLE} if loading is None else loading
-    return before | {name: PENDING if name in before and before[name].pending else STALE for name in names}
+    return before | {
+        name: PENDING if name in before and before[name].pending else STALE
+        for name in names
+        if name in before or REST in before
+    }
 
 
 def park(loading: SnapshotProgress | None, name: str, parking: Parking) -> SnapshotProgress:

@@ -8,7 +8,6 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from random import Random
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
@@ -21,6 +20,7 @@ from ..errors import ConfigError, SourceError, TidemillError
 from ..events import REST, Item, Table, TablePosition, Transaction, Ts, parse_ts, physical_ms
 from ..mounter import SchemaHistory
 from ..puller.grpc.loop import log_error
+from ..puller.grpc.transport import SOCKETS, Transport
 from ..puller.puller import Connected, SourceHead, State
 from ..puller.tikv.client import TikvClient
 from ..puller.tikv.options import TikvOptions
@@ -68,6 +68,7 @@ class TidbSource(Source):
         clock: Clock,
         *,
         details: bool = False,
+        transport: Transport = SOCKETS,
     ) -> None:
         """`name` is the feed's; data that doesn't fit in memory is spilled to `directory`. With `details`,
         changes of indexes and the like are told."""
@@ -78,7 +79,7 @@ class TidbSource(Source):
         self._name = name
         self._directory = directory
         self._clock = clock
-        self._client = TikvClient(options, clock, Random(), self._failed)
+        self._client = TikvClient(options, clock, transport.random(), self._failed, transport)
         self._stack = ExitStack()
         self._lock = Lock()
         """Guards what jobs, released changes and the end change in three threads."""

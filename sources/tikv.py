@@ -16,6 +16,7 @@ from ..errors import TidemillError
 from ..events import Changes, Item, Sorted, Ts, Wait
 from ..failpoint import reach
 from ..mounter import TidbMounter
+from ..puller.grpc.transport import SOCKETS, Transport
 from ..puller.puller import PullerStatistics
 from ..puller.tikv.ddl import DdlPuller
 from ..puller.tikv.options import TikvOptions
@@ -55,8 +56,9 @@ class TikvSource(TidbSource):
         clock: Clock,
         *,
         details: bool = False,
+        transport: Transport = SOCKETS,
     ) -> None:
-        super().__init__(options, tables, name, directory, clock, details=details)
+        super().__init__(options, tables, name, directory, clock, details=details, transport=transport)
         self._span = raw_span(*tables.keys)
         self._followed: set[int] = set()
         """Ids of physical tables that are in the sorter."""

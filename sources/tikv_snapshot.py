@@ -88,6 +88,8 @@ class TikvSnapshot:
         yield Transaction(self._at, self._at, self._source, [], str(self._at), chunk=end)
 
     def _table(self, table: TableAt, have: TableProgress | None) -> Iterator[Item]:
+        if have is not None and (have.stale or have.pending):
+            have = None  # the target has an old copy, which the creation replaces, or none
         if have is not None and have.last is None:
             return
         reader = RowReader(table)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...errors import Retryable, SinkError
 from ..address import Address
 from ..database import CHECKPOINT_TABLE, StatementRejected
@@ -13,11 +15,17 @@ from .session import SqliteSession
 
 class SqliteDatabase:
     def __init__(
-        self, address: Address, feed: str, options: SqliteOptions, busy_seconds: float | None = None
+        self,
+        address: Address,
+        feed: str,
+        options: SqliteOptions,
+        busy_seconds: float | None = None,
+        new_session: Callable[[Address, float | None], SqliteSession] = SqliteSession,
     ) -> None:
-        """`busy_seconds` is the timeout of a call that waits for another writer."""
+        """`busy_seconds` is the timeout of a call that waits for another writer. `new_session`
+        makes the connection."""
         self.feed = feed
-        self._session = session = SqliteSession(address, busy_seconds)
+        self._session = session = new_session(address, busy_seconds)
         self.identity = session.identity
         self.own_tables = SqliteOwnTables(session.execute)
         self.tables = SqliteDefiner(session, options.table_name, self.own_tables)

@@ -13,6 +13,7 @@ from ...actors import Clock
 from ...codec.proto import Message, Method
 from ...errors import Retryable, SourceError
 from .security import Security, handshake_advice
+from .transport import SOCKETS, Transport
 
 KEEPALIVE_MS: Final = 10_000
 KEEPALIVE_TIMEOUT_MS: Final = 3_000
@@ -77,8 +78,9 @@ class Channels:
     ConfigError if a file of the security options can't be used.
     """
 
-    def __init__(self, options: ChannelOptions, clock: Clock) -> None:
+    def __init__(self, options: ChannelOptions, clock: Clock, transport: Transport = SOCKETS) -> None:
         self._options = options
+        self._transport = transport
         self._clock = clock
         self._credentials = options.security.credentials()
         self._connections: dict[tuple[str, bool], list[_Connection]] = {}
@@ -175,10 +177,7 @@ class Channels:
         connection.last_used = self._clock.now()
 
     def _dial(self, address: str) -> aio.Channel:
-        options = _arguments(self._options)
-        if self._credentials is None:
-            return aio.insecure_channel(address, options)
-        return aio.secure_channel(address, self._credentials, options)
+        return self._transport.dial(address, self._credentials, _arguments(self._options))
 
     def _sweep(self) -> None:
         """Close connections idle for longer than `idle_seconds`; runs on use, at most once per tenth of that

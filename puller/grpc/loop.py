@@ -44,12 +44,14 @@ class LoopThread:
         on_error: Callable[[BaseException], None] = log_error,
         *,
         is_shared: bool = False,
+        running: Callable[[str], RunningLoop] | None = None,
     ) -> None:
-        """With `is_shared` the loop is that of all such ones."""
+        """With `is_shared` the loop is that of all such ones. `running` starts another one, of a name."""
         self._name = name
         self._on_error = on_error
         self._is_shared = is_shared
-        self._running: _Running | None = None
+        self._new_loop = running or (RunningLoop.shared if is_shared else RunningLoop)
+        self._running: RunningLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()  # the loop itself holds tasks weakly
         self._context = copy_context()
         self._context.run(_OWNER.set, self)
@@ -63,10 +65,10 @@ class LoopThread:
     @property
     def inside(self) -> bool:
         """True if the caller is in the loop's thread."""
-        return self._running is not None and self._running.thread.ident == get_ident()
+        return self._running is not None and self._running.is_inside
 
     def start(self) -> None:
-        self._running = _Running.shared() if self._is_shared else _Running(self._name)
+        self._running = self._new_loop(self._name)
 
     def stop(self) -> None:
         """Cancel every task, wait until all have ended, and end the thread unless others use it.
@@ -126,9 +128,9 @@ class LoopThread:
             outer.close()
             work.close()
             raise InvariantViolated(f"the loop of {self._name} is not running")
-        return self._context.copy().run(asyncio.run_coroutine_threadsafe, outer, running.loop)
+        return self._context.copy().run(running.submit, outer)
 
-    async def _cancel_all(self, running: _Running) -> list[str]:
+    async def _cancel_all(self, running: RunningLoop) -> list[str]:
         """Cancel all tasks; return the names of those that didn't end."""
         tasks = running.tasks_of(self if self._is_shared else None) - {asyncio.current_task()}
         for task in tasks:
@@ -152,30 +154,44 @@ class LoopThread:
 _OWNER: Final[ContextVar[LoopThread]] = ContextVar("owner of a task")
 
 
-class _Running:
+class RunningLoop:
     """A loop that runs in its thread, until all who use it have left."""
 
-    _shared: ClassVar[_Running | None] = None
+    _shared: ClassVar[RunningLoop | None] = None
     _lock: ClassVar[Lock] = Lock()
+    _new_task: ClassVar[type[asyncio.Task[Any]]] = asyncio.Task
 
     def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = self._start(name)
         self.loop.set_task_factory(self._make_task)
         self.loop.set_exception_handler(self._on_callback_error)
-        self.thread = Thread(target=self._run, name=name)
         self._users = 1
         self._owners: WeakKeyDictionary[asyncio.Task[Any], LoopThread] = WeakKeyDictionary()
+
+    def _start(self, name: str) -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        self.thread = Thread(target=self._run, args=(loop,), name=name)
         self.thread.start()
+        return loop
 
     @classmethod
-    def shared(cls) -> _Running:
-        """Return the loop of all who share one."""
+    def shared(cls, name: str) -> RunningLoop:
+        """Return the loop of all who share one, started under the first one's name."""
         with cls._lock:
             if cls._shared is None:
-                cls._shared = cls("tidemill-tikv")
+                cls._shared = cls(name)
             else:
                 cls._shared._users += 1
             return cls._shared
+
+    @property
+    def is_inside(self) -> bool:
+        """True in the loop's thread."""
+        return self.thread.ident == get_ident()
+
+    def submit(self, work: Coroutine[object, None, T]) -> Future[T]:
+        """Start a task from another thread, which may wait for its result."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def leave(self) -> None:
         """End the thread if this was the last user."""
@@ -183,8 +199,11 @@ class _Running:
             self._users -= 1
             if self._users:
                 return
-            if _Running._shared is self:
-                _Running._shared = None
+            if RunningLoop._shared is self:
+                RunningLoop._shared = None
+        self._end()
+
+    def _end(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
 
@@ -194,15 +213,14 @@ class _Running:
         return tasks if owner is None else {task for task in tasks if self._owners.get(task) is owner}
 
     def _make_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **options)
+        task: asyncio.Task[Any] = self._new_task(work, loop=loop, **options)
         context = options.get("context")
         owner = _OWNER.get(None) if context is None else context.get(_OWNER)
         if owner is not None:
             self._owners[task] = owner
         return task
 
-    def _run(self) -> None:
-        loop = self.loop
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         try:
             loop.run_forever()

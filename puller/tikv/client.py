@@ -12,7 +12,8 @@ from typing import TypeVar
 from ...actors import Clock, SystemClock
 from ...events import Ts
 from ..grpc.channel import Channels
-from ..grpc.loop import LoopThread, log_error
+from ..grpc.loop import log_error
+from ..grpc.transport import SOCKETS, Transport
 from .kv.kv import Kv
 from .kv.region_cache import RegionCache
 from .options import TikvOptions
@@ -42,12 +43,14 @@ class TikvClient:
         clock: Clock,
         random: Random,
         on_error: Callable[[BaseException], None] = log_error,
+        transport: Transport = SOCKETS,
     ) -> None:
         """`on_error` is called in the loop's thread with an error that ended a task nobody waits for."""
         self.options = options
         self.clock = clock
         self.random = random
-        self.loop = LoopThread(on_error=on_error, is_shared=True)
+        self.loop = transport.loop(on_error)
+        self._transport = transport
         self._started = False
         self._opened = AsyncExitStack()
 
@@ -83,7 +86,7 @@ class TikvClient:
 
     async def _open(self) -> None:
         options, clock, random = self.options, self.clock, self.random
-        self.channels = Channels(options, clock)
+        self.channels = Channels(options, clock, self._transport)
         self._opened.push_async_callback(self.channels.close)
         self.pd = PdClient(options, self.channels, clock, random)
         self._opened.push_async_callback(self.pd.close)

@@ -8,7 +8,7 @@ from typing import NoReturn
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...dialects.applied import Applied, AppliedStore, all_ts
 from ...dialects.database import CHECKPOINT_TABLE, Database, difference
-from ...errors import InvariantViolated, NotReproducible, SinkError, about
+from ...errors import InvariantViolated, NotReproducible, Retryable, SinkError, about
 from ...events import (
     AddColumn,
     Batch,
@@ -72,6 +72,7 @@ class SqlSink(Sink):
         """Transactions after the checkpoint that the target has."""
         self._stored: str | None = None  # text of the checkpoint in the target
         self._connected = False
+        self._is_unmoved = False  # True once no earlier connection can change the checkpoint
         self._is_tidied = False  # True once no unfinished creation is left
         self._durable: Checkpoint | None = None
         self._reached: Checkpoint | None = None  # of the written batches; None inside a transaction
@@ -146,6 +147,7 @@ class SqlSink(Sink):
     def take_over(self, durable: Checkpoint) -> None:
         """Go on after `durable`, which another has stored."""
         self._durable = self._reached = durable
+        self._is_unmoved = True
 
     def write(self, batch: Batch) -> None:
         if not self._connected:
@@ -190,7 +192,7 @@ class SqlSink(Sink):
             self._syncpoints.record(self._durable)
 
     def close(self) -> None:
-        self._connected = self._writing = self._is_tidied = False
+        self._connected = self._writing = self._is_tidied = self._is_unmoved = False
         self._reached = None
         if self._letters is not None:
             self._letters.rolled_back()
@@ -200,6 +202,17 @@ class SqlSink(Sink):
         if not self._writing:
             self._database.begin()
             self._writing = True
+            self._check_unmoved()
+
+    def _check_unmoved(self) -> None:
+        """Raise Retryable if a commit of an earlier connection, which had no answer, came after `open`.
+
+        Checked once a connection, in its first transaction: no such commit can come once that has the row.
+        """
+        if not self._is_unmoved:
+            self._is_unmoved = True
+            if self._database.load_checkpoint(locked=True) != self._stored:
+                raise Retryable(f"{self.target}: a commit of an earlier connection came late")
 
     def _commit(self) -> None:
         """End the SQL transaction, unless a transaction of the source is still open in it."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ...actors import Clock, SystemClock
+from ...actors import Clock, Machine, SystemClock
 from ...engine.coordinator import Course
 from ...engine.failures import Unavailable
 from ...engine.handover import Handover, HandoverClosed
@@ -77,7 +77,7 @@ def _parts(
     return FeedParts(
         options=options,
         sinks=[python_sink("spark", handover.put, _Start(start), reads_rows=False)],
-        clock=clock,
+        runtime=Machine(clock),
         startup=Startup(clock),
         before_sinks=unrefused.passed,
         keeps_state=False,  # tasks side by side would write one file

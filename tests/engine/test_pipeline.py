@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.actors import PooledActor, SystemClock
+from tidemill.actors import Machine, PooledActor, SystemClock
 from tidemill.engine.coordinator import Course
 from tidemill.engine.failures import Unavailable
 from tidemill.engine.options import feed_options
@@ -128,7 +128,11 @@ def parts_of(
     source, clock = NotedSource(noted), SystemClock()
     sinks = [SinkFactory(lambda n=n, c=c: NotedSink(f"s{n}", noted, c)) for n, c in enumerate(found)]
     parts = FeedParts(
-        options=options, sinks=sinks, clock=clock, startup=Startup(clock), open_source=lambda *_: source
+        options=options,
+        sinks=sinks,
+        runtime=Machine(clock),
+        startup=Startup(clock),
+        open_source=lambda *_: source,
     )
     return parts, source
 

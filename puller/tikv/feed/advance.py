@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import islice
 from threading import Lock
 from typing import Final, TypeAlias, assert_never, cast
 
@@ -68,7 +68,7 @@ Message: TypeAlias = Pending | Noted | Moved | _Begin | _Late | _Step | _Rest
 
 
 class DirtySet:
-    """Subscriptions with regions that have advanced. Thread-safe.
+    """Subscriptions with regions that have advanced, in this order. Thread-safe.
 
     A request's resolved ts changes only when all its changes at or below it are in its SpanPuller's mailbox.
     So code that finds the subscription here may send the SpanPuller the ts that the requests then have.
@@ -77,18 +77,18 @@ class DirtySet:
     def __init__(self) -> None:
         self.reader: PooledRef[Pending | Noted | Moved] | None = None
         self._lock = Lock()
-        self._moved: set[Subscription] = set()
+        self._moved: dict[Subscription, None] = {}
 
-    def put(self, moved: set[Subscription]) -> None:
+    def put(self, moved: dict[Subscription, None]) -> None:
         with self._lock:
             first = not self._moved
             self._moved |= moved
         if first and moved and self.reader is not None:
             self.reader.post(Moved())
 
-    def take(self) -> set[Subscription]:
+    def take(self) -> dict[Subscription, None]:
         with self._lock:
-            moved, self._moved = self._moved, set()
+            moved, self._moved = self._moved, {}
         return moved
 
 
@@ -173,8 +173,8 @@ class Advancer(PooledActor[Message]):
             self._tell()
 
     def _tell(self) -> None:
-        late, self._full = [each for each in self._full if not each.stopped], {}
-        self._left = chain(late, self._dirty.take().difference(late))
+        late, self._full = {each: None for each in self._full if not each.stopped}, {}
+        self._left = iter(late | self._dirty.take())
         self._step()
 
     def _step(self) -> None:

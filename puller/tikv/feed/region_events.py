@@ -50,7 +50,7 @@ class RegionEvents:
         Only while none of the actor's output waits: the changes at or below must have been sent.
         """
         now = self._actor.clock.now()
-        moved: set[Subscription] = set()
+        moved: dict[Subscription, None] = {}
         for request, ts in resolved:
             if not request.initialised or request.stopped:
                 continue
@@ -61,7 +61,7 @@ class RegionEvents:
             request.resolved_ts = ts
             request.stall_count = 0
             request.since = now
-            moved.add(request.subscription)
+            moved[request.subscription] = None
         if moved:
             self._dirty.put(moved)
 

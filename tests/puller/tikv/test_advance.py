@@ -41,7 +41,7 @@ def test_of_a_table_with_more_subscriptions_than_room_each_is_told_in_its_turn(s
     for ts in range(1, 4):
         for request in requests:
             request.resolved_ts = ts
-        dirty.put({request.subscription for request in requests})
+        dirty.put({request.subscription: None for request in requests})
         system.run(0.01)
 
     assert progress.egress_resolved_ts == 1

@@ -1,0 +1,64 @@
+"""Threads, waits and actor systems, as an argument: what a feed runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from threading import Event, Lock, Thread
+from typing import Protocol
+
+from .clock import Clock, SystemClock
+from .system import ActorSystem
+from .workers import Workers
+
+
+class Signal(Protocol):
+    """The part of `threading.Event` that is used."""
+
+    def set(self) -> None: ...
+    def is_set(self) -> bool: ...
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+
+class Joinable(Protocol):
+    """A thread that has been started."""
+
+    def join(self) -> None: ...
+
+
+class Runtime(Protocol):
+    """Makes whatever runs, waits or tells the time. Any thread."""
+
+    clock: Clock
+
+    def signal(self) -> Signal:
+        """Return an event on which its threads can wait."""
+
+    def lock(self) -> AbstractContextManager[object]:
+        """Return a lock that a thread may hold while it waits for something else."""
+
+    def start(self, name: str, work: Callable[[], object]) -> Joinable:
+        """Run `work` in a thread of its own."""
+
+    def system(self, name: str, workers: int | Workers) -> ActorSystem: ...
+
+
+class Machine:
+    """The threads of the operating system."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock: Clock = SystemClock() if clock is None else clock
+
+    def signal(self) -> Signal:
+        return Event()
+
+    def lock(self) -> AbstractContextManager[object]:
+        return Lock()
+
+    def start(self, name: str, work: Callable[[], object]) -> Joinable:
+        thread = Thread(target=work, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def system(self, name: str, workers: int | Workers) -> ActorSystem:
+        return ActorSystem(name, workers=workers, clock=self.clock)

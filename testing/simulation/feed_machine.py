@@ -1,0 +1,123 @@
+"""A simulated machine that runs a feed from the emulated cluster into the simulated target."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from ...actors import Clock
+from ...engine.feed import Feed
+from ...engine.opening import source_context
+from ...engine.options import FeedOptions
+from ...puller.tikv.options import TikvOptions
+from ...sink import SinkFactory
+from ...sources.source import Source
+from ...sources.tikv import TikvSource
+from .channel import MemoryTransport
+from .machine import Machine
+from .network import Network
+from .target import TargetServer
+
+UNSYNCED: Final = ("status.json", "status.tmp", "tables.json", "tables.tmp")
+"""Files of a data directory that are written without a sync."""
+LOCKS: Final = ("feed.lock", "tidemill.lock")
+
+
+def lose(path: Path, random: Random) -> None:
+    """Leave of a file what a crash may leave: all, nothing, no file, or a part."""
+    size = path.stat().st_size if path.exists() else 0
+    match random.choice(("whole", "empty", "gone", "torn")):
+        case "empty" if size:
+            os.truncate(path, 0)
+        case "gone":
+            path.unlink(missing_ok=True)
+        case "torn" if size:
+            os.truncate(path, random.randrange(size))
+
+
+def _release_locks(directory: Path) -> None:
+    """Close the lock files below a directory."""
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            path = descriptor.readlink()
+            if path.name in LOCKS and path.is_relative_to(directory):
+                os.close(int(descriptor.name))
+
+
+class FeedMachine(Machine):
+    """A machine with a feed, from its start to its end or a kill."""
+
+    def __init__(
+        self,
+        number: int,
+        options: FeedOptions,
+        network: Network,
+        target: TargetServer,
+        failed: Callable[[str], object],
+    ) -> None:
+        """`failed` is called with the feed's error if it ends with one."""
+        super().__init__(f"machine {number}", network.scheduler)
+        self._options = options
+        self._target = target
+        self._failed = failed
+        self._transport = MemoryTransport(network, self)
+        self.feed: Feed | None = None
+        self.has_ended = False
+
+    @property
+    def data_dir(self) -> Path:
+        return self._options.data_dir
+
+    @property
+    def left(self) -> Path:
+        """The data directory after a kill."""
+        return self.data_dir.with_suffix(".left")
+
+    def run(self) -> None:
+        """Start the feed; in a fiber of the machine."""
+        self.feed = Feed(
+            self._options,
+            [SinkFactory(partial(self._target.new_sink, self, self._options.name))],
+            runtime=self,
+            open_source=self._open_source,
+        )
+        self.feed.start(self._ended)
+
+    def _ended(self) -> None:
+        """The feed has ended, in an orderly way or by an error."""
+        if not self.is_dead:
+            self.has_ended = True
+            error = self.feed.error if self.feed is not None else None
+            if error is not None:
+                self._failed(f"the feed failed: {type(error).__name__}: {error}")
+
+    def _open_source(self, options: FeedOptions, clock: Clock) -> Source:
+        context = source_context(options, clock)
+        assert isinstance(options.source.options, TikvOptions)
+        return TikvSource(
+            options.source.options,
+            context.tables,
+            context.feed,
+            context.directory,
+            clock,
+            transport=self._transport,
+        )
+
+    def killed(self) -> None:
+        """Keep the disk as it is: what isn't synced may be lost, or torn."""
+        if self.data_dir.exists():
+            shutil.copytree(self.data_dir, self.left, ignore=shutil.ignore_patterns("scratch*"))
+            for name in UNSYNCED:
+                lose(self.left / name, self.scheduler.random)
+
+    def buried(self) -> None:
+        """Release what the system releases when a process ends."""
+        _release_locks(self.data_dir)
+        for loop in self._transport.loops:
+            loop.dispose()

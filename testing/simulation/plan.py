@@ -1,0 +1,184 @@
+"""What happens in a simulated world, drawn from a seed: so single steps can be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+
+from ...failpoint import POINTS
+from .target import TARGET_FAULTS
+
+CLUSTER_FAULTS: Final = (
+    "split",
+    "merge",
+    "transfer_leader",
+    "store_down",
+    "slow_store",
+    "fail_next",
+    "fail_feed",
+    "drop_streams",
+    "cut_streams",
+    "hold_scans",
+    "pause_resolved",
+    "pd_leader",
+    "pd_down",
+    "clock",
+)
+"""Words of the emulator's own schedule of faults."""
+NETWORK_FAULTS: Final = ("cut_store", "hold_store", "cut_pd", "hold_pd")
+WRITES: Final = ("write", "slow write", "dying write")
+"""A slow writer holds its locks for seconds, a dying one leaves them."""
+RELOAD: Final = "reload"
+"""A request to load a table again."""
+GC: Final = "gc"
+"""Garbage collection of the cluster, up to the safe points of services."""
+KILLS: Final = ("kill", "kill at", "restart")
+"""A kill now, a kill at the n-th pass of a failpoint, and an orderly stop and start."""
+SLOW: Final = (
+    "sink",
+    "decoder",
+    "coordinator",
+    "merger",
+    "intake",
+    "region worker",
+    "table",
+    "schema jobs",
+    "loader",
+    "advancer",
+    "cluster",
+    "tidemill-tikv",
+    "watch",
+)
+LOAD_SECONDS: Final = 0.8
+"""About as long as it takes until the tables are loaded."""
+REACHED: Final = tuple(
+    point
+    for point in POINTS
+    if point in ("snapshot.chunk_read", "tikv.batch_read", "tikv.mounted")
+    or point.startswith(("sink.", "tables."))
+)
+"""Points that a feed from TiKV into a SQL database passes."""
+
+
+class Step(Struct, frozen=True):
+    """One event of the script."""
+
+    at: float
+    """Virtual time."""
+    word: str
+    seed: int
+    """For what the step draws when it runs."""
+    detail: str = ""
+
+    @property
+    def is_fault(self) -> bool:
+        return self.word not in WRITES and self.word != "ddl"
+
+    @property
+    def text(self) -> str:
+        return f"{self.word} {self.detail}".strip()
+
+
+class Plan(Struct, frozen=True):
+    """A world before it begins, and its script."""
+
+    seed: int
+    rows: int
+    """Rows of each table before the feed starts."""
+    tables: int
+    regions: int
+    """Number of splits before the feed starts."""
+    latency_seconds: float
+    target_latency_seconds: float
+    pd_members: int
+    coarse_resolved: bool
+    tick_seconds: float
+    """Interval of resolved ts."""
+    filter_span: bool
+    commit_mode: str
+    slow: str
+    """Part of the names of fibers, actors and loops that get few turns."""
+    scan_page: int
+    """Rows of a chunk when a table is loaded."""
+    sorter: dict[str, str | int]
+    steps: tuple[Step, ...]
+
+    @property
+    def end(self) -> float:
+        return max((step.at for step in self.steps), default=0.0)
+
+
+def plan_of(seed: int) -> Plan:
+    """Draw a world."""
+    random = Random(f"plan {seed}")
+    seconds = random.choice((3.0, 8.0, 15.0))
+    writes = WRITES if random.random() < 0.15 else WRITES[:2]  # a lock that is left costs many seconds
+    steps = [_write(random, seconds, writes) for _ in range(random.randint(5, 30))]
+    if random.random() < 0.5:
+        steps += [
+            Step(random.random() * seconds, "ddl", random.getrandbits(32))
+            for _ in range(random.randint(1, 4))
+        ]
+    calm = random.random() < 0.1
+    if not calm:
+        steps += [_fault(random, seconds) for _ in range(random.randint(1, 8))]
+        steps += [_kill(random, seconds) for _ in range(random.choice((0, 0, 1, 1, 2, 4)))]
+    return Plan(
+        seed,
+        rows=random.choice((0, 3, 12)),
+        tables=random.randint(1, 3),
+        regions=random.randint(0, 4),
+        latency_seconds=random.choice((0.0, 0.002, 0.05)),
+        target_latency_seconds=random.choice((0.0, 0.0, 0.01, 0.1)),
+        pd_members=random.choice((1, 3)),
+        tick_seconds=random.choice((0.2, 0.5)),
+        coarse_resolved=random.random() < 0.3,
+        filter_span=random.random() < 0.3,
+        commit_mode=random.choice(("two_phase", "async_commit", "one_pc")),
+        slow=random.choice(SLOW) if random.random() < 0.4 else "",
+        scan_page=random.choice((1, 3, 256)),
+        sorter=_sorter(random),
+        steps=tuple(sorted(steps, key=lambda step: step.at)),
+    )
+
+
+def _write(random: Random, seconds: float, words: Sequence[str]) -> Step:
+    word = random.choices(words, (8, 2, 1)[: len(words)])[0]
+    return _step(random, seconds, word)
+
+
+def _step(random: Random, seconds: float, word: str, detail: str = "") -> Step:
+    return Step(random.random() * seconds, word, random.getrandbits(32), detail)
+
+
+def _fault(random: Random, seconds: float) -> Step:
+    kind = random.choices(("cluster", "network", "target", RELOAD, GC), (8, 2, 6, 1, 1))[0]
+    if kind in (RELOAD, GC):
+        return _step(random, seconds, kind)
+    if kind == "target":
+        return _step(random, seconds, "target", random.choice(TARGET_FAULTS))
+    return _step(random, seconds, random.choice(NETWORK_FAULTS if kind == "network" else CLUSTER_FAULTS))
+
+
+def _kill(random: Random, seconds: float) -> Step:
+    word = random.choices(KILLS, (3, 4, 2))[0]
+    detail = ""
+    if word == "kill at":
+        detail = f"{random.choice(REACHED)}:{random.choice((1, 1, 2, 3, 7))}"
+    in_load = random.random() < 0.3
+    return _step(random, min(seconds, LOAD_SECONDS) if in_load else seconds, word, detail)
+
+
+def _sorter(random: Random) -> dict[str, str | int]:
+    engine = random.choice(("db", "db", "unified", "memory"))
+    memory = random.choice((0, 200, 64 << 20))
+    options: dict[str, str | int] = {"engine": engine}
+    if engine != "memory":
+        options["memory_bytes"] = memory
+    if random.random() < 0.5:
+        options["block_changes"] = random.choice((1, 5))
+        options["merge_bytes"] = random.choice((1, 500))
+    return options

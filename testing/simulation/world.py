@@ -1,0 +1,399 @@
+"""A whole feed in a simulated world: source, machine, target, faults, and what became of them."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+
+from ... import failpoint
+from ...emulator.faults.schedule import Schedule
+from ...emulator.sql.sql import Tidb
+from ...engine.options import FeedOptions, feed_options
+from ...errors import TidemillError
+from .auditor import Violation, audit
+from .feed_machine import FeedMachine
+from .loop import ClusterLoop
+from .network import Network
+from .plan import CLUSTER_FAULTS, GC, NETWORK_FAULTS, RELOAD, Plan, Step
+from .scheduler import Host, Scheduler
+from .story import readable
+from .target import TargetServer
+from .truth import Truth
+from .writers import SCHEMA, Writers
+
+FEED: Final = "feed"
+CALM_SECONDS: Final = 2.5
+"""Maximum duration of a fault."""
+RESTART_SECONDS: Final = 3.0
+"""Maximum time until a killed machine is started again."""
+SETTLE_SECONDS: Final = 120.0
+"""Virtual time within which the target has everything once all faults have ended."""
+STOP_SECONDS: Final = 40.0
+LOOK_SECONDS: Final = 0.1
+GC_SECONDS: Final = 1.0
+"""Interval at which the feed renews its safe point."""
+
+log = logging.getLogger("tidemill")
+
+
+class Result(Struct, frozen=True):
+    plan: Plan
+    violations: list[Violation]
+    story: list[str]
+    digest: str
+    """Hash of all steps."""
+    points: Counter[str]
+    """Passes of failpoints."""
+    steps: int
+    seconds: float
+    """Virtual time."""
+    kills: int
+    commits: int
+    """Commits of the target."""
+    changes: int
+    """Transactions and schema changes of the source."""
+
+    @property
+    def trace(self) -> str:
+        return "\n".join([*self.story, f"{self.steps} steps, {self.digest}"])
+
+
+class World:
+    """Runs a plan."""
+
+    def __init__(self, plan: Plan, directory: Path) -> None:
+        self.plan = plan
+        self.directory = directory
+        self.scheduler = scheduler = Scheduler(f"schedule {plan.seed}", plan.slow)
+        self.network = Network(scheduler, plan.latency_seconds)
+        self.target = TargetServer(directory / "copy.db", scheduler, plan.target_latency_seconds, self.note)
+        self.story: list[str] = []
+        self.points: Counter[str] = Counter()
+        self.machine: FeedMachine | None = None
+        self._host = Host("world")
+        self._truth = Truth()
+        self._violations: list[Violation] = []
+        self._machines = 0
+        self._kills = 0
+        self._armed: tuple[str, int] | None = None
+        """The failpoint that kills the machine, and after how many passes."""
+        self._is_over = False
+        self._writing = 0
+        self._loop: ClusterLoop | None = None
+
+    def note(self, who: str, what: str) -> None:
+        what = readable(what.replace(f"{self.directory}/", ""))
+        self.story.append(f"{self.scheduler.clock.now():9.3f}  {who:10}  {what}")
+
+    def run(self) -> Result:
+        with self._observed(), self._log_in_story():
+            self.scheduler.start(self._host, "script", self._play)
+            done = self.scheduler.run(self._has_ended, self.plan.end + 2 * SETTLE_SECONDS + STOP_SECONDS)
+            if not done:
+                self.wrong("the world didn't come to its end")
+            self._violations += [
+                Violation(self.scheduler.clock.now(), f"{name} failed: {error!r}")
+                for name, error in self.scheduler.errors
+            ]
+            self._violations += audit(self._truth, self.target.snapshots)
+            result = Result(
+                plan=self.plan,
+                violations=sorted(self._violations, key=lambda one: one.time),
+                story=self.story,
+                digest=self.scheduler.digest,
+                points=self.points,
+                steps=self.scheduler.steps,
+                seconds=self.scheduler.clock.now(),
+                kills=self._kills,
+                commits=len(self.target.snapshots),
+                changes=len(self._truth.changes),
+            )
+            self._dispose()
+            return result
+
+    def _has_ended(self) -> bool:
+        return self._is_over or bool(self.scheduler.errors)
+
+    def wrong(self, text: str) -> None:
+        self.note("auditor", text)
+        self._violations.append(Violation(self.scheduler.clock.now(), text))
+
+    # --- the script, in a fiber ------------------------------------------------------------------
+
+    def _play(self) -> None:
+        plan, scheduler = self.plan, self.scheduler
+        self._loop = ClusterLoop("cluster", self._host, scheduler)
+        self._tidb = Tidb(
+            stores=3,
+            seed=plan.seed,
+            clock=scheduler.clock,
+            loop=self._loop,
+            serve=self.network.serve,
+            pd_members=plan.pd_members,
+            coarse_resolved=plan.coarse_resolved,
+            filter_span=plan.filter_span,
+            tick_seconds=plan.tick_seconds,
+        )
+        self._writers = Writers(self._tidb, plan, scheduler, self._truth, self.note)
+        random = Random(f"world {plan.seed}")
+        self._writers.create(plan.tables, plan.rows, random)
+        for _ in range(plan.regions):
+            self._split(random.getrandbits(32))
+        begin = scheduler.clock.now()
+        self._start_machine()
+        for step in plan.steps:
+            scheduler.sleep(begin + step.at - scheduler.clock.now())
+            self._perform(step)
+        self._end()
+
+    def _perform(self, step: Step) -> None:
+        word = step.word
+        if word in ("write", "slow write", "dying write", "ddl"):
+            self._write(step)
+            return
+        self.note("fault", step.text)
+        if word in CLUSTER_FAULTS:
+            self._disturb(step)
+        elif word in NETWORK_FAULTS:
+            self._cut(step)
+        elif word == "target":
+            self.target.faults.append(step.detail)  # type: ignore[arg-type]
+        elif word == RELOAD:
+            self._reload(step)
+        elif word == GC:
+            self._collect_garbage()
+        elif word == "kill":
+            self._kill("killed")
+        elif word == "kill at":
+            point, _, nth = step.detail.partition(":")
+            self._armed = point, int(nth)
+        elif word == "restart":
+            if self._stop_machine():
+                self._start_machine()
+        else:
+            raise ValueError(f"no step is called {word!r}")
+
+    def _write(self, step: Step) -> None:
+        def work() -> None:
+            try:
+                (self._writers.alter if step.word == "ddl" else self._writers.write)(step)
+            finally:
+                self._writing -= 1
+
+        self._writing += 1
+        self.scheduler.start(self._host, step.word, work)
+
+    def _split(self, seed: int) -> None:
+        Schedule(self._tidb, seed, self._keys(), ("split",)).step()
+
+    def _keys(self) -> list[bytes]:
+        return self._writers.split_keys()
+
+    def _disturb(self, step: Step) -> None:
+        Schedule(self._tidb, step.seed, self._keys(), (step.word,)).step()
+        self._later(step, lambda: Schedule(self._tidb, 0, self._keys()).calm())
+
+    def _cut(self, step: Step) -> None:
+        random = Random(step.seed)
+        of_pd = step.word.endswith("pd")
+        members = [member.server for member in self._tidb.pd.members]
+        servers = members if of_pd else [store.server for store in self._tidb.stores.values()]
+        address = random.choice(servers).address
+        if step.word.startswith("cut"):
+            self.network.cut(address)
+        else:
+            self.network.hold(address, random.random() * CALM_SECONDS)
+
+    def _collect_garbage(self) -> None:
+        """Collect what the feed's safe point permits; a cluster keeps what is younger than minutes anyway."""
+        holds = self._tidb.pd.safe_points.holds
+        if any(name.startswith(b"tidemill-") for name in holds):
+            self.note("pd", f"garbage is collected up to {self._tidb.gc()}")
+
+    def _reload(self, step: Step) -> None:
+        feed = self.machine.feed if self.machine is not None and not self.machine.is_dead else None
+        names = [] if feed is None else [table.name for table in feed.tables()]
+        if feed is not None and names:
+            try:
+                feed.reload_table(Random(step.seed).choice(names))
+            except TidemillError as error:  # it is being loaded, or was dropped
+                self.note("fault", f"no reload: {error}")
+
+    def _later(self, step: Step, work: Callable[[], object]) -> None:
+        seconds = Random(step.seed).random() * CALM_SECONDS
+
+        def calm() -> None:
+            self.scheduler.sleep(seconds)
+            work()
+
+        self.scheduler.start(self._host, f"end of {step.word}", calm)
+
+    def _end(self) -> None:
+        """End all faults; then the target must get everything."""
+        scheduler = self.scheduler
+        scheduler.wait(lambda: not self._writing, 60)
+        scheduler.sleep(CALM_SECONDS)  # the faults' own ends
+        Schedule(self._tidb, 0, self._keys()).calm()
+        self._armed = None
+        self.target.calm()
+        self.note("world", "all faults have ended")
+        wanted = self._truth.last
+        end = scheduler.clock.now() + SETTLE_SECONDS
+        while not self._is_complete(wanted) and scheduler.clock.now() < end:
+            scheduler.sleep(LOOK_SECONDS)
+        if not self._is_complete(wanted):
+            checkpoint = self.target.snapshots[-1].checkpoint if self.target.snapshots else None
+            at = "none" if checkpoint is None else checkpoint.ts
+            self.wrong(
+                f"the target is at checkpoint {at} {SETTLE_SECONDS:g} s after the last fault; the source's "
+                f"last commit is {wanted}"
+            )
+        self._stop_machine()
+        self._is_over = True
+
+    def _is_complete(self, ts: int) -> bool:
+        if not self.target.snapshots or (machine := self.machine) is None or machine.has_ended:
+            return self.machine is not None and self.machine.has_ended
+        checkpoint = self.target.snapshots[-1].checkpoint
+        return checkpoint is not None and checkpoint.is_loaded and checkpoint.ts >= ts
+
+    # --- the machine -----------------------------------------------------------------------------
+
+    def _feed_options(self, data_dir: Path) -> FeedOptions:
+        options: FeedOptions = feed_options(
+            {
+                "name": FEED,
+                "data_dir": str(data_dir),
+                "source": {
+                    "url": f"tikv://{self._tidb.pd_address}",
+                    "tables": [f"{SCHEMA}.*"],
+                    "scan_page": self.plan.scan_page,
+                    "gc_interval_seconds": GC_SECONDS,
+                },
+                "sorter": self.plan.sorter,
+            }
+        )
+        return options
+
+    def _start_machine(self) -> None:
+        before = self.machine
+        self._machines += 1
+        options = self._feed_options(self.directory / f"machine-{self._machines}")
+        self.machine = machine = FeedMachine(self._machines, options, self.network, self.target, self.wrong)
+        if before is not None and before.left.exists():
+            before.left.rename(machine.data_dir)
+        self.note(machine.name, "starts")
+        self.scheduler.start(machine, f"{machine.name} main", machine.run)
+
+    def _stop_machine(self) -> bool:
+        """Stop the feed in an orderly way; return False if the machine was killed meanwhile."""
+        machine = self.machine
+        if machine is None or machine.is_dead:
+            self.scheduler.wait(lambda: self.machine is not None and not self.machine.is_dead)
+            machine = self.machine
+        assert machine is not None
+        self.scheduler.wait(lambda: machine.feed is not None)
+        assert machine.feed is not None
+        machine.feed.stop()
+        if not self.scheduler.wait(lambda: machine.has_ended or machine.is_dead, STOP_SECONDS):
+            self.wrong(f"{machine.name} hasn't stopped after {STOP_SECONDS:g} s")
+        if machine.is_dead:
+            return False
+        self.note(machine.name, "has stopped")
+        self.scheduler.die(machine)
+        self.network.leave(machine)
+        self.target.leave(machine)
+        return True
+
+    def _kill(self, why: str) -> None:
+        machine = self.machine
+        if machine is None or machine.is_dead:
+            return
+        self._kills += 1
+        self.note(machine.name, why)
+        self.scheduler.die(machine)
+        self._recover(machine)
+
+    def _recover(self, machine: FeedMachine) -> None:
+        """Start another machine in place of a killed one, after a while."""
+        self.network.leave(machine)
+        self.target.leave(machine)
+
+        def again() -> None:
+            self.scheduler.sleep(self.scheduler.random.random() * RESTART_SECONDS)
+            self._start_machine()
+
+        self.scheduler.start(self._host, "restart", again)
+
+    def _reached(self, point: str) -> None:
+        """A failpoint is passed, by the code of a machine."""
+        fiber = self.scheduler.fiber
+        machine = self.machine
+        if fiber is None or machine is None or fiber.host is not machine or machine.is_dead:
+            return
+        self.points[point] += 1
+        if self._armed is None or self._armed[0] != point:
+            return
+        left = self._armed[1] - 1
+        if left:
+            self._armed = point, left
+            return
+        self._armed = None
+        self._kills += 1
+        self.note(machine.name, f"killed at {point}")
+        self.scheduler.start(self._host, "recovery", lambda: self._recover(machine))
+        self.scheduler.die(machine)
+
+    # --- around it -------------------------------------------------------------------------------
+
+    @contextmanager
+    def _observed(self) -> Iterator[None]:
+        failpoint.observe(self._reached)
+        try:
+            yield
+        finally:
+            failpoint.observe(None)
+
+    @contextmanager
+    def _log_in_story(self) -> Iterator[None]:
+        world = self
+
+        class Noting(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                fiber = world.scheduler.fiber
+                if fiber is not None and not fiber.host.is_dead:
+                    text = record.getMessage()
+                    if record.exc_info and record.exc_info[1] is not None:
+                        text += f": {record.exc_info[1]!r}"
+                    world.note(fiber.host.name, text)
+
+        handler = Noting(logging.INFO)
+        before = log.level, log.propagate
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+        log.propagate = False
+        try:
+            yield
+        finally:
+            log.removeHandler(handler)
+            log.level, log.propagate = before
+
+    def _dispose(self) -> None:
+        for host in (self.machine, self._host):
+            if host is not None:
+                host.is_dead = True
+                for fiber in list(host.fibers):
+                    fiber.end()
+                host.buried()
+        if self._loop is not None:
+            self._loop._end()
+        self.target.close()
+        shutil.rmtree(self.directory, ignore_errors=True)

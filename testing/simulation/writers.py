@@ -1,0 +1,251 @@
+"""The source's clients: transactions and schema changes of an emulated TiDB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+from ...codec.tidb.key import record_key
+from ...emulator import Rejected
+from ...emulator.options import CommitMode
+from ...emulator.sql.sql import Tidb
+from ...emulator.sql.transaction import SqlTransaction
+from ...events import Row, Ts
+from .plan import Plan, Step
+from .scheduler import Scheduler
+from .truth import Change, State, TableState, Truth
+
+SCHEMA: Final = "sim"
+LOG: Final = f"{SCHEMA}.log"
+KEYS: Final = 16
+HELD_SECONDS: Final = 2.5
+"""Maximum time for which a slow writer holds its locks."""
+
+TABLES: Final = {
+    f"{SCHEMA}.item": ("id int primary key, name varchar(20), n bigint", ("id", "name", "n")),
+    f"{SCHEMA}.pair": (
+        "a int, b varchar(10), v int, primary key (a, b) clustered",
+        ("a", "b", "v"),
+    ),
+    f"{SCHEMA}.other": ("id bigint primary key, note varchar(40)", ("id", "note")),
+}
+
+
+class Writers:
+    """Commits transactions and notes them in the truth. To be used in fibers of the world."""
+
+    def __init__(
+        self, tidb: Tidb, plan: Plan, scheduler: Scheduler, truth: Truth, note: Callable[[str, str], None]
+    ) -> None:
+        self._tidb = tidb
+        self._mode: CommitMode = plan.commit_mode  # type: ignore[assignment]
+        self._scheduler = scheduler
+        self._truth = truth
+        self._note = note
+        self._running = 0
+        """Open transactions: a schema change waits for them, as in TiDB."""
+        self._altering = False
+        self._number = 0
+        self._tables: State = {}
+
+    def create(self, count: int, rows: int, random: Random) -> None:
+        """Create the tables, with rows."""
+        self._tidb.execute(f"create database {SCHEMA}")
+        for name, (columns, names) in list(TABLES.items())[:count]:
+            self._create(name, columns, names)
+        self._create(LOG, "note varchar(40)", ("note",))
+        for _ in range(rows):
+            self._transact("write", random, rows=3)
+
+    def _create(self, name: str, columns: str, names: tuple[str, ...]) -> None:
+        ts = self._tidb.execute(f"create table {name} ({columns})")
+
+        def alter(state: State) -> None:
+            state[name] = TableState(names, {})
+
+        self._commit_ddl(ts, f"create table {name}", alter)
+
+    def _commit_ddl(self, ts: Ts, text: str, alter: Callable[[State], None]) -> None:
+        alter(self._tables)
+        self._truth.commit(Change(ts, text, alter=alter))
+        self._note("tidb", f"{text}, at {ts}")
+
+    def split_keys(self) -> list[bytes]:
+        """Return raw keys at which regions may be split."""
+        return [
+            record_key(self._tidb.schema.table(name).info.id, handle)
+            for name in sorted(self._tables.keys())
+            if name != f"{SCHEMA}.pair"
+            for handle in (0, KEYS // 2)
+        ]
+
+    # --- transactions ----------------------------------------------------------------------------
+
+    def write(self, step: Step) -> None:
+        self._scheduler.wait(lambda: not self._altering)
+        self._transact(step.word, Random(step.seed))
+
+    def _transact(self, word: str, random: Random, rows: int = 0) -> None:
+        self._running += 1
+        self._number += 1
+        name = f"t{self._number}"
+        try:
+            self._commit(word, random, rows or random.randint(1, 4), name)
+        except (Rejected, ValueError) as error:
+            self._note("tidb", f"{word} {name} was refused: {_reason(error)}")
+        finally:
+            self._running -= 1
+
+    def _commit(self, word: str, random: Random, rows: int, name: str) -> None:
+        storage = _Storage(self._tidb, self._scheduler, word, self._mode, random)
+        txn = SqlTransaction(storage, self._tidb.schema, self._tidb.pumps)
+        changes: list[tuple[str, Any, Row | None]] = []
+        told = []
+        for _ in range(rows):
+            table = random.choice(sorted(self._tables.keys() - {LOG}))
+            told.append(self._change(txn, table, random, name, changes))
+        handle = txn.insert(LOG, (name,))
+        changes.append((LOG, handle, (name,)))
+        txn.commit()
+        if txn.commit_ts:
+            text = f"{name}: {'; '.join(told)}"
+            self._truth.commit(Change(txn.commit_ts, text, tuple(changes)))
+            self._note("tidb", f"{word} {text}, committed at {txn.commit_ts}")
+        else:
+            self._note("tidb", f"{word} {name} left its locks, and isn't committed")
+
+    def _change(
+        self,
+        txn: SqlTransaction,
+        table: str,
+        random: Random,
+        name: str,
+        changes: list[tuple[str, Any, Row | None]],
+    ) -> str:
+        columns = self._tables[table].columns
+        number = random.randrange(KEYS)
+        pair = table.endswith("pair")
+        key: Any = (number % 4, f"b{number // 4}") if pair else number
+        width = 2 if pair else 1
+        short = table.partition(".")[2]
+        before = txn.get(table, key)
+        if before is not None and random.random() < 0.3:
+            txn.delete(table, key)
+            changes.append((table, key, None))
+            return f"delete {short} {key}"
+        values = {column: self._value(column, random, name) for column in columns[width:]}
+        if before is None:
+            keys = dict(zip(columns, key if pair else (key,), strict=False))
+            txn.insert(table, {**keys, **values})
+            row = txn.get(table, key)
+        else:
+            row = txn.update(table, key, values)
+        changes.append((table, key, row))
+        return f"{'insert' if before is None else 'update'} {short} {row}"
+
+    def _value(self, column: str, random: Random, name: str) -> object:
+        if column in ("name", "note"):
+            return random.choice((None, name, f"{name}-{random.randrange(100)}"))
+        number = random.randrange(1000)
+        return number if column.startswith("d") else random.choice((None, number))
+
+    # --- schema changes --------------------------------------------------------------------------
+
+    def alter(self, step: Step) -> None:
+        self._scheduler.wait(lambda: not self._altering)
+        self._altering = True
+        try:
+            self._scheduler.wait(lambda: not self._running)
+            self._alter(Random(step.seed))
+        except (Rejected, ValueError) as error:
+            self._note("tidb", f"a schema change was refused: {_reason(error)}")
+        finally:
+            self._altering = False
+
+    def _alter(self, random: Random) -> None:
+        self._number += 1
+        table = random.choice(sorted(self._tables.keys() - {LOG}))
+        columns = self._tables[table].columns
+        added = [column for column in columns if column.startswith(("c", "d"))]
+        match random.choice(("add", "add", "drop", "create", "truncate", "rename")):
+            case "add":
+                default = random.choice((None, 7))
+                column = f"{'c' if default is None else 'd'}{self._number}"
+                clause = "int" if default is None else f"int not null default {default}"
+                text = f"alter table {table} add column {column} {clause}"
+                self._execute(text, lambda state: _add(state, table, column, default))
+            case "drop" if added:
+                column = random.choice(added)
+                text = f"alter table {table} drop column {column}"
+                self._execute(text, lambda state: _drop(state, table, column))
+            case "truncate":
+                self._execute(f"truncate table {table}", lambda state: state[table].rows.clear())
+            case "rename":
+                new = f"{SCHEMA}.r{self._number}"
+                self._execute(f"rename table {table} to {new}", lambda state: _rename(state, table, new))
+            case _:
+                new = f"{SCHEMA}.n{self._number}"
+                self._create(new, "id int primary key, n int", ("id", "n"))
+
+    def _execute(self, text: str, alter: Callable[[State], None]) -> None:
+        self._commit_ddl(self._tidb.execute(text), text, alter)
+
+
+def _reason(error: Rejected | ValueError) -> str:
+    return "a conflict with another transaction" if isinstance(error, Rejected) else str(error)
+
+
+def _add(state: State, table: str, column: str, default: int | None) -> None:
+    before = state[table]
+    state[table] = TableState(
+        (*before.columns, column), {key: (*row, default) for key, row in before.rows.items()}
+    )
+
+
+def _drop(state: State, table: str, column: str) -> None:
+    before = state[table]
+    at = before.columns.index(column)
+    state[table] = TableState(
+        (*before.columns[:at], *before.columns[at + 1 :]),
+        {key: (*row[:at], *row[at + 1 :]) for key, row in before.rows.items()},
+    )
+
+
+def _rename(state: State, table: str, new: str) -> None:
+    state[new] = state.pop(table)
+
+
+class _Storage:
+    """What a transaction writes through: at once, slowly, or by a client that dies on the way."""
+
+    def __init__(self, tidb: Tidb, scheduler: Scheduler, word: str, mode: CommitMode, random: Random) -> None:
+        self._tidb = tidb
+        self._scheduler = scheduler
+        self._word = word
+        self._mode = mode
+        self._random = random
+
+    def tso(self) -> Ts:
+        return self._tidb.tso()
+
+    def read(self, key: bytes, ts: Ts) -> bytes | None:
+        return self._tidb.read(key, ts)
+
+    def write(self, mutations: list[tuple[str, bytes, bytes]], *, start_ts: Ts = 0) -> Ts:
+        if self._word == "write":
+            return self._tidb.write(mutations, start_ts=start_ts, mode=self._mode)
+        keys = sorted(key for _, key, _ in mutations)
+        primary = keys[0]
+        try:
+            self._tidb.prewrite(start_ts, mutations, primary=primary, ttl_ms=500)
+        except Rejected:
+            self._tidb.rollback(start_ts, keys)
+            raise
+        held = self._random.random() * HELD_SECONDS
+        self._scheduler.sleep(held)
+        if self._word == "slow write":
+            return self._tidb.commit(start_ts, keys)
+        if self._random.random() < 0.5:
+            return self._tidb.commit(start_ts, [primary])
+        return 0
