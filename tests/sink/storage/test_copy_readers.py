@@ -11,7 +11,7 @@ import pytest
 
 from ..conformance import HISTORY, PAIRS, expected, feed, found, keyed
 from . import spark_reader
-from .copies import CopyPlace
+from .copies import DeltaCopies
 from .test_copy import STATES
 
 HOME = Path(__file__).parents[3] / "build/delta"
@@ -21,7 +21,7 @@ HOME = Path(__file__).parents[3] / "build/delta"
 def test_spark_reads_copies_and_joins_their_files_meanwhile(tmp_path):
     if not (HOME / ".installed").exists():
         pytest.skip(f"{HOME} doesn't hold Delta Lake: run tests/services/delta, which says why it can't")
-    place = CopyPlace(tmp_path / "copy")
+    place = DeltaCopies(tmp_path / "copy")
     history = [keyed(item) for item in HISTORY]
     for end in (11, 17, len(history)):
         feed(place.sink(), history[:end])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Final, NamedTuple
 
 import msgspec
@@ -56,6 +55,8 @@ class IcebergSnapshot:
         self._store: Final = store
         self._folder: Final = folder
         self._known: Final = known
+        self._manifests: list[Manifest] | None = None
+        self._files: dict[str, CopyFile] | None = None
 
     @property
     def exists(self) -> bool:
@@ -76,31 +77,39 @@ class IcebergSnapshot:
             return IcebergColumns(self._name, Schema(), 0)
         return IcebergColumns(self._name, self.table.schema(), self.table.metadata.last_column_id)
 
-    @cached_property
+    @property
     def manifests(self) -> list[Manifest]:
         """Raises SinkError if there is one that isn't known here."""
+        if self._manifests is None:
+            self._manifests = list(self._read())
+            self._known.clear()
+            self._known.update({one.file.manifest_path: one for one in self._manifests})
+        return self._manifests
+
+    def _read(self) -> Iterator[Manifest]:
         table = self.table
         snapshot = None if table is None else table.current_snapshot()
         if table is None or snapshot is None:
-            return []
+            return
         self._check(table)
-        manifests = []
         for file in snapshot.manifests(table.io):
             if file.partition_spec_id:
                 raise self._unknown("a partition")
             known = self._known.get(file.manifest_path)
-            manifests.append(known or Manifest(file, file.fetch_manifest_entry(table.io)))
-        self._known.clear()
-        self._known.update({one.file.manifest_path: one for one in manifests})
-        return manifests
+            yield known or Manifest(file, file.fetch_manifest_entry(table.io))
 
     @property
     def deletes(self) -> set[DataFile]:
         """All files of deleted rows."""
         return {entry.data_file for entry in self._entries(ManifestContent.DELETES)}
 
-    @cached_property
+    @property
     def files(self) -> Mapping[str, CopyFile]:
+        if self._files is None:
+            self._files = self._described()
+        return self._files
+
+    def _described(self) -> dict[str, CopyFile]:
         index = DeleteFileIndex()
         for entry in self._entries(ManifestContent.DELETES):
             if entry.data_file.content != DataFileContent.POSITION_DELETES:
