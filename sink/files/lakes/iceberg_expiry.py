@@ -86,4 +86,6 @@ def _files(io: FileIO, expired: Expired, successor: Snapshot) -> Iterable[str]:
 
 def _is_known(snapshot: Snapshot) -> bool:
     summary = snapshot.summary
-    return summary is not None and (summary.operation == Operation.APPEND or "tidemill.commit" in summary)
+    return summary is not None and (
+        summary.operation == Operation.APPEND or summary["tidemill.commit"] is not None
+    )

@@ -273,9 +273,14 @@ def test_a_snapshot_with_a_tag_keeps_its_files(place):
 def test_files_of_snapshots_before_a_rewriting_are_left_to_the_program_that_rewrote(place):
     place.options["keep_snapshots"] = 2
     feed(place.sink(), [*BEGUN, *MORE])
+    feed(place.sink(), [*BEGUN, *MORE, *deletes(1)])
     place.compact("shop.pairs")
+    before = {snapshot.snapshot_id for snapshot in place.table("shop.pairs").snapshots()}
     feed(place.sink(), [*BEGUN, *MORE, *deletes(6)])
     table = place.table("shop.pairs")
+    after = {snapshot.snapshot_id for snapshot in table.snapshots()}
+    assert len(before & after) == len(before) - 1  # without the one that added the rows again
+    assert len(after - before) == 2
     for snapshot in table.snapshots():
         table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
     assert on_disk(place, "shop.pairs") >= reachable(table)
