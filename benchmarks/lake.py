@@ -1,4 +1,4 @@
-"""Rows into Delta tables, beside delta-rs on the same rows.
+"""Rows into tables of Delta and Iceberg, beside delta-rs and pyiceberg on the same rows.
 
 * `history`: changes of a table, until they are in the table's log. The yardstick is delta-rs's
   `write_deltalake` of the same changes as Arrow tables, each of as many rows as a file of the sink.
@@ -7,6 +7,9 @@
   rows' arrival until the log has them, and everything that is written meanwhile; the median of several. The
   yardstick is delta-rs's `merge` into a table with the same rows.
 * `reopened_seconds`: the same once the index was lost: all keys are read.
+
+Figures that begin with `iceberg_` are those of copies in Iceberg, in a SQL catalog. Their yardstick is
+pyiceberg's `upsert`.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ from typing import Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType
 
 from ..events import (
     Batch,
@@ -39,9 +45,11 @@ from ..events import (
 )
 from ..sink.files.directory import Directory
 from ..sink.files.kinds import storage_sink
-from ..sink.files.options import DeltaOptions
+from ..sink.files.lakes.iceberg_address import iceberg_of
+from ..sink.files.lakes.iceberg_options import IcebergOptions
+from ..sink.files.options import DeltaOptions, Mode
 from ..sink.files.parquet_columns import ChangeColumns
-from ..sink.files.target import files_target
+from ..sink.files.target import FilesTarget, files_target
 from ..sink.kind import SinkContext
 from ..sink.sink import CheckpointStore, Sink, closing
 
@@ -78,19 +86,29 @@ def run(*, rows: int = 1_000_000, keys: int = 10) -> dict[str, object]:
         few = min(rows, _OF_HISTORY)
         history = _history(folder / "history", few)
         bare = _bare_history(folder / "bare", few)
-        copy = _copy(folder / "copy", rows, keys)
+        copy = _copy(_delta, folder / "copy", rows, keys)
         merge = _merge(folder / "merge", rows, keys)
+        iceberg = _copy(_iceberg, folder / "iceberg", rows, keys)
+        upsert = _upsert(folder / "upsert", rows, keys)
     return {
         "bench": "lake",
         "settings": {"rows": rows, "keys": keys, "history_rows": few},
-        "figures": {"history": round(few / history), **copy},
-        "yardstick": {"history": round(few / bare), **merge},
+        "figures": {"history": round(few / history), **copy, **_named(iceberg)},
+        "yardstick": {"history": round(few / bare), **merge, **_named(upsert)},
         "ratio": {
             "history": round(bare / history, 2),
-            "copy_seconds": round(merge["copy_seconds"] / copy["copy_seconds"], 2),
-            "copy_bytes": round(merge["copy_bytes"] / copy["copy_bytes"], 2),
+            **_ratios(copy, merge),
+            **_named(_ratios(iceberg, upsert)),
         },
     }
+
+
+def _ratios(figures: dict[str, float], yardstick: dict[str, float]) -> dict[str, float]:
+    return {name: round(value / figures[name], 2) for name, value in yardstick.items()}
+
+
+def _named(figures: dict[str, float]) -> dict[str, float]:
+    return {f"iceberg_{name}": value for name, value in figures.items()}
 
 
 # --- the sink
@@ -98,15 +116,17 @@ def run(*, rows: int = 1_000_000, keys: int = 10) -> dict[str, object]:
 
 def _history(folder: Path, rows: int) -> float:
     """Return the seconds of the sink."""
-    sink = _sink(folder, "history")
+    sink = _sink(_delta(folder, "history"))
     sink.open()
     items = [*_begun(), *_transactions(rows, None)]
     with closing(sink):
         return _seconds(lambda: _write(sink, items))
 
 
-def _copy(folder: Path, rows: int, keys: int) -> dict[str, float]:
-    sink = _sink(folder, "copy")
+def _copy(
+    target: Callable[[Path, Mode], FilesTarget], folder: Path, rows: int, keys: int
+) -> dict[str, float]:
+    sink = _sink(target(folder, "copy"))
     sink.open()
     with closing(sink):
         _write(sink, _begun())
@@ -114,7 +134,7 @@ def _copy(folder: Path, rows: int, keys: int) -> dict[str, float]:
         loaded = sum(_seconds(partial(_write, sink, [part])) for part in parts)
         rounds = [_update(sink, folder, _updates(rows, keys, version)) for version in range(_ROUNDS)]
     shutil.rmtree(_index(folder))
-    sink = _sink(folder, "copy")
+    sink = _sink(target(folder, "copy"))
     sink.open()
     with closing(sink):
         reopened = _seconds(lambda: _write(sink, [_updates(rows, keys, _ROUNDS)]))
@@ -133,11 +153,21 @@ def _update(sink: Sink, folder: Path, changes: Transaction) -> tuple[float, int]
     return seconds, _bytes(folder) - before
 
 
-def _sink(folder: Path, mode: str) -> Sink:
-    folder.mkdir(exist_ok=True)
-    options = DeltaOptions(mode=mode, flush_seconds=0.0, file_bytes=1 << 40)  # type: ignore[arg-type]
-    target = files_target(Directory(folder), options, scratch=_index(folder))
+def _sink(target: FilesTarget) -> Sink:
     return storage_sink(target, SinkContext(name="bench", feed="bench", store=_NoStore()))
+
+
+def _delta(folder: Path, mode: Mode) -> FilesTarget:
+    folder.mkdir(exist_ok=True)
+    options = DeltaOptions(mode=mode, flush_seconds=0.0, file_bytes=1 << 40)
+    return files_target(Directory(folder), options, scratch=_index(folder))
+
+
+def _iceberg(folder: Path, mode: Mode) -> FilesTarget:
+    folder.mkdir(exist_ok=True)
+    options = IcebergOptions(mode=mode, flush_seconds=0.0, file_bytes=1 << 40)
+    address = iceberg_of(f"iceberg+sql://{folder}", options)
+    return files_target(Directory(folder), address.options, address.catalog, _index(folder))
 
 
 def _index(folder: Path) -> Path:
@@ -218,6 +248,31 @@ def _merge(folder: Path, rows: int, keys: int) -> dict[str, float]:
 
     seconds = _seconds(merge)
     return {"copy_seconds": round(seconds, 3), "copy_bytes": _bytes(folder) - before}
+
+
+# --- pyiceberg
+
+
+def _upsert(folder: Path, rows: int, keys: int) -> dict[str, float]:
+    folder.mkdir()
+    kinds = (LongType(), IntegerType(), StringType(), DoubleType())
+    fields = [
+        NestedField(number, column.name, kind, required=False)
+        for number, (column, kind) in enumerate(zip(_TABLE.columns, kinds, strict=True), 1)
+    ]
+    with SqlCatalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}") as catalog:
+        catalog.create_namespace("bench")
+        table = catalog.create_table("bench.orders", Schema(*fields))
+        for start in range(0, rows, _PART):
+            own = range(start, min(start + _PART, rows))
+            table.append(_arrow([_row(key, 0) for key in own]))
+        before = _bytes(folder)
+        changed = _arrow([_row(key, 1) for key in _scattered(rows, keys)])
+        seconds = _seconds(lambda: table.upsert(changed, join_cols=["id"]))
+    return {"copy_seconds": round(seconds, 3), "copy_bytes": _bytes(folder) - before}
+
+
+# --- rows as Arrow
 
 
 def _arrow(rows: Sequence[tuple[object, ...]]) -> pa.Table:

@@ -49,9 +49,7 @@ def test_copies_end_with_the_rows_of_the_source(iceberg_rest, tmp_path):
         rows = lake.arrow(table.full_name).to_pylist()
         assert Counter(tuple(row.values()) for row in rows) == expected(history)[table.full_name]
     with lake.catalog() as catalog:
-        orders = catalog.load_table(("shop", "orders"))
-    assert len(orders.snapshots()) == 3
-    assert orders.current_snapshot().summary["total-delete-files"] == "0"  # the last statement wrote it again
+        assert len(catalog.load_table(("shop", "orders")).snapshots()) == 3
 
 
 def begun(lake: RestLake) -> tuple[Sink, Delivery]:
