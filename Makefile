@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml setup.py $(wildcard codec/native/source/*)
 	touch $@
 
 # The programs of MariaDB, PostgreSQL and etcd, Chromium, Java with Maven, and in build/ MySQL, MariaDB 11.8, Kafka,
-# Avro, JDBC and Delta Lake; the tests start servers of their own.
+# Avro, JDBC, Delta Lake and DuckDB for Iceberg; the tests start servers of their own.
 services:
 	tests/services/install mariadb-server-core mariadb-client postgresql etcd-server chromium maven default-jdk-headless
 	tests/services/mysql97 || true
@@ -28,6 +28,7 @@ services:
 	tests/services/iceberg-rest || true
 	tests/services/jdbc || true
 	tests/services/delta || true
+	tests/services/duckdb-iceberg || true
 
 # The embedded cluster: needs nothing but PyPI.
 demo: install

@@ -6,8 +6,8 @@ Meanwhile columns change, the feed is killed and Spark compacts. In the end Duck
 compared with the source, row by row.
 
 The history is in Delta tables in a directory, which Spark compacts, and in Iceberg tables on a private S3;
-the present rows are in Delta tables on that S3. All files are in `.demo` under the working directory and are
-removed at the end, except for the page about the lake, `.demo/lake.html`.
+the present rows are in tables of both on that S3. All files are in `.demo` under the working directory and
+are removed at the end, except for the page about the lake, `.demo/lake.html`.
 """
 
 from __future__ import annotations
@@ -63,6 +63,14 @@ endpoint = "{store}"
 flush_seconds = 1
 
 [[sink]]
+name = "iceberg_copy"
+url = "iceberg+sql://{directory}/copies"
+location = "s3://lake/iceberg_copy"
+mode = "copy"
+endpoint = "{store}"
+flush_seconds = 1
+
+[[sink]]
 name = "iceberg"
 url = "iceberg+sql://{directory}/catalog"
 location = "s3://lake/iceberg"
@@ -100,7 +108,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 class Demo:
-    """A source, a feed into three places of a lake, and their readers."""
+    """A source, a feed into four places of a lake, and their readers."""
 
     def __init__(
         self, directory: Path, server: MariaDb, store: S3Process, options: argparse.Namespace
@@ -222,7 +230,8 @@ class Demo:
                 for where, columns, read in (
                     ("in the history in Delta", "id, amount", self._delta_history),
                     ("in the history in Iceberg", "id, amount", self._iceberg_history),
-                    ("in the copy in Delta", "*", self._copy),
+                    ("in the copy in Delta", "*", self._delta_copy),
+                    ("in the copy in Iceberg", "*", self._iceberg_copy),
                 )
             }
         )
@@ -236,10 +245,10 @@ class Demo:
         folder = self._directory / "lake"
         return _present(table, lambda name: DeltaTable(folder / name).to_pyarrow_table())
 
-    def _iceberg_history(self, table: str) -> Iterator[Printed]:
-        catalog = SqlCatalog(
+    def _iceberg(self, folder: str) -> SqlCatalog:
+        return SqlCatalog(
             "tidemill",
-            uri=f"sqlite:///{self._directory}/catalog/catalog.db",
+            uri=f"sqlite:///{self._directory}/{folder}/catalog.db",
             **{
                 "s3.endpoint": self._store.endpoint,
                 "s3.region": "us-east-1",
@@ -248,13 +257,20 @@ class Demo:
             },
         )
 
+    def _iceberg_history(self, table: str) -> Iterator[Printed]:
+        catalog = self._iceberg("catalog")
+
         def read(name: str) -> pa.Table:
             identifier = name if "." in name else f"tidemill.{name}"
             return catalog.load_table(identifier).scan().to_arrow()
 
         return _present(table, read)
 
-    def _copy(self, table: str) -> Iterator[Printed]:
+    def _iceberg_copy(self, table: str) -> Iterator[Printed]:
+        copy = self._iceberg("copies").load_table(f"shop.{table}").scan().to_arrow()
+        return _printed(duckdb.from_arrow(copy).fetchall())
+
+    def _delta_copy(self, table: str) -> Iterator[Printed]:
         storage = {
             "AWS_ENDPOINT_URL": self._store.endpoint,
             "AWS_REGION": "us-east-1",

@@ -1,4 +1,4 @@
-"""Rows into Delta tables, beside delta-rs on the same rows.
+"""Rows into tables of Delta and Iceberg, beside delta-rs and pyiceberg on the same rows.
 
 * `history`: changes of a table as a MariaDB logs them, in transactions of 1,000 rows, until they are in the
   table's log. The yardstick is delta-rs's `write_deltalake` of the same changes as Arrow tables, each of as
@@ -10,6 +10,9 @@
   rows' arrival until the log has them, and everything that is written meanwhile; the median of several. The
   yardstick is delta-rs's `merge` into a table with the same rows.
 * `reopened_seconds`: the same once the index was lost: all keys are read.
+
+Figures that begin with `iceberg_` are those of copies in Iceberg, in a SQL catalog. Their yardstick is
+pyiceberg's `upsert`.
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from msgspec import structs
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType
 
 from ..events import (
     Batch,
@@ -46,9 +52,11 @@ from ..events import (
 )
 from ..sink.files.directory import Directory
 from ..sink.files.kinds import storage_sink
-from ..sink.files.options import DeltaOptions
+from ..sink.files.lakes.iceberg_address import iceberg_of
+from ..sink.files.lakes.iceberg_options import IcebergOptions
+from ..sink.files.options import DeltaOptions, Mode
 from ..sink.files.parquet_columns import ChangeColumns
-from ..sink.files.target import files_target
+from ..sink.files.target import FilesTarget, files_target
 from ..sink.kind import SinkContext
 from ..sink.sink import CheckpointStore, Sink, closing
 from .logged_rows import inserts
@@ -74,7 +82,7 @@ _BATCH: Final = 10
 _OF_HISTORY: Final = 500_000
 """Most rows of the history."""
 _ROUNDS: Final = 5
-_MODES: Final = ("history", "copy")
+_MODES: Final[tuple[Mode, ...]] = ("history", "copy")
 _FEW: Final = 10
 """Number of rows of a commit to one of many tables."""
 
@@ -97,21 +105,24 @@ def run(*, rows: int = 1_000_000, keys: int = 10, tables: int = 100) -> dict[str
             ours.append(_history(folder / f"history-{number}", logged))
             bare.append(_bare_history(folder / f"bare-{number}", logged))
         few = sum(len(one.rows) for one in logged)
-        copy = _copy(folder / "copy", rows, keys)
+        copy = _copy(_delta, folder / "copy", rows, keys)
         merge = _merge(folder / "merge", rows, keys)
+        iceberg = _copy(_iceberg, folder / "iceberg", rows, keys)
+        upsert = _upsert(folder / "upsert", rows, keys)
         of_tables = {f"{mode}_tables": _tables(folder / f"{mode}-tables", mode, tables) for mode in _MODES}
         bare_tables = _bare_tables(folder / "bare-tables", tables)
     history, of_history = (_rates(few, taken) for taken in (ours, bare))
+    peak = getrusage(RUSAGE_SELF).ru_maxrss >> 10
     return {
         "bench": "lake",
         "settings": {"rows": rows, "keys": keys, "history_rows": few, "tables": tables},
-        "figures": {**history, **copy, **of_tables, "peak_rss_mb": getrusage(RUSAGE_SELF).ru_maxrss >> 10},
-        "yardstick": {**of_history, **merge, "tables": bare_tables},
+        "figures": {**history, **copy, **_named(iceberg), **of_tables, "peak_rss_mb": peak},
+        "yardstick": {**of_history, **merge, **_named(upsert), "tables": bare_tables},
         "ratio": {
             **{name: round(history[name] / of_history[name], 2) for name in history},
             **{name: round(of_tables[name] / bare_tables, 2) for name in of_tables},
-            "copy_seconds": round(merge["copy_seconds"] / copy["copy_seconds"], 2),
-            "copy_bytes": round(merge["copy_bytes"] / copy["copy_bytes"], 2),
+            **_ratios(copy, merge),
+            **_named(_ratios(iceberg, upsert)),
         },
     }
 
@@ -131,12 +142,20 @@ def _rates(rows: int, taken: Sequence[Taken]) -> dict[str, int]:
     }
 
 
+def _ratios(figures: dict[str, float], yardstick: dict[str, float]) -> dict[str, float]:
+    return {name: round(value / figures[name], 2) for name, value in yardstick.items()}
+
+
+def _named(figures: dict[str, float]) -> dict[str, float]:
+    return {f"iceberg_{name}": value for name, value in figures.items()}
+
+
 # --- the sink
 
 
 def _history(folder: Path, logged: Sequence[Transaction]) -> Taken:
     table = logged[0].runs[0].table
-    sink = _sink(folder, "history")
+    sink = _sink(_delta(folder, "history"))
     sink.open()
     _write(sink, [Ddl(next(_ticks), 0, "", table.schema, table.name, "", (CreateTable(table),))])
 
@@ -151,9 +170,9 @@ def _history(folder: Path, logged: Sequence[Transaction]) -> Taken:
         return _taken(write)
 
 
-def _tables(folder: Path, mode: str, count: int) -> float:
+def _tables(folder: Path, mode: Mode, count: int) -> float:
     """Return the commits a second."""
-    sink = _sink(folder, mode)
+    sink = _sink(_delta(folder, mode))
     sink.open()
     tables = [structs.replace(_TABLE, name=f"orders_{number}") for number in range(count)]
     with closing(sink):
@@ -172,8 +191,10 @@ def _flushed(sink: Sink, batch: Batch) -> None:
     sink.flush()
 
 
-def _copy(folder: Path, rows: int, keys: int) -> dict[str, float]:
-    sink = _sink(folder, "copy")
+def _copy(
+    target: Callable[[Path, Mode], FilesTarget], folder: Path, rows: int, keys: int
+) -> dict[str, float]:
+    sink = _sink(target(folder, "copy"))
     sink.open()
     with closing(sink):
         _write(sink, _begun())
@@ -181,7 +202,7 @@ def _copy(folder: Path, rows: int, keys: int) -> dict[str, float]:
         loaded = sum(_seconds(partial(_write, sink, [part])) for part in parts)
         rounds = [_update(sink, folder, _updates(rows, keys, version)) for version in range(_ROUNDS)]
     shutil.rmtree(_index(folder))
-    sink = _sink(folder, "copy")
+    sink = _sink(target(folder, "copy"))
     sink.open()
     with closing(sink):
         reopened = _seconds(lambda: _write(sink, [_updates(rows, keys, _ROUNDS)]))
@@ -200,11 +221,21 @@ def _update(sink: Sink, folder: Path, changes: Transaction) -> tuple[float, int]
     return seconds, _bytes(folder) - before
 
 
-def _sink(folder: Path, mode: str) -> Sink:
-    folder.mkdir(exist_ok=True)
-    options = DeltaOptions(mode=mode, flush_seconds=0.0, file_bytes=1 << 40)  # type: ignore[arg-type]
-    target = files_target(Directory(folder), options, scratch=_index(folder))
+def _sink(target: FilesTarget) -> Sink:
     return storage_sink(target, SinkContext(name="bench", feed="bench", store=_NoStore()))
+
+
+def _delta(folder: Path, mode: Mode) -> FilesTarget:
+    folder.mkdir(exist_ok=True)
+    options = DeltaOptions(mode=mode, flush_seconds=0.0, file_bytes=1 << 40)
+    return files_target(Directory(folder), options, scratch=_index(folder))
+
+
+def _iceberg(folder: Path, mode: Mode) -> FilesTarget:
+    folder.mkdir(exist_ok=True)
+    options = IcebergOptions(mode=mode, flush_seconds=0.0, file_bytes=1 << 40)
+    address = iceberg_of(f"iceberg+sql://{folder}", options)
+    return files_target(Directory(folder), address.options, address.catalog, _index(folder))
 
 
 def _index(folder: Path) -> Path:
@@ -321,6 +352,31 @@ def _merge(folder: Path, rows: int, keys: int) -> dict[str, float]:
 
     seconds = _seconds(merge)
     return {"copy_seconds": round(seconds, 3), "copy_bytes": _bytes(folder) - before}
+
+
+# --- pyiceberg
+
+
+def _upsert(folder: Path, rows: int, keys: int) -> dict[str, float]:
+    folder.mkdir()
+    kinds = (LongType(), IntegerType(), StringType(), DoubleType())
+    fields = [
+        NestedField(number, column.name, kind, required=False)
+        for number, (column, kind) in enumerate(zip(_TABLE.columns, kinds, strict=True), 1)
+    ]
+    with SqlCatalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}") as catalog:
+        catalog.create_namespace("bench")
+        table = catalog.create_table("bench.orders", Schema(*fields))
+        for start in range(0, rows, _PART):
+            own = range(start, min(start + _PART, rows))
+            table.append(_arrow([_row(key, 0) for key in own]))
+        before = _bytes(folder)
+        changed = _arrow([_row(key, 1) for key in _scattered(rows, keys)])
+        seconds = _seconds(lambda: table.upsert(changed, join_cols=["id"]))
+    return {"copy_seconds": round(seconds, 3), "copy_bytes": _bytes(folder) - before}
+
+
+# --- rows as Arrow
 
 
 def _arrow(rows: Sequence[tuple[object, ...]]) -> pa.Table:

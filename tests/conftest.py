@@ -357,6 +357,15 @@ def delta_jars() -> list[str]:
 
 
 @pytest.fixture
+def duckdb_iceberg() -> Path:
+    """A Python with DuckDB's extension for Iceberg."""
+    home = Path(__file__).parents[1] / "build/duckdb-iceberg"
+    is_here = (home / ".installed").exists()
+    _require("duckdb-iceberg", "" if is_here else f"{home} isn't there: run tests/services/duckdb-iceberg")
+    return home / "bin/python"
+
+
+@pytest.fixture
 def consumer_in_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaConsumer]:
     """examples/java, which is compiled while the test begins."""
     _require("avro-java", java_consumer.missing())

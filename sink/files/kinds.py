@@ -153,22 +153,25 @@ ARCHIVE: Final = replace(
 
 
 def _delta_variant(url: str, options: Mapping[str, Any]) -> SinkKind | None:
-    parts = urlsplit(url)
-    mode = options.get("mode", parse_qs(parts.query).get("mode", ["history"])[-1])
-    kind = _DELTA_BUCKET if parts.scheme == "delta+s3" else DELTA
-    if mode == "copy":
-        return replace(kind, on_spark=_COPIES_NOT_ON_SPARK, misfits=_copy_misfits)
+    kind = _DELTA_BUCKET if urlsplit(url).scheme == "delta+s3" else DELTA
+    if is_copy(url, options):
+        return replace(kind, on_spark=COPIES_NOT_ON_SPARK, misfits=_copy_misfits)
     return kind if kind is _DELTA_BUCKET else None
 
 
+def is_copy(url: str, options: Mapping[str, Any]) -> bool:
+    """Return True if the URL or the raw options of a lake say that it has the present rows."""
+    return bool(options.get("mode", parse_qs(urlsplit(url).query).get("mode", [""])[-1]) == "copy")
+
+
 def _copy_misfits(_: DeltaOptions | DeltaBucketOptions, table: Table) -> Iterator[Finding]:
-    from .lakes.copies.columns import refusal
+    from .lakes.copies.delta_columns import refusal
 
     if why := refusal(table):
         yield Finding("error", why)
 
 
-_COPIES_NOT_ON_SPARK: Final = NotOnSpark(
+COPIES_NOT_ON_SPARK: Final = NotOnSpark(
     reason='mode = "copy" finds rows by an index in data_dir: use mode = "history", or engine = "local"'
 )
 

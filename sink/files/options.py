@@ -11,6 +11,7 @@ from ...errors import ConfigError
 
 LineFormat: TypeAlias = Literal["ndjson", "canal-json", "debezium", "maxwell", "csv", "simple", "parquet"]
 FILE_FORMATS: Final[tuple[str, ...]] = get_args(LineFormat)
+Mode: TypeAlias = Literal["history", "copy"]
 _KEYLESS: Final = ("debezium", "maxwell", "simple")
 """Formats whose messages have no field for the key of a row."""
 LAKES: Final = ("delta", "iceberg")
@@ -121,7 +122,7 @@ class DeltaOptions(ArchiveOptions):
 
     layout: Literal["delta"] = "delta"
     """A Delta table for each table of the source."""
-    mode: Literal["history", "copy"] = "history"
+    mode: Mode = "history"
     """history: every change of each table. copy: the present rows of each table by its primary key, with the
     columns of the source."""
 
@@ -181,7 +182,7 @@ class DeltaBucketOptions(BucketOptions):
     """Format of the files."""
     layout: Literal["delta"] = "delta"
     """A Delta table for each table of the source."""
-    mode: Literal["history", "copy"] = "history"
+    mode: Mode = "history"
     """history: every change of each table. copy: the present rows of each table by its primary key, with the
     columns of the source."""
 

@@ -48,14 +48,14 @@ def files_target(
             layout = TablesLayout()
         case "ticdc":
             layout = TicdcLayout(store, options)
-        case "delta" if options.is_copy:
-            from .lakes.copies.format import CopyFormat
-            from .lakes.copies.layout import CopyLayout
-
-            layout = CopyLayout(store, options.parallel, scratch)
-            return FilesTarget(store, layout, CopyFormat(), options)
         case "delta" | "iceberg":
             lake = _lake(store, options, catalog)
+            if options.is_copy:
+                from .lakes.copies.format import CopyFormat
+                from .lakes.copies.layout import CopyLayout
+
+                layout = CopyLayout(store, options.parallel, lake, scratch)
+                return FilesTarget(store, layout, CopyFormat(), options)
             return FilesTarget(store, lake, lake_format(options, lake.arranged), options)
         case _:
             assert_never(options.layout)

@@ -1,11 +1,14 @@
-"""A feed from MariaDB into copies in Delta tables: killed at every step of a commit."""
+"""A feed from MariaDB into copies in a lake: killed at every step of a commit."""
 
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
+from pyiceberg.catalog.sql import SqlCatalog
 
 from tidemill.failpoint import POINTS as ALL_POINTS
 from tidemill.testing.feeds import CopiedTable
@@ -29,12 +32,20 @@ def place(mariadb, database, tmp_path):
     return CopiedTable(tmp_path, mariadb, database)
 
 
-def copied(table: DeltaTable) -> list[tuple]:
-    rows = []
-    for batch in QueryBuilder().register("t", table).execute("SELECT * FROM t"):
-        columns = [[value.as_py() for value in column] for column in batch.columns]
-        rows += zip(*columns, strict=True)
-    return sorted(rows)
+class Copy:
+    """A table of a lake, as its own library reads it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        if (folder / "catalog.db").exists():
+            with SqlCatalog("tidemill", uri=f"sqlite:///{folder}/catalog.db") as catalog:
+                table = catalog.load_table(name)
+            rows = table.scan().to_arrow()
+            self.columns = [(one.name, not one.required) for one in table.schema().fields]
+        else:
+            delta = DeltaTable(folder / name)
+            rows = pa.table(QueryBuilder().register("t", delta).execute("SELECT * FROM t"))
+            self.columns = [(one.name, one.nullable) for one in delta.schema().fields]
+        self.rows = sorted(tuple(row.values()) for row in rows.to_pylist())
 
 
 def present(place: CopiedTable, name: str = "item") -> list[tuple]:
@@ -44,10 +55,11 @@ def present(place: CopiedTable, name: str = "item") -> list[tuple]:
 
 
 @pytest.mark.long
-def test_a_feed_is_killed_at_every_step_of_a_commit(place, tmp_path):
+@pytest.mark.parametrize("kind", ["delta", "iceberg+sql"])
+def test_a_feed_is_killed_at_every_step_of_a_commit(place, tmp_path, kind):
     folder = tmp_path / "lake"
     name = f"{place.schema}.item"
-    place.configure(sinks=[f"delta://{folder}?mode=copy&flush_seconds=0.1&journal_seconds=0.1"])
+    place.configure(sinks=[f"{kind}://{folder}?mode=copy&flush_seconds=0.1&journal_seconds=0.1"])
     ids = count(10)
     for number, point in enumerate(POINTS):
         with place.start(failpoint=f"{point}:2") as running:
@@ -69,18 +81,17 @@ def test_a_feed_is_killed_at_every_step_of_a_commit(place, tmp_path):
         f"RENAME TABLE {name} TO {place.schema}.kept", f"CREATE TABLE {name} LIKE {place.schema}.kept"
     )
     assert place.run().status == 0
-    kept = DeltaTable(folder / f"{place.schema}.kept")
-    assert copied(kept) == present(place, "kept")
+    kept = Copy(folder, f"{place.schema}.kept")
+    assert kept.rows == present(place, "kept")
     columns = place.execute(f"SHOW COLUMNS FROM {place.schema}.kept")
-    assert [(one.name, one.nullable) for one in kept.schema().fields] == [
-        (column[0], column[2] == "YES") for column in columns
-    ]
-    assert copied(DeltaTable(folder / name)) == []
+    assert kept.columns == [(column[0], column[2] == "YES") for column in columns]
+    assert Copy(folder, name).rows == []
 
 
-def test_a_table_without_a_key_is_refused_by_its_name(place, tmp_path):
+@pytest.mark.parametrize("kind", ["delta", "iceberg+sql"])
+def test_a_table_without_a_key_is_refused_by_its_name(place, tmp_path, kind):
     place.execute(f"CREATE TABLE {place.schema}.loose (n INT)")
-    place.configure(sinks=[f"delta://{tmp_path / 'lake'}?mode=copy"])
+    place.configure(sinks=[f"{kind}://{tmp_path / 'lake'}?mode=copy"])
     assert (
         f"{place.schema}.loose has no primary key, by which its copy's rows are found"
         in place.call("check", str(place.config)).out

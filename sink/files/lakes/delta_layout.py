@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .copies.delta_log import DeltaLog
 from .delta_table import Delta
 from .layout import LakeLayout
 
@@ -13,3 +14,6 @@ class DeltaLayout(LakeLayout):
         store = self._store
         name, url = f"{store.name}/{folder}", f"{store.url}/{folder}"
         return Delta(name, url, store.access, is_remote=store.is_remote)
+
+    def log(self, folder: str) -> DeltaLog:
+        return DeltaLog(self._store, folder)

@@ -35,7 +35,7 @@ class StoreIO(FileIO):
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         url = location if isinstance(location, str) else location.location
-        self._store.remove(_name(self._store, url))
+        self._store.remove(name_of(self._store, url))
 
 
 class _Input(InputFile):
@@ -44,7 +44,7 @@ class _Input(InputFile):
         self._store: Final = store
 
     def _content(self) -> bytes | None:
-        return self._store.read(_name(self._store, self.location))
+        return self._store.read(name_of(self._store, self.location))
 
     def __len__(self) -> int:
         return len(self._content() or b"")
@@ -75,7 +75,7 @@ class _Output(OutputFile):
 
     def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002
         # Each name contains a new UUID, so there is no file that this one could replace.
-        return _Written(self._store, _name(self._store, self.location))
+        return _Written(self._store, name_of(self._store, self.location))
 
 
 class _Written:
@@ -106,8 +106,8 @@ class _Written:
             self.close()
 
 
-def _name(store: Store, location: str) -> str:
-    """Return a file's name in the store. Raises SinkError if it is elsewhere."""
+def name_of(store: Store, location: str) -> str:
+    """Return the name in the store of a file at a location. Raises SinkError if it is elsewhere."""
     prefix = f"{location_of(store)}/"
     if not location.startswith(prefix):
         raise SinkError(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ....config import Finding
 from ....config.survey import writable_directory
+from ....events import Table
 from ...kind import ByFiles, SinkContext, SinkKind
 from ...sink import Sink
-from ..kinds import DIRECTORY, begins_at, storage_sink
+from ..kinds import COPIES_NOT_ON_SPARK, DIRECTORY, begins_at, is_copy, storage_sink
 from .iceberg_address import REST_EXAMPLE, SQL_EXAMPLE, IcebergAddress, iceberg_of, is_in_bucket
 from .iceberg_options import IcebergBucketOptions, IcebergOptions
 
@@ -32,15 +33,17 @@ def _store(address: IcebergAddress) -> Store:
     return Directory(address.place)
 
 
-def _target(url: str, options: IcebergOptions | IcebergBucketOptions) -> FilesTarget:
+def _target(
+    url: str, options: IcebergOptions | IcebergBucketOptions, scratch: Path | None = None
+) -> FilesTarget:
     from ..target import files_target
 
     address = iceberg_of(url, options)
-    return files_target(_store(address), address.options, address.catalog)
+    return files_target(_store(address), address.options, address.catalog, scratch)
 
 
 def _open(url: str, options: IcebergOptions | IcebergBucketOptions, context: SinkContext) -> Sink:
-    return storage_sink(_target(url, options), context)
+    return storage_sink(_target(url, options, context.scratch), context)
 
 
 def _survey(
@@ -59,8 +62,18 @@ def _survey(
     yield begins_at(target, context)
 
 
+def _misfits(_: IcebergOptions | IcebergBucketOptions, table: Table) -> Iterator[Finding]:
+    from .copies.columns import keyless
+
+    if why := keyless(table):
+        yield Finding("error", why)
+
+
 def _variant(url: str, options: Mapping[str, Any]) -> SinkKind | None:
-    return _IN_BUCKET if is_in_bucket(url, options) else None
+    kind = _IN_BUCKET if is_in_bucket(url, options) else ICEBERG
+    if is_copy(url, options):
+        return replace(kind, on_spark=COPIES_NOT_ON_SPARK, misfits=_misfits)
+    return kind if kind is _IN_BUCKET else None
 
 
 ICEBERG: Final = replace(

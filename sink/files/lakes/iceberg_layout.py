@@ -13,6 +13,7 @@ from ....errors import SinkError
 from ..layout import HIDDEN, day_of
 from ..store import Store
 from .columns import DATE
+from .copies.iceberg_log import IcebergLog
 from .iceberg_address import SQLITE, CatalogAddress
 from .iceberg_catalog import check_database, open_catalog
 from .iceberg_io import location_of
@@ -56,6 +57,11 @@ class IcebergLayout(LakeLayout):
         identifier = identifier_of(folder, options.namespace)
         location = f"{location_of(self._store)}/{folder}"
         return Iceberg(self._opened_catalog(), identifier, location, options.keep_snapshots)
+
+    def log(self, folder: str) -> IcebergLog:
+        options = self._address.options
+        identifier = identifier_of(folder, options.namespace)
+        return IcebergLog(self._opened_catalog(), identifier, self._store, folder, options.keep_snapshots)
 
     def close(self) -> None:
         catalog, self._catalog = self._catalog, None

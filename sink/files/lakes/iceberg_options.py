@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from ....errors import ConfigError
-from ..options import ArchiveOptions, BucketOptions
+from ..options import ArchiveOptions, BucketOptions, Mode
 
 _REST_ONLY = ("token", "credential", "scope", "oauth_url", "catalog_ca")
 
@@ -62,7 +62,14 @@ class IcebergOptions(CatalogOptions, ArchiveOptions):
     """Options of Iceberg tables in a directory. Raises ConfigError that names the accepted values."""
 
     layout: Literal["iceberg"] = "iceberg"
-    """An Iceberg table for each table, which has every change."""
+    """An Iceberg table for each table of the source."""
+    mode: Mode = "history"
+    """history: every change of each table. copy: the present rows of each table by its primary key, with the
+    columns of the source."""
+
+    @property
+    def is_copy(self) -> bool:
+        return self.mode == "copy"
 
     def __post_init__(self) -> None:
         ArchiveOptions.__post_init__(self)
@@ -77,7 +84,14 @@ class IcebergBucketOptions(CatalogOptions, BucketOptions):
     format: Literal["parquet"] = "parquet"
     """Format of the files."""
     layout: Literal["iceberg"] = "iceberg"
-    """An Iceberg table for each table, which has every change."""
+    """An Iceberg table for each table of the source."""
+    mode: Mode = "history"
+    """history: every change of each table. copy: the present rows of each table by its primary key, with the
+    columns of the source."""
+
+    @property
+    def is_copy(self) -> bool:
+        return self.mode == "copy"
 
     def __post_init__(self) -> None:
         BucketOptions.__post_init__(self)

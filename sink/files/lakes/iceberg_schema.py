@@ -17,7 +17,9 @@ from pyiceberg.types import (
     DateType,
     DecimalType,
     DoubleType,
+    FloatType,
     IcebergType,
+    IntegerType,
     LongType,
     NestedField,
     StringType,
@@ -29,7 +31,7 @@ from .columns import DATE
 
 _ORDER: Final = ("commit_ts", "start_ts", "sequence")
 _FIRST_PARTITION_ID: Final = 1000
-_ID: Final = "PARQUET:field_id"
+FIELD_ID: Final = "PARQUET:field_id"
 """Key of Arrow's metadata of a field for its id in a Parquet file."""
 
 
@@ -51,7 +53,8 @@ def merged(name: str, base: Schema, others: Iterable[Schema]) -> Schema:
     """Return a table's schema with the columns of files, by their ids. Raises SinkError if another program
     has given one of the ids or names."""
     for other in others:
-        base = Schema(*_merged(name, base.fields, other.fields))
+        fields = _merged(name, base.fields, other.fields)
+        base = Schema(*fields, identifier_field_ids=base.identifier_field_ids)
     ids = list(_ids(base.fields))
     if len({*ids}) != len(ids):
         raise _changed(name)
@@ -61,6 +64,11 @@ def merged(name: str, base: Schema, others: Iterable[Schema]) -> Schema:
 def numbered(columns: pa.Schema, schema: Schema) -> pa.Schema:
     """Return the columns of a file with their ids."""
     return pa.schema(_numbered(columns, schema.fields), columns.metadata)
+
+
+def iceberg_type(kind: pa.DataType) -> IcebergType:
+    """Return the type of a column that isn't a struct."""
+    return _type(kind, count())
 
 
 def partitions(schema: Schema) -> PartitionSpec:
@@ -135,7 +143,7 @@ def _with_id(column: pa.Field, field: NestedField) -> pa.Field:
     kind = column.type
     if isinstance(field.field_type, StructType) and pa.types.is_struct(kind):
         kind = pa.struct(_numbered(kind, field.field_type.fields))
-    return pa.field(column.name, kind, column.nullable, {_ID: str(field.field_id)})
+    return pa.field(column.name, kind, column.nullable, {FIELD_ID: str(field.field_id)})
 
 
 def _field(field: pa.Field, ids: count[int]) -> NestedField:
@@ -149,10 +157,14 @@ def _type(kind: pa.DataType, ids: count[int]) -> IcebergType:
         return StructType(*[_field(field, ids) for field in kind])
     if is_.is_int64(kind):
         return LongType()
+    if is_.is_int32(kind):
+        return IntegerType()
     if is_.is_decimal(kind):
         return DecimalType(kind.precision, kind.scale)
     if is_.is_float64(kind):
         return DoubleType()
+    if is_.is_float32(kind):
+        return FloatType()
     if is_.is_boolean(kind):
         return BooleanType()
     if is_.is_date32(kind):

@@ -9,44 +9,21 @@ from typing import Final
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
-from pyiceberg.io.pyarrow import (
-    compute_statistics_plan,
-    data_file_statistics_from_parquet_metadata,
-    parquet_path_to_id_mapping,
-    pyarrow_to_schema,
-    schema_to_pyarrow,
-)
-from pyiceberg.manifest import DataFile as IcebergFile
-from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.io.pyarrow import pyarrow_to_schema, schema_to_pyarrow
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table, TableProperties, Transaction
-from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import (
-    AddSchemaUpdate,
-    AssertCurrentSchemaId,
-    AssertTableUUID,
-    SetCurrentSchemaUpdate,
-    TableUpdate,
-)
-from pyiceberg.table.update.snapshot import ExpireSnapshots
-from pyiceberg.typedef import Identifier, Record
+from pyiceberg.table import Table
+from pyiceberg.typedef import Identifier
 
 from ....errors import Retryable, SinkError
 from .columns import united
 from .iceberg_catalog import create_namespace, explained
-from .iceberg_expiry import expired, remove_files
+from .iceberg_expiry import remove_files
+from .iceberg_file import data_file
 from .iceberg_schema import is_fresh, merged, numbered, order, partitions, planned
+from .iceberg_transaction import PROPERTIES, IcebergTransaction, commit_number, summary_of
 from .layout import DataFile
 
-_PROPERTIES: Final = {
-    TableProperties.FORMAT_VERSION: "2",
-    TableProperties.MANIFEST_MERGE_ENABLED: "true",
-    TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
-    TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: "10",
-}
-"""Properties of a new table, so that its metadata stays small. Users may change them."""
 _EPOCH: Final = date(1970, 1, 1)
 
 
@@ -93,7 +70,7 @@ class Iceberg:
     ) -> int:
         with explained(self._name):
             table = self._latest()
-            if table is not None and self._number(table, writer) >= number:
+            if table is not None and commit_number(self._name, table, writer) >= number:
                 return self._version(table)
             files = list(find_files())
             schemas = [pyarrow_to_schema(file.schema) for file in files]
@@ -107,15 +84,6 @@ class Iceberg:
             return self._catalog.load_table(self._identifier)
         except NoSuchTableError:
             return None
-
-    def _number(self, table: Table, writer: str) -> int:
-        number = table.properties.get(writer)
-        if number is None:
-            raise SinkError(
-                f"{self._name} is an Iceberg table that another program or feed made: remove it, or give "
-                "another catalog or namespace"
-            )
-        return int(number)
 
     def _version(self, table: Table) -> int:
         snapshot = table.current_snapshot()
@@ -132,7 +100,7 @@ class Iceberg:
                 f"{self._name} was removed while the feed wrote its files: put it back, or give the feed "
                 "another prefix, where it loads all tables"
             )
-        properties = {**_PROPERTIES, writer: str(number - 1)}
+        properties = {**PROPERTIES, writer: str(number - 1)}
         try:
             return self._catalog.create_table(
                 self._identifier, schema, self._location, partitions(schema), order(schema), properties
@@ -151,16 +119,25 @@ class Iceberg:
     ) -> int:
         have = schema_to_pyarrow(table.schema(), include_field_ids=False)
         united(self._name, "Iceberg", [have, *[file.schema for file in files]])
-        commit = _Once(table)
-        commit.widen(merged(self._name, table.schema(), schemas))
+        commit = IcebergTransaction(table)
+        commit.define(merged(self._name, table.schema(), schemas))
         commit.set_properties({writer: str(number)})
-        summary = {"tidemill.feed": writer, "tidemill.commit": str(number), "tidemill.time-ms": str(made_ms)}
+        summary = summary_of(writer, number, made_ms)
         with commit.update_snapshot(snapshot_properties=summary).merge_append() as append:
             for file in files:
-                append.append_data_file(_described(file, commit.table_metadata, self._location))
-        old = expired(commit.table_metadata, self._keep)
-        if old.snapshots:
-            ExpireSnapshots(commit).by_ids(old.ids).commit()
+                day = (date.fromisoformat(file.date) - _EPOCH).days
+                metadata = commit.table_metadata
+                append.append_data_file(
+                    data_file(
+                        f"{self._location}/{file.path}",
+                        file.size,
+                        file.metadata,
+                        metadata,
+                        [day],
+                        metadata.default_sort_order_id,
+                    )
+                )
+        old = commit.expire(self._keep)
         self._attempted[append.snapshot_id] = number
         try:
             commit.commit_transaction()
@@ -174,7 +151,7 @@ class Iceberg:
     def _settled(self, writer: str, number: int, error: CommitFailedException) -> int:
         """Return the version if a commit of this object that had no answer is in the table."""
         table = self._latest()
-        if table is not None and self._number(table, writer) >= number:
+        if table is not None and commit_number(self._name, table, writer) >= number:
             if any(self._attempted.get(one.snapshot_id) == number for one in table.metadata.snapshots):
                 return self._version(table)
             raise self._raced() from error
@@ -182,57 +159,3 @@ class Iceberg:
 
     def _raced(self) -> SinkError:
         return SinkError(f"{self._name}: another copy of the feed writes to it: stop one of them")
-
-
-class _Once(Transaction):
-    """A transaction that isn't tried again on another snapshot than the one it was made for."""
-
-    _known: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
-
-    @property
-    def table_metadata(self) -> TableMetadata:
-        """Return the metadata after the updates so far. To make it copies all of it, 55 ms with 100
-        snapshots, and a commit reads it 19 times: so it is made once for each update."""
-        if self._known is None or self._known[0] is not self._updates:
-            self._known = self._updates, super().table_metadata
-        return self._known[1]
-
-    def widen(self, schema: Schema) -> None:
-        """Add the columns of a schema, which has all that the table has."""
-        present = self.table_metadata.schema()
-        if schema.fields != present.fields:
-            number = 1 + max(one.schema_id for one in self.table_metadata.schemas)
-            wider = Schema(*schema.fields, schema_id=number)
-            self._stage(
-                (AddSchemaUpdate(schema=wider), SetCurrentSchemaUpdate.model_validate({"schema-id": -1})),
-                (AssertCurrentSchemaId.model_validate({"current-schema-id": present.schema_id}),),
-            )
-
-    def commit_transaction(self) -> Table:
-        asserted = (*self._requirements, AssertTableUUID(uuid=self._table.metadata.table_uuid))
-        if isinstance(self._table.catalog, RestCatalog):  # its server removes old metadata
-            self._table.catalog.commit_table(self._table, asserted, self._updates)
-        else:
-            self._table._do_commit(self._updates, asserted)
-        return self._table
-
-
-def _described(file: DataFile, metadata: TableMetadata, location: str) -> IcebergFile:
-    schema = metadata.schema()
-    statistics = data_file_statistics_from_parquet_metadata(
-        file.metadata,
-        compute_statistics_plan(schema, metadata.properties),
-        parquet_path_to_id_mapping(schema),
-    )
-    return IcebergFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=f"{location}/{file.path}",
-        file_format=FileFormat.PARQUET,
-        partition=Record((date.fromisoformat(file.date) - _EPOCH).days),
-        file_size_in_bytes=file.size,
-        sort_order_id=metadata.default_sort_order_id,
-        spec_id=metadata.default_spec_id,
-        equality_ids=None,
-        key_metadata=None,
-        **statistics.to_serialized_dict(),
-    )

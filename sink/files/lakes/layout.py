@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from io import BytesIO
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +29,9 @@ from ..layout import DatedFolder, TablesLayout, date_of, file_name, folder_of
 from ..ledger import State
 from ..parquet_format import write_parquet
 from ..store import Store, in_parallel
+
+if TYPE_CHECKING:
+    from .copies.log import CopyLog
 
 DDL: Final = "ddl"
 VERSIONS: Final = "versions"
@@ -102,17 +105,27 @@ class LakeLayout(TablesLayout, ABC):
     def dated(self, store: Store) -> Iterator[DatedFolder]:  # noqa: ARG002
         yield from ()
 
+    @abstractmethod
+    def log(self, folder: str) -> CopyLog:
+        """Return the log of the copy in a folder, which may not exist yet. Any thread."""
+
     def announce(self, state: State) -> None:
-        """Make the changes of a saved state in their tables, and add the tables' versions to those by ts."""
+        self.announce_by(self._announced, state)
+
+    def announce_by(self, change: Callable[[str, State, Ts], dict[str, int]], state: State) -> None:
+        """Make the changes of a saved state in their tables, and add the tables' versions to those by ts.
+
+        `change` is called with the writer, the state and its ts, and returns the versions of the source's
+        tables by folder.
+        """
         writer = f"tidemill/{state.feed}/{state.sink}"
         ts = decode_checkpoint(state.checkpoint, self._store.name)[0].ts
-        versions = self.announced(writer, state, ts)
+        versions = change(writer, state, ts)
         if versions:
             self._tell_versions(writer, state.commits, ts, versions)
 
-    def announced(self, writer: str, state: State, ts: Ts) -> dict[str, int]:
-        """Add the files of a saved state to their tables; return the versions of the source's tables by
-        folder."""
+    def _announced(self, writer: str, state: State, ts: Ts) -> dict[str, int]:
+        """Add the files of a saved state to their tables."""
         names: defaultdict[str, list[str]] = defaultdict(list)
         for name in state.staged.values():
             names[_parts(name)[0]].append(name)

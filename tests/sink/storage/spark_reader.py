@@ -24,7 +24,7 @@ def main(table: str, jars: str) -> None:
     rows = spark.read.format("delta").load(table).collect()
     spark.sql(f"DELETE FROM delta.`{table}` WHERE 1 = 0")
     spark.sql(f"OPTIMIZE delta.`{table}`").collect()
-    print(json.dumps([row.asDict() for row in rows]))
+    print(json.dumps([list(row) for row in rows]))
     spark.stop()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Thread
@@ -16,7 +17,7 @@ from tidemill.sink.registry import given_sink, survey_sink
 from tidemill.testing.changes import PAIRS, MemoryStore, insert, transaction
 from tidemill.testing.iceberg_rest import IcebergRest
 
-from ..conformance import HISTORY, expected, feed, found
+from ..conformance import HISTORY, ORDERS_3, expected, feed, found, keyed
 from .lakes import RestLake
 from .test_lakes import ONE_PAIR
 
@@ -34,6 +35,19 @@ def test_tables_end_with_the_rows_of_the_source(lake, iceberg_rest):
     iceberg_rest.restart()
     feed(lake.sink(), HISTORY)
     assert found(lake) == expected(HISTORY)
+    with lake.catalog() as catalog:
+        assert len(catalog.load_table(("shop", "orders")).snapshots()) == 3
+
+
+def test_copies_end_with_the_rows_of_the_source(iceberg_rest, tmp_path):
+    lake = RestLake(tmp_path / "lake", iceberg_rest.port, mode="copy", flush_seconds=0.0, keep_snapshots=3)
+    history = [keyed(item) for item in HISTORY]
+    feed(lake.sink(), history[:9])
+    iceberg_rest.restart()
+    feed(lake.sink(), history)
+    for table in (ORDERS_3, PAIRS):
+        rows = lake.arrow(table.full_name).to_pylist()
+        assert Counter(tuple(row.values()) for row in rows) == expected(history)[table.full_name]
     with lake.catalog() as catalog:
         assert len(catalog.load_table(("shop", "orders")).snapshots()) == 3
 

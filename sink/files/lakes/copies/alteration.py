@@ -12,7 +12,7 @@ from .....dialects.database import cant_compute, effective
 from .....errors import NotReproducible, SinkError
 from .....events import AddColumn, ChangeColumn, ChangeKey, Ddl, DropColumn, Table, altered
 from ...parquet_columns import image_array
-from .columns import copy_schema, keeps, refusal
+from .columns import copy_schema, keeps
 
 
 class Alteration(NamedTuple):
@@ -27,35 +27,26 @@ class Alteration(NamedTuple):
     filled: list[str]
     """Columns before the statement that may have no NULL."""
 
-    def needs_files(self, before: Table) -> bool:
-        """Return True if existing files can't stay: a column that they lack is read as NULL."""
-        have, schema = copy_schema(before), copy_schema(self.table)
-        return any(name not in self.origins.values() for name in have.names) or any(
-            self.values[field.name].is_valid
-            if field.name in self.values
-            else self.origins[field.name] != field.name or have.field(field.name).type != field.type
-            for field in schema
-        )
-
     def applied(self, rows: pa.Table) -> pa.Table:
         """Return rows of a file from before the statement as they are after it."""
         columns = []
         for field in copy_schema(self.table):
             origin = self.origins.get(field.name)
             if origin is None:
-                columns.append(pa.repeat(self.values[field.name], len(rows)).cast(field.type))
-            elif origin in rows.column_names:
-                columns.append(rows.column(origin).cast(field.type))
+                values = pa.repeat(self.values[field.name], len(rows)).cast(field.type)
             else:
-                columns.append(pa.nulls(len(rows), field.type))
+                values = rows.column(origin).cast(field.type)
+            if not field.nullable and values.null_count:  # in rows that were deleted
+                values = values.fill_null(_any(field.type))
+            columns.append(values)
         return pa.Table.from_arrays(columns, schema=copy_schema(self.table))
 
 
 def alteration(before: Table, ddl: Ddl, *, has_rows: bool) -> Alteration:
     """Return the effect of a statement on a table.
 
-    Raises NotReproducible if the values of existing rows aren't known after it, and SinkError if the table
-    can't be copied any more.
+    Raises NotReproducible if the values of existing rows aren't known after it, and SinkError if the copy
+    lacks a column.
     """
     own = {column.name.lower(): column.name for column in before.columns}
     actions = effective(ddl.actions, own)
@@ -65,8 +56,6 @@ def alteration(before: Table, ddl: Ddl, *, has_rows: bool) -> Alteration:
                 f"the copy of {ddl.full_name} lacks column {action.name}: load the table again", ddl.full_name
             )
     after = altered(before, actions)
-    if why := refusal(after):
-        raise SinkError(why, ddl.full_name)
     origins = dict(own)  # by the lower-case name before the statement; then renamed
     renamed: dict[str, str] = {}
     values: dict[str, pa.Scalar] = {}
@@ -91,6 +80,13 @@ def alteration(before: Table, ddl: Ddl, *, has_rows: bool) -> Alteration:
     if len(after.key) < len(before.key) and not has_key:
         raise NotReproducible(ddl.full_name, "a column of the primary key is dropped without a new key")
     return Alteration(after, {name: name for name in origins.values()} | renamed, values, filled)
+
+
+def _any(kind: pa.DataType) -> pa.Scalar:
+    """Return a value of a type."""
+    if pa.types.is_large_string(kind):
+        return pa.scalar("", kind)
+    return pa.scalar(b"" if pa.types.is_large_binary(kind) else 0, kind)
 
 
 def _check(ddl: Ddl, change: ChangeColumn) -> None:

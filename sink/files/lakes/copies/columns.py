@@ -1,4 +1,4 @@
-"""The columns of a copy: those of the source's table by name, in types that Delta has.
+"""The columns of a copy: those of the source's table by name, in types that lakes have.
 
 docs/lake-copies.md lists the types.
 """
@@ -7,32 +7,19 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 import pyarrow as pa
 
 from .....dialects.conversion import keeps_text, keeps_values
 from .....events import Column, Table
 from ...parquet_columns import arrow_type
 
-_NOT_IN_NAMES: Final = " ,;{}()\n\t="
-"""Characters that a column's name in a Delta table can't have."""
 _UNSIGNED: Final = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),
 }
-"""The smallest type that holds all values of an unsigned one, which Delta doesn't have."""
-_NAMES: Final = {
-    pa.int8(): "byte",
-    pa.int16(): "short",
-    pa.int32(): "integer",
-    pa.int64(): "long",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.large_string(): "string",
-    pa.large_binary(): "binary",
-}
+"""The smallest type that holds all values of an unsigned one, which lakes don't have."""
 
 
 def copy_schema(table: Table) -> pa.Schema:
@@ -40,28 +27,13 @@ def copy_schema(table: Table) -> pa.Schema:
     return pa.schema([pa.field(one.name, _type(one), one.nullable) for one in table.columns])
 
 
-def schema_string(table: Table) -> str:
-    """Return the columns of a copy as a Delta log describes them."""
-    fields = [
-        {"name": field.name, "type": _delta_name(field.type), "nullable": field.nullable, "metadata": {}}
-        for field in copy_schema(table)
-    ]
-    return msgspec.json.encode({"type": "struct", "fields": fields}).decode()
-
-
-def refusal(table: Table) -> str:
-    """Return why a table can't be copied, as a sentence; empty if it can."""
+def keyless(table: Table) -> str:
+    """Return why a table without a key can't be copied, as a sentence; empty if it has one."""
     if not table.key:
         return (
             f"{table.full_name} has no primary key, by which its copy's rows are found: give it one, leave "
             'it out of `tables`, or use mode = "history"'
         )
-    for column in table.columns:
-        if any(letter in column.name for letter in _NOT_IN_NAMES):
-            return (
-                f"{table.full_name}: a Delta table can't have a column {column.name!r}: rename it, leave the "
-                "table out of `tables`, or drop the column by [[transform]]"
-            )
     return ""
 
 
@@ -86,7 +58,3 @@ def keeps(before: Column, after: Column) -> bool:
 def _type(column: Column) -> pa.DataType:
     kind = arrow_type(column)
     return _UNSIGNED.get(kind, kind)
-
-
-def _delta_name(kind: pa.DataType) -> str:
-    return f"decimal({kind.precision},{kind.scale})" if pa.types.is_decimal(kind) else _NAMES[kind]

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from pyroaring import BitMap64
 
 from .....errors import Retryable, SinkError
+from .....events import Table
+from .....failpoint import reach
 from ...store import Store
+from .deletion_vectors import read_vector, write_vectors
+from .delta_actions import WRITER_FEATURES, Action, commit_actions
+from .delta_columns import DeltaColumns, refusal
+from .log import CopyCommit, CopyFile, Snapshot, defined
 
-Action: TypeAlias = dict[str, Any]
-"""One line of a commit: its kind, and what it has."""
-
-READER_FEATURES: Final = ("deletionVectors",)
-WRITER_FEATURES: Final = (*READER_FEATURES, "invariants")
-"""Features of the tables that are created here; a column that is NOT NULL is an invariant."""
 _KNOWN: Final = frozenset({*WRITER_FEATURES, "appendOnly", "vacuumProtocolCheck"})
 """Those, and features that change nothing in what is read and written here."""
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
@@ -35,25 +37,25 @@ _CHECKPOINT_EVERY: Final = 100
 
 
 @dataclass
-class Snapshot:
-    """A table as of a version."""
+class DeltaSnapshot:
+    """A Snapshot of a table in a folder."""
 
+    folder: str
     version: int = -1
-    """-1 of a table that isn't there."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     protocol: Mapping[str, Any] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     """Versions of applications."""
-    files: dict[str, Action] = field(default_factory=dict)
-    """The `add` of each file by its path."""
+    files: dict[str, CopyFile] = field(default_factory=dict)
+    columns: DeltaColumns = field(default_factory=DeltaColumns)
 
     @property
     def exists(self) -> bool:
         return self.version >= 0
 
     @property
-    def configuration(self) -> dict[str, str]:
-        return dict(self.metadata.get("configuration") or {})
+    def definition(self) -> Table | None:
+        return defined(self.metadata.get("configuration") or {})
 
     def apply(self, actions: Sequence[Action]) -> None:
         """Change it by one commit's actions, whose order doesn't matter."""
@@ -62,7 +64,7 @@ class Snapshot:
                 self.files.pop(remove["path"], None)
         for action in actions:
             if add := action.get("add"):
-                self.files[add["path"]] = add
+                self.files[add["path"]] = _file(self.folder, add)
             elif metadata := action.get("metaData"):
                 self.metadata = metadata
             elif protocol := action.get("protocol"):
@@ -72,18 +74,19 @@ class Snapshot:
 
 
 class DeltaLog:
-    """The log in a table's folder. Used by one thread at a time; raises as Store does."""
+    """A CopyLog of a Delta table."""
 
     def __init__(self, store: Store, folder: str) -> None:
         self._store: Final = store
-        self._folder: Final = f"{folder}/_delta_log"
-        self._table: Final = folder
+        self._folder: Final = folder
+        self._own: Final = f"{folder}/_delta_log"
         self.name: Final = f"{store.name}/{folder}"
-        self._snapshot: Snapshot | None = None
+        self._snapshot: DeltaSnapshot | None = None
 
-    def latest(self) -> Snapshot:
-        """Return the table as it is now; the result isn't changed later. Raises SinkError if its log is
-        damaged, or has what isn't known here."""
+    def refusal(self, table: Table) -> str:
+        return refusal(table)
+
+    def latest(self) -> DeltaSnapshot:
         snapshot = self._snapshot or self._begun()
         version = snapshot.version
         while (content := self._store.read(self._path(version + 1))) is not None:
@@ -96,25 +99,40 @@ class DeltaLog:
             self._snapshot = snapshot
         return snapshot
 
-    def add(self, after: Snapshot, actions: Sequence[Action]) -> bool:
-        """Add the commit after a snapshot; return False if another program's commit came first.
+    def number(self, snapshot: Snapshot, writer: str) -> int:
+        assert isinstance(snapshot, DeltaSnapshot)
+        number = snapshot.numbers.get(writer)
+        if number is None:
+            raise SinkError(
+                f"{self.name} is a Delta table that another program made: remove it, or give another prefix"
+            )
+        return number
 
-        After Retryable it may have been added, or may be later.
-        """
+    def vector(self, file: CopyFile) -> BitMap64:
+        descriptor = file.entry.get("deletionVector")
+        folder = file.name.removesuffix(f"/{unquote(file.path)}")
+        return BitMap64() if descriptor is None else read_vector(self._store, folder, descriptor)
+
+    def add(self, base: Snapshot, commit: CopyCommit) -> int | None:
+        assert isinstance(base, DeltaSnapshot)
+        vectors = commit.files.changed
+        descriptors = write_vectors(self._store, self._folder, list(vectors.values()))
+        actions = commit_actions(base.metadata, commit, dict(zip(vectors, descriptors, strict=True)))
         content = b"".join([msgspec.json.encode(action) + b"\n" for action in actions])
-        version = after.version + 1
+        version = base.version + 1
+        reach("copy.committing")
         if not self._store.create(self._path(version), content):
-            return False
+            return None
         if version and version % _CHECKPOINT_EVERY == 0:
             self._write_checkpoint(version)
-        return True
+        return version
 
     def _path(self, version: int) -> str:
-        return f"{self._folder}/{version:020}.json"
+        return f"{self._own}/{version:020}.json"
 
-    def _begun(self) -> Snapshot:
+    def _begun(self) -> DeltaSnapshot:
         """Return the table as of its last checkpoint, or before its first commit."""
-        names = self._store.names(self._folder)
+        names = self._store.names(self._own)
         parts: dict[int, list[str]] = {}
         complete = set()
         for name in names:
@@ -123,7 +141,7 @@ class DeltaLog:
                 parts.setdefault(version, []).append(name)
                 if len(parts[version]) == int(match[2] or 1):
                     complete.add(version)
-        snapshot = Snapshot()
+        snapshot = DeltaSnapshot(self._folder)
         if complete:
             snapshot.version = max(complete)
             for name in parts[snapshot.version]:
@@ -133,7 +151,7 @@ class DeltaLog:
         return snapshot
 
     def _checkpoint(self, name: str) -> list[Action]:
-        content = self._store.read(f"{self._folder}/{name}")
+        content = self._store.read(f"{self._own}/{name}")
         if content is None:
             raise Retryable(f"{self.name}: its checkpoint {name} is gone", 1.0)
         table = pq.read_table(BytesIO(content))
@@ -149,7 +167,7 @@ class DeltaLog:
         except msgspec.DecodeError as error:
             raise SinkError(f"{self.name}: version {version} of its log is damaged: {error}") from error
 
-    def _check(self, snapshot: Snapshot) -> None:
+    def _check(self, snapshot: DeltaSnapshot) -> None:
         features: Iterable[str] = {
             *(snapshot.protocol.get("readerFeatures") or ()),
             *(snapshot.protocol.get("writerFeatures") or ()),
@@ -164,21 +182,21 @@ class DeltaLog:
         store = self._store
         try:
             table = DeltaTable(
-                f"{store.url}/{self._table}", version=version, storage_options=dict(store.access)
+                f"{store.url}/{self._folder}", version=version, storage_options=dict(store.access)
             )
             table.create_checkpoint()
         except (DeltaError, OSError) as error:
             raise Retryable(f"{self.name}: no checkpoint of its log can be written: {error}") from error
 
 
-def _copied(snapshot: Snapshot) -> Snapshot:
-    return Snapshot(
-        snapshot.version,
-        snapshot.metadata,
-        snapshot.protocol,
-        dict(snapshot.numbers),
-        dict(snapshot.files),
-    )
+def _file(folder: str, add: Action) -> CopyFile:
+    path = add["path"]
+    stats = msgspec.json.decode(add.get("stats") or "{}")
+    return CopyFile(path, f"{folder}/{unquote(path)}", add["size"], stats.get("numRecords"), entry=add)
+
+
+def _copied(snapshot: DeltaSnapshot) -> DeltaSnapshot:
+    return replace(snapshot, numbers=dict(snapshot.numbers), files=dict(snapshot.files))
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,9 @@
-"""One commit of a copy: statements and changes of rows, and the actions for the table's log."""
+"""One commit of a copy: statements and changes of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
-from uuid import uuid4
+from typing import Final, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -14,36 +13,27 @@ from .....errors import NotReproducible, SinkError
 from .....events import Ddl, Table
 from ...store import Store
 from .alteration import Alteration, alteration
-from .columns import copy_schema, is_same_layout, key_names, schema_string
-from .delta_log import READER_FEATURES, WRITER_FEATURES, Action, Snapshot
+from .columns import copy_schema, is_same_layout, key_names
 from .files import CopyFiles
 from .key_index import NOTHING, FileId, Found, KeyIndex, TableKeys, id_of
+from .log import CopyCommit, CopyLog, Snapshot
 from .rows import GONE, NetRows, encoded_keys
 
-_TABLE: Final = "tidemill.table"
-"""Property of a table: the source's definition as JSON. A table without it was dropped."""
 _MOST_GONE: Final = 1_000_000
 """Number of deleted keys of a commit after which more of them stay in the index, where they do no harm."""
-
-
-def definition_of(snapshot: Snapshot) -> Table | None:
-    """Return the source's table of which the lake's is a copy; None if it was dropped, or isn't there."""
-    text = snapshot.configuration.get(_TABLE)
-    return None if text is None else msgspec.json.decode(text, type=Table)
 
 
 class Edit:
     """A table as it will be. Raises as Store does, and SinkError if the changes don't fit to the table."""
 
-    def __init__(self, store: Store, folder: str, base: Snapshot, index: KeyIndex, made_ms: int) -> None:
-        """`made_ms` is the time of the commit in Unix milliseconds."""
-        self._name: Final = f"{store.name}/{folder}"
+    def __init__(self, store: Store, folder: str, log: CopyLog, base: Snapshot, index: KeyIndex) -> None:
+        self._log: Final = log
+        self._name: Final = log.name
         self._folder: Final = folder
-        self._base: Final = base
         self._index: Final = index
-        self._made_ms: Final = made_ms
-        self.table = definition_of(base)
-        self._files: Final = CopyFiles(store, folder, base, made_ms)
+        self.table = base.definition
+        self._columns = base.columns
+        self._files: Final = CopyFiles(store, folder, log, base.files)
         self._keys: TableKeys | None = None
         """None until keys are looked for."""
         self._paths: dict[FileId, str] = {}
@@ -67,10 +57,11 @@ class Edit:
     def empty(self) -> None:
         self._begin(self.table)
 
-    def take(self, folder: str, snapshot: Snapshot, table: Table) -> None:
-        """Take the rows of the copy in another folder, which is of the same table by its old name."""
-        self._begin(table)
-        self._files.take(folder, snapshot)
+    def take(self, log: CopyLog, snapshot: Snapshot, table: Table) -> None:
+        """Take the rows of another copy, which is of the same table by its old name."""
+        self._begin(None)
+        self.table, self._columns = table, snapshot.columns
+        self._files.take(log, snapshot.files)
 
     def check(self, ddl: Ddl) -> None:
         """Raise NotReproducible if the rows after ALTER TABLE aren't known, SinkError if there can
@@ -83,34 +74,41 @@ class Edit:
 
     def alter(self, ddl: Ddl) -> None:
         change = self._planned(ddl)
-        before = self.table
+        before, columns = self.table, self._columns
         assert before is not None
-        if change.needs_files(before):
+        after = columns.altered(change.table, change.origins)
+        if not columns.keep_files(before, change):
             keys = self._synced()
             for path in self._files:
-                with self._files.opened(path) as parquet:
-                    groups = map(parquet.read_row_group, range(parquet.num_row_groups))
-                    fresh = self._files.replace(path, map(change.applied, groups), copy_schema(change.table))
+                parts = map(change.applied, self._files.read(path, columns, copy_schema(before)))
+                fresh = self._files.replace(path, parts, after, copy_schema(change.table))
                 if _signature(change.table) == _signature(before):
                     keys.know(fresh, keys.files[path])
-        self.table, self._keys = change.table, None
+        self.table, self._columns, self._keys = change.table, after, None
 
     def _begin(self, table: Table | None) -> None:
         self.table, self._keys = table, None
+        if table is not None:
+            self._columns = self._columns.altered(table)
         self._files.clear()
 
     def _planned(self, ddl: Ddl) -> Alteration:
         if self.table is None:
             raise SinkError(f"{self._name}: there is no copy of {ddl.full_name} to alter", ddl.full_name)
-        return alteration(self.table, ddl, has_rows=bool(self._files))
+        change = alteration(self.table, ddl, has_rows=bool(self._files))
+        if why := self._log.refusal(change.table):
+            raise SinkError(why, ddl.full_name)
+        return change
 
     def _has_null(self, path: str, name: str) -> bool:
-        with self._files.opened(path) as parquet:
-            if name not in parquet.schema_arrow.names:
+        assert self.table is not None
+        first = 0
+        for rows in self._files.read(path, self._columns, _only(self.table, [name])):
+            nulls = pc.indices_nonzero(rows.column(0).is_null()).to_pylist()
+            if any(first + row not in self._files.vector(path) for row in nulls):
                 return True
-            column = parquet.read(columns=[name]).column(0)
-        nulls = pc.indices_nonzero(column.is_null()).to_pylist()
-        return any(row not in self._files.vector(path) for row in nulls)
+            first += len(rows)
+        return False
 
     # --- rows
 
@@ -136,7 +134,8 @@ class Edit:
         self._gone.difference_update([key for _, key, _ in present])
         if present:
             schema = copy_schema(self.table)
-            path = self._files.add([changes.rows.take([row for row, _, _ in present]).cast(schema)], schema)
+            rows = changes.rows.take([row for row, _, _ in present])
+            path = self._files.add([rows.cast(schema)], self._columns, schema)
             file = id_of(path)
             own = [(key, row, places) for row, (_, key, places) in enumerate(present)]
             keys.put(file, own, self._committed)
@@ -174,6 +173,8 @@ class Edit:
         if self._keys is None:
             assert self.table is not None
             keys = self._keys = self._index.keys(self._folder, _signature(self.table))
+            # Commits without an answer may be there later, when others have taken the places of their keys.
+            keys.forget([], [path for path in keys.files if path not in self._files])
             for path in self._files:
                 if path not in keys.files:
                     self._learn(self.table, keys, path)
@@ -184,45 +185,19 @@ class Edit:
     def _learn(self, table: Table, keys: TableKeys, path: str) -> None:
         """Read the keys of a file that the index doesn't know."""
         names, gone, first = key_names(table), self._files.vector(path), 0
-        schema = pa.schema([copy_schema(table).field(name) for name in names])
-        with self._files.opened(path) as parquet:
-            for batch in parquet.iter_batches(columns=names):
-                rows = encoded_keys(pa.Table.from_batches([batch]).select(names).cast(schema), names)
-                own = [(key, row, b"") for row, key in enumerate(rows, first) if row not in gone]
-                keys.put(id_of(path), own, set())
-                first += len(rows)
+        for part in self._files.read(path, self._columns, _only(table, names)):
+            rows = encoded_keys(part, names)
+            own = [(key, row, b"") for row, key in enumerate(rows, first) if row not in gone]
+            keys.put(id_of(path), own, set())
+            first += len(rows)
         keys.know(path, id_of(path))
 
     # --- the commit
 
-    def actions(self, writer: str, number: int) -> list[Action]:
-        """Return the actions of the commit."""
-        base = self._base
-        info = {"timestamp": self._made_ms, "operation": "WRITE", "engineInfo": "tidemill"}
-        actions: list[Action] = [{"commitInfo": info}, {"txn": {"appId": writer, "version": number}}]
-        if not base.exists:
-            features = {"readerFeatures": READER_FEATURES, "writerFeatures": WRITER_FEATURES}
-            actions.append({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
-        if not base.exists or self.table != definition_of(base):
-            actions.append({"metaData": self._metadata()})
-        return [*actions, *self._files.actions()]
-
-    def _metadata(self) -> dict[str, Any]:
-        base, table = self._base, self.table
-        configuration = base.configuration
-        configuration.pop(_TABLE, None)
-        if table is None:
-            return {**base.metadata, "configuration": configuration}
-        text = msgspec.json.encode(table).decode()
-        return {
-            "id": str(uuid4()),
-            "createdTime": self._made_ms,
-            "format": {"provider": "parquet", "options": {}},
-            "partitionColumns": [],
-            **base.metadata,
-            "schemaString": schema_string(table),
-            "configuration": {"delta.enableDeletionVectors": "true", **configuration, _TABLE: text},
-        }
+    def commit(self, writer: str, number: int, made_ms: int) -> CopyCommit:
+        """Return what the commit makes of the table. `made_ms` is its time in Unix milliseconds."""
+        self._files.remove_emptied()
+        return CopyCommit(writer, number, made_ms, self.table, self._columns, self._files)
 
     def settle(self) -> None:
         """Forget in the index what the committed table hasn't."""
@@ -236,6 +211,12 @@ class Edit:
 
 
 Change: TypeAlias = Callable[[Edit], None]
+
+
+def _only(table: Table, names: Sequence[str]) -> pa.Schema:
+    """Return some of the columns of a copy."""
+    schema = copy_schema(table)
+    return pa.schema([schema.field(name) for name in names])
 
 
 def _signature(table: Table) -> str:

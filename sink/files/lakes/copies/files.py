@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
-from urllib.parse import unquote
+from typing import Final
 from uuid import uuid4
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from ...parquet_format import parquet_writer
 from ...store import Store
-from .deletion_vectors import read_vector, write_vectors
-from .delta_log import Action, Snapshot
-
-_KEPT: Final = ("path", "partitionValues", "size", "deletionVector", "tags")
-"""Fields of a file's `add` that its `remove` repeats."""
+from .log import CopyColumns, CopyFile, CopyLog
 
 
 class CopyFiles:
@@ -28,18 +22,19 @@ class CopyFiles:
     Every method raises as Store does, and SinkError for a damaged file.
     """
 
-    def __init__(self, store: Store, folder: str, base: Snapshot, made_ms: int) -> None:
-        self.base: Final = base.files
-        """`add` of the files as of the last commit."""
+    def __init__(self, store: Store, folder: str, log: CopyLog, base: Mapping[str, CopyFile]) -> None:
+        self.base: Final = base
+        """Files as of the last commit."""
+        self.changed: dict[str, BitMap64] = {}
+        """Deleted rows of each file whose rows the log doesn't know, by path."""
         self._store: Final = store
         self._folder: Final = folder
-        self._made_ms: Final = made_ms
-        self._files: dict[str, Action] = dict(base.files)
+        self._log: Final = log
+        self._files: dict[str, CopyFile] = dict(base)
         self._vectors: dict[str, BitMap64] = {}
-        """Rows that are gone, of each file that was looked at."""
-        self._changed: set[str] = set()
-        """Files whose deletion vector isn't that of their `add`."""
+        """Deleted rows of each file that was looked at."""
         self._written: list[str] = []
+        """Names in the store."""
 
     def __contains__(self, path: str) -> bool:
         return path in self._files
@@ -50,115 +45,119 @@ class CopyFiles:
     def __len__(self) -> int:
         return len(self._files)
 
-    @contextmanager
-    def opened(self, path: str) -> Iterator[pq.ParquetFile]:
-        with self._store.open(self._full(path)) as file:
-            yield pq.ParquetFile(file)
+    @property
+    def added(self) -> list[CopyFile]:
+        """The files that the log doesn't have."""
+        return [file for path, file in self._files.items() if path not in self.base]
+
+    @property
+    def removed(self) -> list[CopyFile]:
+        """The files that only the log has."""
+        return [file for path, file in self.base.items() if path not in self._files]
+
+    def __getitem__(self, path: str) -> CopyFile:
+        return self._files[path]
+
+    def read(self, path: str, columns: CopyColumns, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Yield columns of a file by their names in the table, deleted rows too; nulls for those that the
+        file lacks."""
+        with self._opened(path) as parquet:
+            names = columns.names(parquet.schema_arrow)
+            own = [names[field.name] for field in schema if field.name in names]
+            for group in range(parquet.num_row_groups):
+                rows = parquet.read_row_group(group, columns=own)
+                count = parquet.metadata.row_group(group).num_rows
+                arrays = [
+                    rows.column(names[field.name]).cast(field.type)
+                    if field.name in names
+                    else pa.nulls(count, field.type)
+                    for field in schema
+                ]
+                yield pa.Table.from_arrays(arrays, schema.names)
 
     def vector(self, path: str) -> BitMap64:
         """Return the numbers of a file's rows that are gone; not to be changed."""
         if path not in self._vectors:
-            descriptor = self._files[path].get("deletionVector")
-            self._vectors[path] = (
-                BitMap64() if descriptor is None else read_vector(self._store, self._folder, descriptor)
-            )
+            self._vectors[path] = self._log.vector(self._files[path])
         return self._vectors[path]
 
     def delete(self, path: str, rows: Iterable[int]) -> None:
         """Delete rows by their numbers."""
-        self.vector(path).update(rows)
-        self._changed.add(path)
+        vector = self.changed[path] = self.vector(path)
+        vector.update(rows)
 
-    def add(self, parts: Iterable[pa.Table], schema: pa.Schema) -> str:
+    def add(self, parts: Iterable[pa.Table], columns: CopyColumns, schema: pa.Schema) -> str:
         """Write a file, and return its path."""
         buffer = pa.BufferOutputStream()
-        count = 0
-        with parquet_writer(buffer, schema) as writer:
+        stored = columns.stored(schema)
+        with parquet_writer(buffer, stored) as writer:
             for part in parts:
-                writer.write_table(part)
-                count += len(part)
+                writer.write_table(part.cast(stored))
         content = buffer.getvalue()
-        path = f"{uuid4()}.parquet"
-        self._store.write(self._full(path), content)
-        self._written.append(path)
-        self._files[path] = {
-            "path": path,
-            "partitionValues": {},
-            "size": content.size,
-            "modificationTime": self._made_ms,
-            "dataChange": True,
-            "stats": msgspec.json.encode({"numRecords": count}).decode(),
-        }
+        metadata = pq.read_metadata(pa.BufferReader(content))
+        path, name = self._named()
+        self._store.write(name, content)
+        self._files[path] = CopyFile(path, name, content.size, metadata.num_rows, metadata)
+        self._vectors[path] = BitMap64()
         return path
 
-    def replace(self, path: str, parts: Iterable[pa.Table], schema: pa.Schema) -> str:
+    def replace(self, path: str, parts: Iterable[pa.Table], columns: CopyColumns, schema: pa.Schema) -> str:
         """Write a file again with the same rows at the same places, and return its new path."""
         gone = self.vector(path)
-        fresh = self.add(parts, schema)
+        fresh = self.add(parts, columns, schema)
         if gone:
-            self._vectors[fresh] = gone
-            self._changed.add(fresh)
+            self._vectors[fresh] = self.changed[fresh] = gone
         self._remove(path)
         return fresh
 
     def clear(self) -> None:
         self._files = {}
-        self._changed.clear()
+        self.changed.clear()
 
-    def take(self, folder: str, snapshot: Snapshot) -> None:
-        """Take the files of a table in another folder."""
-        for path, add in snapshot.files.items():
-            name = unquote(path)
-            self._store.copy(f"{folder}/{name}", f"{self._folder}/{name}")
-            self._files[path] = {key: value for key, value in add.items() if key != "deletionVector"}
-            if descriptor := add.get("deletionVector"):
-                self._vectors[path] = read_vector(self._store, folder, descriptor)
-                self._changed.add(path)
+    def take(self, log: CopyLog, files: Mapping[str, CopyFile]) -> None:
+        """Take the files of another log, by names of their own: an earlier version of this table may have had
+        the others."""
+        for file in files.values():
+            path, name = self._named()
+            self._store.copy(file.name, name)
+            self._files[path] = file._replace(path=path, name=name)
+            self._vectors[path] = log.vector(file)
+            if self._vectors[path]:
+                self.changed[path] = self._vectors[path]
 
-    def actions(self) -> list[Action]:
-        """Return the actions of the commit, and write its deletion vectors."""
-        for path in list(self._changed):
-            if len(self._vectors[path]) == self._stats(path)["numRecords"]:
+    def remove_emptied(self) -> None:
+        """Remove the files whose rows are all gone."""
+        for path, gone in list(self.changed.items()):
+            if len(gone) == self._rows(path):
                 self._remove(path)
-        self._write_vectors(sorted(self._changed))
-        removed = [add for path, add in self.base.items() if self._files.get(path) != add]
-        added = [add for path, add in self._files.items() if self.base.get(path) != add]
-        return [*[{"remove": self._removal(add)} for add in removed], *[{"add": add} for add in added]]
 
     def discard(self) -> None:
         """Remove the files of a commit that isn't made."""
-        for path in self._written:
-            self._store.remove(self._full(path))
+        for name in self._written:
+            self._store.remove(name)
 
-    def _full(self, path: str) -> str:
-        return f"{self._folder}/{unquote(path)}"
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[pq.ParquetFile]:
+        with self._store.open(self._files[path].name) as file:
+            yield pq.ParquetFile(file)
+
+    def _named(self) -> tuple[str, str]:
+        """Return the path and the name of a new file."""
+        path = f"{uuid4()}.parquet"
+        name = f"{self._folder}/{path}"
+        self._written.append(name)
+        return path, name
 
     def _remove(self, path: str) -> None:
-        del self._files[path]
-        self._changed.discard(path)
-        if path in self._written:
-            self._store.remove(self._full(path))
+        file = self._files.pop(path)
+        self.changed.pop(path, None)
+        if file.name in self._written:
+            self._store.remove(file.name)
 
-    def _write_vectors(self, paths: Sequence[str]) -> None:
-        vectors = write_vectors(self._store, self._folder, [self._vectors[path] for path in paths])
-        for path, vector in zip(paths, vectors, strict=True):
-            stats = msgspec.json.encode({**self._stats(path), "tightBounds": False}).decode()
-            own = {"deletionVector": vector, "stats": stats, "dataChange": True}
-            self._files[path] = {**self._files[path], **own}
-
-    def _stats(self, path: str) -> dict[str, Any]:
-        """Return the statistics of a file, with the number of its rows."""
-        stats: dict[str, Any] = msgspec.json.decode(self._files[path].get("stats") or "{}")
-        if "numRecords" not in stats:
-            with self.opened(path) as parquet:
-                stats["numRecords"] = parquet.metadata.num_rows
-        return stats
-
-    def _removal(self, add: Action) -> Action:
-        own = {name: add[name] for name in _KEPT if add.get(name) is not None}
-        return {
-            **own,
-            "deletionTimestamp": self._made_ms,
-            "dataChange": True,
-            "extendedFileMetadata": True,
-        }
+    def _rows(self, path: str) -> int:
+        file = self._files[path]
+        if file.rows is None:
+            with self._opened(path) as parquet:
+                file = self._files[path] = file._replace(rows=parquet.metadata.num_rows)
+        assert file.rows is not None
+        return file.rows

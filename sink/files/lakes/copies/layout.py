@@ -1,8 +1,7 @@
-"""The layout of copies: a Delta table for each table of the source, which has its present rows.
+"""The layout of copies: a lake's table for each table of the source, which has its present rows.
 
 shop.orders/<unique>.parquet
-shop.orders/deletion_vector_<unique>.bin
-shop.orders/_delta_log/…
+shop.orders/…                       deleted rows; Delta's log, or Iceberg's metadata
 versions/…                          the tables' versions by ts of the source
 _tidemill/                          not for readers: among others the changes of a commit
 
@@ -14,6 +13,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Final, NamedTuple
 
 import msgspec
@@ -32,12 +32,11 @@ from .....events import (
 )
 from .....failpoint import reach
 from ...formats import Group
-from ...layout import HIDDEN, folder_of
+from ...layout import HIDDEN, TablesLayout, folder_of
 from ...ledger import State
 from ...store import Store, in_parallel
-from ..delta_layout import DeltaLayout
-from .columns import refusal
-from .edit import Change, Edit, definition_of
+from ..layout import LakeLayout
+from .edit import Change, Edit
 from .key_index import KeyIndex
 from .rows import read_changes
 from .table import CopyTable
@@ -63,32 +62,39 @@ class _Renamed(NamedTuple):
     name: TableName
 
 
-class CopyLayout(DeltaLayout):
-    """Folders of Delta tables with the present rows. Called only by its sink."""
+class CopyLayout(TablesLayout):
+    """Folders of a lake's tables with the present rows. Called only by its sink."""
 
     has_statements = False
     checks_statements = True
 
-    def __init__(self, store: Store, parallel: int, directory: Path | None) -> None:
-        """`directory` is that of the index; None: a temporary one."""
-        super().__init__(store, parallel)
+    def __init__(self, store: Store, parallel: int, lake: LakeLayout, directory: Path | None) -> None:
+        """`lake` has the logs. `directory` is that of the index; None: a temporary one."""
+        self.own_names = lake.own_names
+        self._store: Final = store
+        self._parallel: Final = parallel
+        self._lake: Final = lake
         self._index: Final = KeyIndex(directory)
+        self._lock: Final = Lock()
         self._copies: dict[str, CopyTable] = {}
         self.start()
 
     def start(self) -> None:
+        self._lake.start()
         self._statement: Ddl | None = None
         self._folders: list[str] = []
 
     def close(self) -> None:
+        self._copies.clear()
         self._index.close()
+        self._lake.close()
 
     # --- a commit
 
     def path(self, group: Group, first: Ts, last: Ts, origin: str, suffix: str) -> str:  # noqa: ARG002
         table = group[0]
         assert table is not None
-        self._folders.append(self.folder(table))
+        self._folders.append(self._lake.folder(table))
         return ""
 
     def note(self, ddl: Ddl) -> None:
@@ -107,7 +113,7 @@ class CopyLayout(DeltaLayout):
     def check(self, ddl: Ddl) -> None:
         match ddl.actions[0]:
             case CreateTable(table):
-                if why := refusal(table):
+                if why := self._copy(self._lake.folder(table)).log.refusal(table):
                     raise SinkError(why, table.full_name)
             case RenameTables():
                 _in_order(ddl)
@@ -118,7 +124,10 @@ class CopyLayout(DeltaLayout):
 
     # --- the tables
 
-    def announced(self, writer: str, state: State, ts: Ts) -> dict[str, int]:
+    def announce(self, state: State) -> None:
+        self._lake.announce_by(self._announced, state)
+
+    def _announced(self, writer: str, state: State, ts: Ts) -> dict[str, int]:
         if _COMMIT not in state.definitions:
             return {}
         commit = msgspec.json.decode(state.definitions[_COMMIT], type=_Commit)
@@ -167,17 +176,19 @@ class CopyLayout(DeltaLayout):
         return []
 
     def _take(self, renamed: _Renamed, edit: Edit) -> None:
-        snapshot = self._copy(renamed.old).snapshot()
-        table = definition_of(snapshot)
+        log = self._copy(renamed.old).log
+        snapshot = log.latest()
+        table = snapshot.definition
         if table is None:
-            raise SinkError(f"{self._store.name}/{renamed.old}: there is no copy to rename")
+            raise SinkError(f"{log.name}: there is no copy to rename")
         schema, name = renamed.name
-        edit.take(renamed.old, snapshot, msgspec.structs.replace(table, schema=schema, name=name))
+        edit.take(log, snapshot, msgspec.structs.replace(table, schema=schema, name=name))
 
     def _copy(self, folder: str) -> CopyTable:
-        if folder not in self._copies:
-            self._copies[folder] = CopyTable(self._store, folder, self._index)
-        return self._copies[folder]
+        with self._lock:
+            if folder not in self._copies:
+                self._copies[folder] = CopyTable(self._store, folder, self._lake.log(folder), self._index)
+            return self._copies[folder]
 
 
 def _in_order(ddl: Ddl) -> list[_Renamed]:

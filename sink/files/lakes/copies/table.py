@@ -1,17 +1,17 @@
-"""One Delta table with the present rows of a table of the source: each commit of a feed is made once."""
+"""One table with the present rows of a table of the source: each commit of a feed is made once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from .....errors import Retryable, SinkError
+from .....errors import Retryable
 from .....events import Ddl
 from .....failpoint import reach
 from ...store import Store
-from .delta_log import DeltaLog, Snapshot
 from .edit import Change, Edit
 from .key_index import KeyIndex
+from .log import CopyLog, Snapshot
 
 _ATTEMPTS: Final = 10
 """Number of commits of other programs before which a commit may be too late."""
@@ -23,20 +23,16 @@ class CopyTable:
     Every method raises as Store does, and SinkError if the table can't be used.
     """
 
-    def __init__(self, store: Store, folder: str, index: KeyIndex) -> None:
+    def __init__(self, store: Store, folder: str, log: CopyLog, index: KeyIndex) -> None:
+        self.log: Final = log
         self._store: Final = store
-        self.folder: Final = folder
+        self._folder: Final = folder
         self._index: Final = index
-        self._log: Final = DeltaLog(store, folder)
-
-    def snapshot(self) -> Snapshot:
-        """Return the table as it is now."""
-        return self._log.latest()
 
     def check(self, ddl: Ddl) -> None:
         """Raise NotReproducible if the rows after ALTER TABLE aren't known, SinkError if there can be no
         copy any more."""
-        Edit(self._store, self.folder, self._log.latest(), self._index, 0).check(ddl)
+        self._edit(self.log.latest()).check(ddl)
 
     def commit(self, writer: str, number: int, made_ms: int, changes: Sequence[Change]) -> int:
         """Make changes in one commit, and return the table's version; -1 if there is no table after them.
@@ -45,29 +41,22 @@ class CopyTable:
         the commit in Unix milliseconds.
         """
         for _ in range(_ATTEMPTS):
-            base = self._log.latest()
-            if base.exists and self._number(base, writer) >= number:
+            base = self.log.latest()
+            if base.exists and self.log.number(base, writer) >= number:
                 return base.version
-            edit = Edit(self._store, self.folder, base, self._index, made_ms)
+            edit = self._edit(base)
             for change in changes:
                 change(edit)
             if not base.exists and edit.table is None:
                 return base.version
-            actions = edit.actions(writer, number)
-            reach("copy.committing")
-            if self._log.add(base, actions):
+            version = self.log.add(base, edit.commit(writer, number, made_ms))
+            if version is not None:
                 reach("copy.committed")
                 edit.settle()
                 reach("copy.indexed")
-                return base.version + 1
+                return version
             edit.discard()  # compacted meanwhile, or committed by a copy of the feed
-        raise Retryable(f"{self._log.name}: other programs change the table all the time", 1.0)
+        raise Retryable(f"{self.log.name}: other programs change the table all the time", 1.0)
 
-    def _number(self, snapshot: Snapshot, writer: str) -> int:
-        number = snapshot.numbers.get(writer)
-        if number is None:
-            raise SinkError(
-                f"{self._log.name} is a Delta table that another program made: remove it, or give another "
-                "prefix"
-            )
-        return number
+    def _edit(self, base: Snapshot) -> Edit:
+        return Edit(self._store, self._folder, self.log, base, self._index)
