@@ -34,7 +34,7 @@ _StoredKey = list[tuple[str, Any]]
 
 
 class Verified(Struct):
-    """What is compared. Tables of a pass are compared in the order of their full names."""
+    """Tables and rows compared so far. Tables of a pass are compared in the order of their full names."""
 
     began: float | None = None
     """Beginning of the pass, in Unix seconds; None before the first one."""
@@ -53,7 +53,7 @@ class Verified(Struct):
     rows_reached: int = 0
     """... and up to there what differs, and the value of `rows`."""
     found: Divergence | None = None
-    """What differs in the table, after that key too."""
+    """Differences of the table, after that key too."""
     rows: int = 0
     """Number of rows compared in this pass."""
     moving: int = 0

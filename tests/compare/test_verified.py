@@ -1,4 +1,4 @@
-"""What a verification keeps over the end of its process."""
+"""Progress of a verification, kept over the end of its process."""
 
 from __future__ import annotations
 
