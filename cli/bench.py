@@ -82,9 +82,9 @@ def bench_lake(
     keys: Annotated[int, typer.Option(min=1, help="Number of scattered keys that change")] = 10,
     as_json: Json = False,
 ) -> None:
-    """Measure Delta tables: every change, and the present rows.
+    """Measure lakes: every change, and the present rows.
 
-    Yardsticks are write_deltalake and merge of delta-rs.
+    Yardsticks are write_deltalake and merge of delta-rs, and upsert of pyiceberg.
     """
     _bench("lake", as_json, rows=rows, keys=keys)
 
