@@ -84,9 +84,9 @@ def bench_lake(
     tables: Annotated[int, typer.Option(min=1, help="Number of tables with few rows")] = 100,
     as_json: Json = False,
 ) -> None:
-    """Measure Delta tables: every change, and the present rows.
+    """Measure lakes: every change, and the present rows.
 
-    Yardsticks are write_deltalake and merge of delta-rs.
+    Yardsticks are write_deltalake and merge of delta-rs, and upsert of pyiceberg.
     """
     _bench("lake", as_json, rows=rows, keys=keys, tables=tables)
 

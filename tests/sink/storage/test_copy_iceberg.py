@@ -22,6 +22,7 @@ from tidemill.errors import Retryable, SinkError
 from tidemill.events import AddColumn, ChangeColumn, Column, DropColumn
 from tidemill.sink import Delivery, DeliveryOptions
 from tidemill.sink.files.directory import Directory
+from tidemill.sink.files.lakes.copies.iceberg_log import IcebergSnapshot
 from tidemill.sink.files.lakes.copies.iceberg_manifests import FileChanges, SnapshotWriter
 from tidemill.sink.files.lakes.iceberg_transaction import IcebergTransaction
 from tidemill.testing.changes import PAIRS, alter, create, delete, insert, transaction, update
@@ -92,19 +93,19 @@ def test_manifests_are_joined(place):
     assert numbers(place) == [1, 2, *range(10, 30)]
 
 
-def join_deletes(place: IcebergCopies) -> None:
-    """Put the deleted rows of all files into one, as `rewrite_position_delete_files` can."""
-    name = "shop.pairs"
-    log = place.target(Directory(place.path), mode="copy").layout._lake.log(name)
-    base = log.latest()
-    rows = pa.concat_tables([pq.read_table(urlsplit(file.file_path).path) for file in base.deletes]).sort_by(
-        [("file_path", "ascending"), ("pos", "ascending")]
-    )
-    path = place.path / name / "joined-deletes.parquet"
+def opened(place: IcebergCopies) -> IcebergSnapshot:
+    """Return the table as a copy of the feed sees it."""
+    return place.target(Directory(place.path), mode="copy").layout._lake.log("shop.pairs").latest()
+
+
+def write_deletes(place: IcebergCopies, rows: pa.Table, content: DataFileContent) -> None:
+    """Replace all files of deleted rows by one, as another program does."""
+    base = opened(place)
+    path = place.path / "shop.pairs/joined-deletes.parquet"
     pq.write_table(rows, path)
     paths = rows["file_path"].to_pylist()
     joined = DataFile.from_args(
-        content=DataFileContent.POSITION_DELETES,
+        content=content,
         file_path=f"file://{path}",
         file_format=FileFormat.PARQUET,
         partition=Record(),
@@ -122,6 +123,11 @@ def join_deletes(place: IcebergCopies) -> None:
     commit.commit_transaction()
 
 
+def deleted_rows(place: IcebergCopies) -> pa.Table:
+    files = [pq.read_table(urlsplit(file.file_path).path) for file in opened(place).deletes]
+    return pa.concat_tables(files).sort_by([("file_path", "ascending"), ("pos", "ascending")])
+
+
 def test_a_file_of_another_program_with_deleted_rows_of_several_files_is_replaced(place):
     begun = [
         *BEGUN,
@@ -131,7 +137,7 @@ def test_a_file_of_another_program_with_deleted_rows_of_several_files_is_replace
     ]
     begun += [transaction(11, delete(PAIRS, 30, "y", 1), delete(PAIRS, 1, "a", 1))]
     feed(place.sink(), begun)
-    join_deletes(place)
+    write_deletes(place, deleted_rows(place), DataFileContent.POSITION_DELETES)
     before = numbers(place)
     assert before == [2, *range(13, 20), 31]
     assert len(entries(place.table("shop.pairs"), ManifestContent.DELETES)) == 1
@@ -363,9 +369,18 @@ def test_what_is_not_known_here_stops_the_feed(place):
     with place.table("shop.pairs").update_spec() as spec:
         spec.add_identity("a")
     with pytest.raises(
-        SinkError, match=r"shop.pairs: another program gave the table a partition, which isn't"
+        SinkError, match=r"shop.pairs: another program gave the table a partition, which copies can't have"
     ):
         feed(place.sink(), [*BEGUN, *MORE])
+
+
+def test_equality_deletes_stop_the_feed(place):
+    feed(place.sink(), [*BEGUN, *MORE, *deletes(1)])
+    write_deletes(place, deleted_rows(place), DataFileContent.EQUALITY_DELETES)
+    with pytest.raises(
+        SinkError, match=r"another program gave the table equality deletes, which copies can't have"
+    ):
+        feed(place.sink(), [*BEGUN, *MORE, *deletes(2)])
 
 
 def test_another_format_version_stops_the_feed(place):
@@ -374,7 +389,7 @@ def test_another_format_version_stops_the_feed(place):
     metadata = json.loads(path.read_text())
     path.write_text(json.dumps({**metadata, "format-version": 3, "next-row-id": 0}))
     with pytest.raises(
-        SinkError, match=r"another program gave the table format version 3, which isn't known"
+        SinkError, match=r"another program gave the table format version 3, which copies can't have"
     ):
         feed(place.sink(), [*BEGUN, *MORE])
 

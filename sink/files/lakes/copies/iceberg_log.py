@@ -139,7 +139,7 @@ class IcebergSnapshot:
 
     def _unknown(self, what: str) -> SinkError:
         return SinkError(
-            f"{self._name}: another program gave the table {what}, which isn't known here: undo that, or "
+            f"{self._name}: another program gave the table {what}, which copies can't have: undo that, or "
             "remove the table from its catalog and load it again"
         )
 

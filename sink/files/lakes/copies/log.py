@@ -37,7 +37,7 @@ class CopyFile(NamedTuple):
     rows: int | None
     """Number of rows, deleted ones too; None if the log doesn't say."""
     metadata: pq.FileMetaData | None = None
-    """Of a file that isn't in the log yet."""
+    """Parquet's metadata, for a file that isn't in the log yet."""
     entry: Any = None
     """The description of a file in a log, for that format."""
 
@@ -89,7 +89,7 @@ class Snapshot(Protocol):
 
 
 class CopyCommit(NamedTuple):
-    """What a commit makes of a table."""
+    """The table after a commit, and the commit's number and time."""
 
     writer: str
     number: int
