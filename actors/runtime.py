@@ -1,4 +1,4 @@
-"""Threads, waits and actor systems, as an argument: what a feed runs on."""
+"""Threads, waits and actor systems of a feed, as an argument."""
 
 from __future__ import annotations
 

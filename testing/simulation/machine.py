@@ -1,4 +1,4 @@
-"""A simulated machine: what a feed's threads, actors and loops run on."""
+"""A simulated machine, on which a feed's threads, actors and loops run."""
 
 from __future__ import annotations
 

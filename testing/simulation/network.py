@@ -115,7 +115,7 @@ class Wire:
 
 
 class Side:
-    """What one end of a call has received: messages, and the end with its status."""
+    """One end of a call: the messages that it has received, and the end with its status."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop

@@ -1,4 +1,4 @@
-"""What happens in a simulated world, drawn from a seed: so single steps can be left out."""
+"""The script of a simulated world, drawn from a seed; single steps of it can be left out."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Scheduler:
     """Gives one of those that are ready a turn at each step, drawn by the seed; if none is, time jumps."""
 
     def __init__(self, seed: str, slow: str = "") -> None:
-        """What has `slow` in its name gets few turns."""
+        """A runnable with `slow` in its name gets few turns."""
         self.random = Random(seed)
         self.clock = ManualClock(epoch=EPOCH)
         self._slow = slow

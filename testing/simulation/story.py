@@ -1,4 +1,4 @@
-"""What happened in a simulated world, for people."""
+"""Stories of simulated worlds, for people."""
 
 from __future__ import annotations
 

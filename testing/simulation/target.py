@@ -201,7 +201,7 @@ class TargetSession(SqliteSession):
         return cursor
 
     def _pass(self, statement: str) -> None:
-        """What may happen to a statement on its way."""
+        """Let a statement take its time, or meet a fault."""
         self._check_machine()
         server = self._server
         if server.latency_seconds:

@@ -1,4 +1,4 @@
-"""What the source has committed: the only thing that the auditor believes."""
+"""The commits of the source, which are all that the auditor believes."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def _rename(state: State, table: str, new: str) -> None:
 
 
 class _Storage:
-    """What a transaction writes through: at once, slowly, or by a client that dies on the way."""
+    """Writes a transaction at once, slowly, or as a client that dies on the way."""
 
     def __init__(self, tidb: Tidb, scheduler: Scheduler, word: str, mode: CommitMode, random: Random) -> None:
         self._tidb = tidb
