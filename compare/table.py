@@ -40,7 +40,7 @@ class TableComparison:
         self.table = table
         """Has the columns of both sides only."""
         self.differs = differs
-        """What is different in the target's table; empty if nothing is."""
+        """Differences of the target's table; empty if there are none."""
         self.rows = 0
         """Number of the source's rows compared, without those before `after`."""
         self.waiting: list[Key] = []

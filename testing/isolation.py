@@ -24,7 +24,7 @@ Number: TypeAlias = int
 
 
 class Read(NamedTuple):
-    """What one transaction of a reader saw."""
+    """Lists that one transaction of a reader saw."""
 
     reader: int
     lists: Mapping[Key, Sequence[Number]]

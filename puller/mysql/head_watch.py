@@ -12,7 +12,7 @@ HEARTBEAT_GRACE_SECONDS = 1.0
 
 
 class HeadWatch:
-    """What a reader of the log has learnt of its end: from heartbeats, and from the server's list of logs.
+    """Knowledge of the log's end: from heartbeats, and from the server's list of logs.
 
     Times are in Unix seconds.
     """
