@@ -38,10 +38,11 @@ MUTANTS: Final = (
     Mutant(
         "checkpoint before the commit",
         "sink/sql/sql.py",
-        "        self._end()\n        self._durable = reached\n",
-        "        self._durable = reached\n        self._end()\n",
-        "The sink takes a checkpoint for durable before its COMMIT is answered: after a broken connection it "
-        "skips the rows.",
+        "            else:\n                self._apply(\n",
+        "            else:\n                batch.checkpoint and self._save(batch.checkpoint)\n"
+        "                self._apply(\n",
+        "The checkpoint is committed before the rows: a kill in between loses them.",
+        within=10,
     ),
     Mutant(
         "a retried batch applied again",
@@ -49,6 +50,7 @@ MUTANTS: Final = (
         "items = batch.items if self._durable is None else lacking(self._durable, batch.items)",
         "items = batch.items",
         "After a COMMIT whose answer was lost, the rows of the batch are applied a second time.",
+        within=10,
     ),
     Mutant(
         "checkpoint in a transaction of its own",
@@ -57,6 +59,7 @@ MUTANTS: Final = (
         "        self._check_owner(reached)\n        self._writing and self._end()\n        self._begin()\n",
         "The rows are committed before their checkpoint: a kill in between repeats them (the usual at-least-"
         "once sink).",
+        within=10,
     ),
     Mutant(
         "resolved ts one too high",
@@ -88,6 +91,7 @@ MUTANTS: Final = (
         "    return [item for item in items if item.commit_ts > ts]\n",
         "    return [item for item in items if item.commit_ts >= ts]\n",
         "The last transaction before a lost answer is applied twice.",
+        within=10,
     ),
     Mutant(
         "resume skips one transaction",
