@@ -91,7 +91,7 @@ MUTANTS: Final = (
         "    return [item for item in items if item.commit_ts > ts]\n",
         "    return [item for item in items if item.commit_ts >= ts]\n",
         "The last transaction before a lost answer is applied twice.",
-        within=10,
+        within=100,
     ),
     Mutant(
         "resume skips one transaction",
