@@ -88,13 +88,6 @@ MUTANTS: Final = (
         within=300,
     ),
     Mutant(
-        "snapshot progress one chunk ahead",
-        "sources/tikv_snapshot.py",
-        "        if have is not None and have.last is None:\n            return\n",
-        "        if have is not None:\n            return\n",
-        "A table whose load was interrupted counts as loaded after a restart.",
-    ),
-    Mutant(
         "a transaction is cut",
         "sorter/merge.py",
         "        self._torn = last if continues else None\n",
@@ -117,7 +110,7 @@ MUTANTS: Final = (
         "            if False:\n",
         "A COMMIT that the server does after its connection is lost stops the feed (tidemill's own, until "
         "the simulation found it).",
-        within=100,
+        within=300,
     ),
     Mutant(
         "an old copy in the first snapshot",
@@ -143,6 +136,7 @@ MUTANTS: Final = (
         "            least = min(of.values()) if are_many else self._least()\n",
         "            least = max(of.values()) if are_many else self._least()\n",
         "The sorter releases what a slower table can still precede.",
+        within=10,
     ),
     Mutant(
         "an old schema",
@@ -152,14 +146,6 @@ MUTANTS: Final = (
         "            table_id = self._owner_at(physical_id, ts)\n"
         "            version = self._version_at(table_id, ts - (300 << 18))\n",
         "A row is decoded by its table's definition of 300 ms before.",
-    ),
-    Mutant(
-        "start ts in place of commit ts",
-        "puller/tikv/match/matcher.py",
-        "            builder.add(commit_ts, start_ts, op, key, value, old_value, self.region.id)\n"
-        "        return True",
-        "            builder.add(start_ts, start_ts, op, key, value, old_value, self.region.id)\n"
-        "        return True",
-        "A change gets the ts at which its transaction began.",
+        within=10,
     ),
 )
