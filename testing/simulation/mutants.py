@@ -96,14 +96,6 @@ MUTANTS: Final = (
         within=300,
     ),
     Mutant(
-        "safe point beyond the checkpoint",
-        "sources/tidb.py",
-        "        return self._acknowledged\n",
-        "        return self._acknowledged + (3000 << 18)\n",
-        "PD may collect versions up to 3 s after the checkpoint, which a restart reads.",
-        within=300,
-    ),
-    Mutant(
         "a late commit is repeated",
         "sink/sql/sql.py",
         "            if self._database.load_checkpoint(locked=True) != self._stored:\n",
@@ -119,15 +111,6 @@ MUTANTS: Final = (
         "        if False:\n",
         "A table that is to be loaded again before the first snapshot has ended is loaded on top of its old "
         "copy (tidemill's own, until the simulation found it).",
-        within=300,
-    ),
-    Mutant(
-        "an old copy that isn't there",
-        "events/checkpoint.py",
-        "        if name in before or REST in before\n",
-        "",
-        "A request to load a table again that the first snapshot hasn't come to stops the feed (tidemill's "
-        "own, until the simulation found it).",
         within=300,
     ),
     Mutant(
