@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -335,9 +336,11 @@ def _expect(block: Block, model: dict[tuple[Any, ...], KvChange], random: Random
         assert block.find(*bound) == sum(place(each) < bound for each in wanted)
         size = random.randrange(4)
         parts = block.by_prefix(size)
-        assert [*parts] == sorted({each.key[:size] for each in block})
-        for prefix, part in parts.items():
-            assert [*part] == [each for each in block if each.key[:size] == prefix]
+        by_prefix: dict[bytes, list[KvChange]] = defaultdict(list)
+        for each in wanted:
+            by_prefix[each.key[:size]].append(each)
+        assert [*parts] == sorted(by_prefix)
+        assert {prefix: [*part] for prefix, part in parts.items()} == by_prefix
 
 
 @pytest.mark.parametrize("seed", range(10))
