@@ -485,7 +485,7 @@ def test_a_bucket_has_copies_though_an_answer_is_lost(monkeypatch, tmp_path, kin
     for name, value in LOGIN.items():
         monkeypatch.setitem(os.environ, name, value)
     with S3Store() as server:
-        bucket = server.bucket(f"copies-{when}")
+        bucket = server.bucket(f"copies-{kind}-{when}")
         options = {"mode": "copy", "flush_seconds": 0.0}
         if kind == "delta":
             url = f"delta+{server.url(f'{bucket}/copy')}"
