@@ -16,14 +16,21 @@ from pyiceberg.exceptions import (
     CommitStateUnknownException,
     ForbiddenError,
     NoSuchNamespaceError,
+    NoSuchTableError,
     OAuthError,
     RESTError,
     ServerError,
     ServiceUnavailableError,
+    TableAlreadyExistsError,
     TooManyRequestsError,
     UnauthorizedError,
 )
 from pyiceberg.exceptions import ValidationError as InvalidMetadata
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
+from pyiceberg.typedef import Identifier
 from requests import PreparedRequest, RequestException, Response, Session
 from requests.adapters import HTTPAdapter
 from sqlalchemy import make_url
@@ -34,6 +41,7 @@ from ....errors import ConfigError, Retryable, SinkError
 from ..store import Store
 from .iceberg_address import CatalogAddress
 from .iceberg_io import STORE, StoreIO, location_of
+from .iceberg_transaction import PROPERTIES
 
 NAME: Final = "tidemill"
 """Name of the catalog in a SQL database, if no other is given."""
@@ -111,6 +119,41 @@ def create_namespace(catalog: Catalog, namespace: str) -> None:
     except IntegrityError:
         if not catalog.namespace_exists((namespace,)):  # made for another table at this moment
             raise
+
+
+def load_table(catalog: Catalog, identifier: Identifier) -> Table | None:
+    """Return a table as it is now; None if there is none. Raises as pyiceberg does."""
+    try:
+        return catalog.load_table(identifier)
+    except NoSuchTableError:
+        return None
+
+
+def create_table(
+    catalog: Catalog,
+    identifier: Identifier,
+    schema: Schema,
+    location: str,
+    writer: str,
+    number: int,
+    partitions: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+    order: SortOrder = UNSORTED_SORT_ORDER,
+) -> Table:
+    """Make a table for the writer's commit of this number, and its namespace; columns get ids of the
+    catalog's.
+
+    Raises SinkError if somebody has made it meanwhile, else as pyiceberg does.
+    """
+    create_namespace(catalog, identifier[0])
+    properties = {**PROPERTIES, writer: str(number - 1)}
+    try:
+        return catalog.create_table(identifier, schema, location, partitions, order, properties)
+    except TableAlreadyExistsError as error:
+        raise raced(identifier) from error
+
+
+def raced(identifier: Identifier) -> SinkError:
+    return SinkError(f"{'.'.join(identifier)}: another copy of the feed writes to it: stop one of them")
 
 
 def _rest_properties(address: CatalogAddress) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io.pyarrow import pyarrow_to_schema, schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -17,11 +17,11 @@ from pyiceberg.typedef import Identifier
 
 from ....errors import Retryable, SinkError
 from .columns import united
-from .iceberg_catalog import create_namespace, explained
+from .iceberg_catalog import create_table, explained, load_table, raced
 from .iceberg_expiry import remove_files
 from .iceberg_file import data_file
 from .iceberg_schema import is_fresh, merged, numbered, order, partitions, planned
-from .iceberg_transaction import PROPERTIES, IcebergTransaction, commit_number, summary_of
+from .iceberg_transaction import IcebergTransaction, commit_number, summary_of
 from .layout import DataFile
 
 _EPOCH: Final = date(1970, 1, 1)
@@ -79,11 +79,7 @@ class Iceberg:
             return self._added(table, writer, number, made_ms, files, schemas)
 
     def _latest(self) -> Table | None:
-        """Return the table as it is now; None if there is none."""
-        try:
-            return self._catalog.load_table(self._identifier)
-        except NoSuchTableError:
-            return None
+        return load_table(self._catalog, self._identifier)
 
     def _version(self, table: Table) -> int:
         snapshot = table.current_snapshot()
@@ -93,20 +89,22 @@ class Iceberg:
 
     def _created(self, writer: str, number: int, schemas: list[Schema]) -> Table:
         """Make the table with the columns of the file whose ids were planned first."""
-        create_namespace(self._catalog, self._identifier[0])
         schema = next(filter(is_fresh, schemas), None)
         if schema is None:
             raise SinkError(
                 f"{self._name} was removed while the feed wrote its files: put it back, or give the feed "
                 "another prefix, where it loads all tables"
             )
-        properties = {**PROPERTIES, writer: str(number - 1)}
-        try:
-            return self._catalog.create_table(
-                self._identifier, schema, self._location, partitions(schema), order(schema), properties
-            )
-        except TableAlreadyExistsError as error:
-            raise self._raced() from error
+        return create_table(
+            self._catalog,
+            self._identifier,
+            schema,
+            self._location,
+            writer,
+            number,
+            partitions(schema),
+            order(schema),
+        )
 
     def _added(
         self,
@@ -154,8 +152,5 @@ class Iceberg:
         if table is not None and commit_number(self._name, table, writer) >= number:
             if any(self._attempted.get(one.snapshot_id) == number for one in table.metadata.snapshots):
                 return self._version(table)
-            raise self._raced() from error
+            raise raced(self._identifier) from error
         raise Retryable(f"{self._name}: another program changed the table at this moment: {error}") from error
-
-    def _raced(self) -> SinkError:
-        return SinkError(f"{self._name}: another copy of the feed writes to it: stop one of them")

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -20,11 +20,11 @@ from .....errors import SinkError
 from .....events import Table as SourceTable
 from .....failpoint import reach
 from ...store import Store, in_parallel
-from ..iceberg_catalog import create_namespace, explained
+from ..iceberg_catalog import create_table, explained, load_table
 from ..iceberg_expiry import remove_files
 from ..iceberg_file import data_file, moved
 from ..iceberg_io import location_of, name_of
-from ..iceberg_transaction import PROPERTIES, IcebergTransaction, commit_number, summary_of
+from ..iceberg_transaction import IcebergTransaction, commit_number, summary_of
 from .columns import keyless
 from .files import CopyFiles
 from .iceberg_columns import IcebergColumns
@@ -170,10 +170,7 @@ class IcebergLog:
             return IcebergSnapshot(self.name, self._store, self._folder, self._loaded(), self._known)
 
     def _loaded(self) -> Table | None:
-        try:
-            return self._catalog.load_table(self._identifier)
-        except NoSuchTableError:
-            return None
+        return load_table(self._catalog, self._identifier)
 
     def number(self, snapshot: Snapshot, writer: str) -> int:
         assert isinstance(snapshot, IcebergSnapshot)
@@ -218,15 +215,9 @@ class IcebergLog:
         return table is not None and table.metadata.snapshot_by_id(snapshot_id) is not None
 
     def _created(self, commit: CopyCommit, schema: Schema) -> Table:
-        """Make the table, whose columns get ids of the catalog's."""
-        create_namespace(self._catalog, self._identifier[0])
-        properties = {**PROPERTIES, commit.writer: str(commit.number - 1)}
-        try:
-            return self._catalog.create_table(self._identifier, schema, self._location, properties=properties)
-        except TableAlreadyExistsError as error:
-            raise SinkError(
-                f"{self.name}: another copy of the feed writes to it: stop one of them"
-            ) from error
+        return create_table(
+            self._catalog, self._identifier, schema, self._location, commit.writer, commit.number
+        )
 
     def _set_properties(self, transaction: IcebergTransaction, commit: CopyCommit) -> None:
         properties = {commit.writer: str(commit.number)}
