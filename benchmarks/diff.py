@@ -25,7 +25,7 @@ from ..engine.checkpoint import CheckpointFile
 from ..events import Item
 from ..sink import Delivery, open_sink
 from ..testing.mariadb import MariaDb
-from .sink import TABLE, _loads, _login, _row
+from .sink import TABLE, _loads, _login, row
 
 _SELECT = f"SELECT * FROM {TABLE.name}"
 
@@ -37,7 +37,7 @@ def run(*, rows: int = 500_000, rounds: int = 3) -> dict[str, Any]:
         MariaDb(Path(name, "source")) as source,
         MariaDb(Path(name, "target")) as target,
     ):
-        items = _loads([_row(key, "n" * 40) for key in range(rows)])
+        items = _loads([row(key, "n" * 40) for key in range(rows)])
         file = Path(name, "copy.db")
         targets = {"diff": target.url(), "diff_sqlite": f"sqlite:///{file}"}
         for url in source.url(TABLE.schema), *targets.values():

@@ -41,7 +41,7 @@ from ..spark.envelope import ENVELOPE
 from ..spark.offsets.offset import Offset
 from ..spark.read.parts import WHOLE, Part
 from .logged_rows import inserts
-from .sink import TABLE, _row
+from .sink import TABLE, row
 
 SOURCE: Final = "bench"
 TRANSACTION_ROWS: Final = 10
@@ -181,7 +181,7 @@ def _transaction(number: int) -> Item:
     """Return a transaction. Number 0 has no rows: the kept changes begin after it."""
     ts, first = number + 1, (number - 1) * TRANSACTION_ROWS
     keys = range(first, first + TRANSACTION_ROWS) if number else ()
-    runs = [inserts([_row(key, "n" * 40) for key in keys], ts)] if keys else []
+    runs = [inserts([row(key, "n" * 40) for key in keys], ts)] if keys else []
     return Transaction(ts, ts, SOURCE, Rows(runs), _position(number))
 
 

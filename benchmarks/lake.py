@@ -20,9 +20,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
@@ -39,13 +38,8 @@ from ..events import (
     Batch,
     Checkpoint,
     Chunk,
-    Column,
-    CreateTable,
-    Ddl,
     Item,
     RowChange,
-    Rows,
-    Table,
     TableProgress,
     Transaction,
     runs_of,
@@ -59,24 +53,9 @@ from ..sink.files.parquet_columns import ChangeColumns
 from ..sink.files.target import FilesTarget, files_target
 from ..sink.kind import SinkContext
 from ..sink.sink import CheckpointStore, Sink, closing
-from .logged_rows import inserts
-from .sink import _row as logged_row
+from . import lake_rows
+from .lake_rows import TABLE, as_arrow, created, loads, new_rows, of_files, parts, row, scattered, updates
 
-_TABLE: Final = Table(
-    "bench",
-    "orders",
-    (
-        Column("id", "bigint", nullable=False),
-        Column("customer", "int", nullable=False),
-        Column("note", "varchar", length=40, charset="utf8mb4"),
-        Column("price", "double"),
-    ),
-    key=(0,),
-)
-_PART: Final = 250_000
-"""Number of rows of a file."""
-_OF_TRANSACTION: Final = 1_000
-"""Number of rows of a transaction of the history."""
 _BATCH: Final = 10
 """Number of transactions of a batch."""
 _OF_HISTORY: Final = 500_000
@@ -99,7 +78,7 @@ def run(*, rows: int = 1_000_000, keys: int = 10, tables: int = 100) -> dict[str
     """Return one result in the form that all benchmarks share."""
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name:
         folder = Path(name)
-        logged = _logged(min(rows, _OF_HISTORY))
+        logged = lake_rows.logged(min(rows, _OF_HISTORY))
         ours, bare = [], []
         for number in range(_ROUNDS):  # in turn, so that drift of the machine affects both
             ours.append(_history(folder / f"history-{number}", logged))
@@ -157,10 +136,10 @@ def _history(folder: Path, logged: Sequence[Transaction]) -> Taken:
     table = logged[0].runs[0].table
     sink = _sink(_delta(folder, "history"))
     sink.open()
-    _write(sink, [Ddl(next(_ticks), 0, "", table.schema, table.name, "", (CreateTable(table),))])
+    _write(sink, [created(table)])
 
     def write() -> None:
-        for part in _parts(logged):
+        for part in of_files(logged):
             for start in range(0, len(part), _BATCH):
                 batch: list[Item] = [*part[start : start + _BATCH]]
                 sink.write(Batch(batch, Checkpoint(batch[-1].commit_ts, "", None, "bench")))
@@ -174,13 +153,13 @@ def _tables(folder: Path, mode: Mode, count: int) -> float:
     """Return the commits a second."""
     sink = _sink(_delta(folder, mode))
     sink.open()
-    tables = [structs.replace(_TABLE, name=f"orders_{number}") for number in range(count)]
+    tables = [structs.replace(TABLE, name=f"orders_{number}") for number in range(count)]
     with closing(sink):
         for one in tables:
-            _write(sink, [Ddl(next(_ticks), 0, "", one.schema, one.name, "", (CreateTable(one),))])
+            _write(sink, [created(one)])
         seconds = []
         for start in range(0, _ROUNDS * _FEW, _FEW):
-            items: list[Item] = [_inserts(table, range(start, start + _FEW), None) for table in tables]
+            items: list[Item] = [new_rows(table, range(start, start + _FEW)) for table in tables]
             batch = Batch(items, Checkpoint(items[-1].commit_ts, "", None, "bench"))
             seconds.append(_seconds(partial(_flushed, sink, batch)))
     return round(count / min(seconds), 1)
@@ -197,15 +176,15 @@ def _copy(
     sink = _sink(target(folder, "copy"))
     sink.open()
     with closing(sink):
-        _write(sink, _begun())
-        parts = _transactions(rows, Chunk(_TABLE.full_name, TableProgress()))
-        loaded = sum(_seconds(partial(_write, sink, [part])) for part in parts)
-        rounds = [_update(sink, folder, _updates(rows, keys, version)) for version in range(_ROUNDS)]
+        _write(sink, [created(TABLE)])
+        whole = loads(rows, Chunk(TABLE.full_name, TableProgress()))
+        loaded = sum(_seconds(partial(_write, sink, [part])) for part in whole)
+        rounds = [_update(sink, folder, updates(rows, keys, version)) for version in range(_ROUNDS)]
     shutil.rmtree(_index(folder))
     sink = _sink(target(folder, "copy"))
     sink.open()
     with closing(sink):
-        reopened = _seconds(lambda: _write(sink, [_updates(rows, keys, _ROUNDS)]))
+        reopened = _seconds(lambda: _write(sink, [updates(rows, keys, _ROUNDS)]))
     return {
         "load": round(rows / loaded),
         "copy_seconds": round(median(seconds for seconds, _ in rounds), 3),
@@ -247,62 +226,6 @@ def _write(sink: Sink, items: Sequence[Item]) -> None:
         _flushed(sink, Batch([item], Checkpoint(item.commit_ts, "", None, "bench")))
 
 
-# --- rows
-
-
-_ticks: Final = count(1)
-
-
-def _logged(rows: int) -> list[Transaction]:
-    """Return inserts as a MariaDB logs them."""
-    parts = [range(start, min(start + _OF_TRANSACTION, rows)) for start in range(0, rows, _OF_TRANSACTION)]
-    return [
-        Transaction(ts, 0, "", Rows([inserts([logged_row(key, "n" * 40) for key in keys], ts)]), str(ts))
-        for ts, keys in zip(_ticks, parts, strict=False)
-    ]
-
-
-def _parts(logged: Sequence[Transaction]) -> Iterator[Sequence[Transaction]]:
-    """Yield the transactions of each file."""
-    size = _PART // _OF_TRANSACTION
-    for start in range(0, len(logged), size):
-        yield logged[start : start + size]
-
-
-def _begun() -> list[Item]:
-    ts = next(_ticks)
-    create = (CreateTable(_TABLE),)
-    return [Ddl(ts, 0, "", _TABLE.schema, _TABLE.name, "", create)]
-
-
-def _transactions(rows: int, chunk: Chunk | None) -> Iterator[Transaction]:
-    for start in range(0, rows, _PART):
-        yield _inserts(_TABLE, range(start, min(start + _PART, rows)), chunk)
-
-
-def _inserts(table: Table, keys: range, chunk: Chunk | None) -> Transaction:
-    ts = next(_ticks)
-    changes = [RowChange(ts, 0, table, "insert", None, _row(key, 0)) for key in keys]
-    return Transaction(ts, 0, "", changes, str(ts), True, chunk)
-
-
-def _updates(rows: int, keys: int, version: int) -> Transaction:
-    ts = next(_ticks)
-    changes = [
-        RowChange(ts, 0, _TABLE, "update", _row(key, version), _row(key, version + 1))
-        for key in _scattered(rows, keys)
-    ]
-    return Transaction(ts, 0, "", changes, str(ts))
-
-
-def _scattered(rows: int, keys: int) -> list[int]:
-    return [rows * number // keys for number in range(min(keys, rows))]
-
-
-def _row(key: int, version: int) -> tuple[object, ...]:
-    return key, key % 9_973, f"note {version} of order {key}", key / 8
-
-
 # --- delta-rs
 
 
@@ -312,7 +235,7 @@ def _bare_history(folder: Path, logged: Sequence[Transaction]) -> Taken:
         pa.Table.from_batches(
             [columns.batch([(one.commit_ts, 0, 0, False, run) for one in part for run in one.runs])]
         )
-        for part in _parts(logged)
+        for part in of_files(logged)
     ]
 
     def write() -> None:
@@ -324,8 +247,8 @@ def _bare_history(folder: Path, logged: Sequence[Transaction]) -> Taken:
 
 def _bare_tables(folder: Path, count: int) -> float:
     """Return the commits a second."""
-    columns = ChangeColumns(_TABLE)
-    change = RowChange(1, 0, _TABLE, "insert", None, _row(1, 0))
+    columns = ChangeColumns(TABLE)
+    change = RowChange(1, 0, TABLE, "insert", None, row(1, 0))
     rows = pa.Table.from_batches([columns.batch([(1, 0, 0, False, run) for run in runs_of([change] * _FEW)])])
     places = [folder / str(number) for number in range(count)]
     for place in places:
@@ -339,11 +262,10 @@ def _bare_tables(folder: Path, count: int) -> float:
 
 
 def _merge(folder: Path, rows: int, keys: int) -> dict[str, float]:
-    for start in range(0, rows, _PART):
-        own = range(start, min(start + _PART, rows))
-        write_deltalake(folder, _arrow([_row(key, 0) for key in own]), mode="append")
+    for own in parts(rows):
+        write_deltalake(folder, as_arrow([row(key, 0) for key in own]), mode="append")
     before = _bytes(folder)
-    changed = _arrow([_row(key, 1) for key in _scattered(rows, keys)])
+    changed = as_arrow([row(key, 1) for key in scattered(rows, keys)])
 
     def merge() -> None:
         table = DeltaTable(folder)
@@ -362,28 +284,17 @@ def _upsert(folder: Path, rows: int, keys: int) -> dict[str, float]:
     kinds = (LongType(), IntegerType(), StringType(), DoubleType())
     fields = [
         NestedField(number, column.name, kind, required=False)
-        for number, (column, kind) in enumerate(zip(_TABLE.columns, kinds, strict=True), 1)
+        for number, (column, kind) in enumerate(zip(TABLE.columns, kinds, strict=True), 1)
     ]
     with SqlCatalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}") as catalog:
         catalog.create_namespace("bench")
         table = catalog.create_table("bench.orders", Schema(*fields))
-        for start in range(0, rows, _PART):
-            own = range(start, min(start + _PART, rows))
-            table.append(_arrow([_row(key, 0) for key in own]))
+        for own in parts(rows):
+            table.append(as_arrow([row(key, 0) for key in own]))
         before = _bytes(folder)
-        changed = _arrow([_row(key, 1) for key in _scattered(rows, keys)])
+        changed = as_arrow([row(key, 1) for key in scattered(rows, keys)])
         seconds = _seconds(lambda: table.upsert(changed, join_cols=["id"]))
     return {"copy_seconds": round(seconds, 3), "copy_bytes": _bytes(folder) - before}
-
-
-# --- rows as Arrow
-
-
-def _arrow(rows: Sequence[tuple[object, ...]]) -> pa.Table:
-    columns = zip(*rows, strict=True)
-    kinds = (pa.int64(), pa.int32(), pa.string(), pa.float64())
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-    return pa.Table.from_arrays(arrays, [column.name for column in _TABLE.columns])
 
 
 def _taken(work: Callable[[], object]) -> Taken:

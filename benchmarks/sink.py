@@ -60,8 +60,8 @@ def run(
     yardstick."""
     from . import diff  # which compares this table
 
-    before = [_row(key, "n" * 40) for key in range(rows)]
-    after = [_row(key, "m" * 40) for key in range(updates)]
+    before = [row(key, "n" * 40) for key in range(rows)]
+    after = [row(key, "m" * 40) for key in range(updates)]
     counts = {
         "sqlite": rows,
         "mariadb": rows,
@@ -120,7 +120,7 @@ def run(
     }
 
 
-def _row(key: int, note: str) -> Row:
+def row(key: int, note: str) -> Row:
     price = Decimal(key % 10_000) / 4
     return (key, 2**63 + key, price, key / 7, f"name of {key}", _MOMENT, key % 100, note)
 
