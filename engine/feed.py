@@ -34,7 +34,7 @@ from .status import FeedStatus, SinkStatus, State, StatusFile, first_status
 from .table_verbs import TableVerb, request_tables
 from .tables import FeedTables, TablesFile, TableStatus
 from .telemetry import Telemetry, open_telemetry
-from .verification import Verification
+from .verification import NoVerification, Verification
 from .waits import Startup
 
 log = logging.getLogger("tidemill")
@@ -124,9 +124,10 @@ class Feed:
         wants = {
             sink.name: partial(options.wants, sink.rules) for sink in sinks if sink.rules.tables is not None
         }
-        self._verification = verification
-        verified = verification.statuses if verification is not None else tuple
-        self._live = LiveStatus(first, runtime, self._startup, lag, self._tables, wants, verified)
+        self._verification: Verification = verification or NoVerification()
+        self._live = LiveStatus(
+            first, runtime, self._startup, lag, self._tables, wants, self._verification.statuses
+        )
         self._tables_file = TablesFile(options.data_dir)
         self._next_tables = 0.0  # when the file is due
         self._saved_changes = 0  # FeedTables.changes in the file
@@ -156,8 +157,7 @@ class Feed:
             self._runtime.start(f"{name}-run", partial(self._run, on_end)),
             self._runtime.start(f"{name}-watch", self._watch),
         ]
-        if self._verification is not None:
-            self._verification.start()
+        self._verification.start()
 
     def run(self, stopping: Event, show: Callable[[FeedStatus], object]) -> None:
         """Run to the end, or until `stopping` is set; `show` gets the status several times a second.
@@ -177,8 +177,7 @@ class Feed:
     def stop(self) -> None:
         """Request the end, with checkpoints saved, and return at once; `wait` waits for it."""
         self._stop.set()
-        if self._verification is not None:
-            self._verification.stop()
+        self._verification.stop()
         pipeline = self._live.pipeline
         if pipeline is not None:
             pipeline.course.over.set()
@@ -333,10 +332,9 @@ class Feed:
         try:
             self._look_until_end()
         finally:
-            if self._verification is not None:
-                self._verification.stop()
-                self._verification.wait()
-                self._live.rest()
+            self._verification.stop()
+            self._verification.wait()
+            self._live.rest()
             self._save()
             self._save_tables()
             if self._telemetry is not None:

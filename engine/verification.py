@@ -126,3 +126,19 @@ class Verification(Protocol):
 
     def statuses(self) -> Sequence[VerifyStatus]:
         """Return the status of each sink that is compared. Any thread."""
+
+
+class NoVerification:
+    """The verification of a feed whose options ask for none."""
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def wait(self) -> None:
+        pass
+
+    def statuses(self) -> Sequence[VerifyStatus]:
+        return ()
