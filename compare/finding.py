@@ -84,8 +84,8 @@ def difference_of(table: Table, settled: Settled) -> Difference:
     key = {names[i]: value for i, value in zip(table.key, settled.key, strict=True)}
     ours, theirs = _named(names, settled.source), _named(names, settled.target)
     if ours is None or theirs is None:
-        kind = "extra" if ours is None else "missing"
-        return Difference(table.full_name, kind, key, ours, theirs, settled=settled.is_certain)  # type: ignore[arg-type]
+        kind: Literal["missing", "extra"] = "extra" if ours is None else "missing"
+        return Difference(table.full_name, kind, key, ours, theirs, settled=settled.is_certain)
     differing = [name for name in names if ours[name] != theirs[name]]
     return Difference(
         table.full_name,

@@ -155,7 +155,7 @@ class VerifiedFile:
         except FileNotFoundError:
             pass
         except (OSError, msgspec.DecodeError) as error:
-            log.warning("%s can't be read: the verification begins anew: %s", self._path, error)
+            log.warning("%s can't be read: the verification begins again: %s", self._path, error)
         return Verified()
 
     def save(self, verified: Verified) -> None:

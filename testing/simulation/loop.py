@@ -75,6 +75,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.set_task_factory(_make_task)
         scheduler.add(self)
 
+    @property
+    def is_inside(self) -> bool:
+        """True in one of its callbacks."""
+        return self._scheduler.fiber is self._fiber
+
     # --- for the scheduler -----------------------------------------------------------------------
 
     @property
@@ -189,7 +194,7 @@ class ClientLoop(RunningLoop):
 
     @property
     def is_inside(self) -> bool:
-        return self._scheduler.fiber is self._virtual._fiber
+        return self._virtual.is_inside
 
     def submit(self, work: Coroutine[object, None, T]) -> Future[T]:
         return self._virtual.submit(work)
@@ -211,7 +216,7 @@ class ClusterLoop(EmulatorLoopThread):
 
     @property
     def _is_inside(self) -> bool:
-        return self._scheduler.fiber is self._virtual._fiber
+        return self._virtual.is_inside
 
     def _submit(self, work: Coroutine[object, None, T]) -> Future[T]:
         return self._virtual.submit(work)

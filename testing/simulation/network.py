@@ -301,8 +301,8 @@ async def _answer(call: Call, handler: Any, side: Side) -> None:
                 if side.status is not None:
                     return
                 await side.changed()
-            context_write = await handler.unary_unary(parse(side.messages.popleft()), context)
-            await context.write(context_write)
+            answer = await handler.unary_unary(parse(side.messages.popleft()), context)
+            await context.write(answer)
         call.answered(grpc.StatusCode.OK, "")
     except _Aborted:
         pass

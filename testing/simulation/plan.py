@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from ...emulator.options import CommitMode
 from ...failpoint import POINTS
 from .target import TARGET_FAULTS
 
@@ -98,7 +99,7 @@ class Plan(Struct, frozen=True):
     tick_seconds: float
     """Interval of resolved ts."""
     filter_span: bool
-    commit_mode: str
+    commit_mode: CommitMode
     slow: str
     """Part of the names of fibers, actors and loops that get few turns."""
     scan_page: int

@@ -25,7 +25,7 @@ from .network import Network
 from .plan import CLUSTER_FAULTS, GC, NETWORK_FAULTS, RELOAD, Plan, Step
 from .scheduler import Host, Scheduler
 from .story import readable
-from .target import TargetServer
+from .target import TARGET_FAULTS, TargetServer
 from .truth import Truth
 from .writers import SCHEMA, Writers
 
@@ -165,7 +165,7 @@ class World:
         elif word in NETWORK_FAULTS:
             self._cut(step)
         elif word == "target":
-            self.target.faults.append(step.detail)  # type: ignore[arg-type]
+            self.target.faults.append(TARGET_FAULTS[TARGET_FAULTS.index(step.detail)])
         elif word == RELOAD:
             self._reload(step)
         elif word == GC:

@@ -39,7 +39,7 @@ class Writers:
         self, tidb: Tidb, plan: Plan, scheduler: Scheduler, truth: Truth, note: Callable[[str, str], None]
     ) -> None:
         self._tidb = tidb
-        self._mode: CommitMode = plan.commit_mode  # type: ignore[assignment]
+        self._mode = plan.commit_mode
         self._scheduler = scheduler
         self._truth = truth
         self._note = note
