@@ -6,9 +6,13 @@ import argparse
 import subprocess
 import sys
 from time import perf_counter, process_time
+from typing import TYPE_CHECKING
 
 from .mutants import MUTANTS
 from .patched import plant
+
+if TYPE_CHECKING:
+    from .world import Result
 
 
 def main() -> int:
@@ -73,19 +77,17 @@ def _one(seed: int, *, shrinks: bool) -> int:
 
 
 def _many(seeds: range, *, shrinks: bool) -> int:
-    from .run import Tally, frozen, run_seed, shrunk
+    from .run import run_seeds, shrunk
     from .story import story
 
-    tally = Tally()
-    frozen()
-    began, used = perf_counter(), process_time()
-    for seed in seeds:
-        result = run_seed(seed)
-        tally.add(result)
+    def show(result: Result) -> None:
         if result.violations:
             _say(story(shrunk(result) if shrinks else result) + "\n")
         elif sys.stderr.isatty():
-            sys.stderr.write(f"\rseed {seed}")
+            sys.stderr.write(f"\rseed {result.plan.seed}")
+
+    began, used = perf_counter(), process_time()
+    tally = run_seeds(seeds, show)
     took, used = perf_counter() - began, process_time() - used
     _say(
         f"{tally.seeds} seeds, {len(tally.failed)} failed; {tally.seeds / took:.1f} a second, "

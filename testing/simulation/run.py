@@ -6,7 +6,7 @@ import gc
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,21 +83,25 @@ class Tally:
         return [point for point in REACHED if not self.points[point]]
 
 
-def frozen() -> None:
+def _freeze() -> None:
     """Exempt what is imported from the collections after each seed."""
     gc.collect()
     gc.freeze()
 
 
-def run_seeds(seeds: Iterable[int]) -> Tally:
+def run_seeds(seeds: Iterable[int], show: Callable[[Result], object] | None = None) -> Tally:
+    """Run worlds; `show` gets the result of each."""
     tally = Tally()
-    frozen()
+    _freeze()
     for seed in seeds:
-        tally.add(run_seed(seed))
+        result = run_seed(seed)
+        tally.add(result)
+        if show is not None:
+            show(result)
     return tally
 
 
 def first_failure(seeds: Iterable[int]) -> Result | None:
     """Return the first run that fails; None if none does."""
-    frozen()
+    _freeze()
     return next((result for seed in seeds if (result := run_seed(seed)).violations), None)

@@ -19,9 +19,6 @@ class TableState(Struct):
     columns: tuple[str, ...]
     rows: dict[Key, Row]
 
-    def sorted_rows(self) -> list[Row]:
-        return sorted(self.rows.values(), key=repr)
-
 
 class Change(Struct, frozen=True):
     """A transaction or a schema change."""
