@@ -6,16 +6,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install services proto demo demo-mysql demo-drainer demo-shards demo-kafka demo-serve demo-lake test check bench soak clean
+.PHONY: install lock services docs proto demo demo-mysql demo-drainer demo-shards demo-kafka demo-serve demo-lake test check bench soak clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml setup.py $(wildcard codec/native/source/*)
+# uv installs in a third of pip's time; where there is no uv, pip installs the same versions.
+$(STAMP): pyproject.toml requirements.lock setup.py $(wildcard codec/native/source/*)
 	$(PYTHON) -m venv $(VENV) 2>/dev/null || { tests/services/install python3-venv && $(PYTHON) -m venv $(VENV); }
-	$(BIN)/pip install --quiet --editable '.[test]'
+	{ $(BIN)/pip install --quiet uv && \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --requirements requirements.lock; } || \
+	  $(BIN)/pip install --quiet --no-deps --requirement requirements.lock
+	$(BIN)/pip install --quiet --no-deps --editable .
 	mkdir -p build/types && ln -sfn ../.. build/types/tidemill
 	touch $@
+
+# After a change of pyproject.toml, or to take newer versions.
+lock:
+	$(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
+	{ head -n 1 requirements.lock; build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --extra test \
+	  --no-annotate --no-header pyproject.toml; } > build/requirements.lock
+	mv build/requirements.lock requirements.lock
 
 # The programs of MariaDB, PostgreSQL and etcd, Chromium, Java with Maven, and in build/ MySQL, MariaDB 11.8, Kafka,
 # Avro, JDBC, Delta Lake and DuckDB for Iceberg; the tests start servers of their own.
@@ -29,6 +40,10 @@ services:
 	tests/services/jdbc || true
 	tests/services/delta || true
 	tests/services/duckdb-iceberg || true
+
+# The site of docs/, in build/site.
+docs: install
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto docs build/site
 
 # The embedded cluster: needs nothing but PyPI.
 demo: install

@@ -1,5 +1,6 @@
-"""The packages below this folder, and the native module. Everything else is in pyproject.toml."""
+"""The packages below this folder, the native module, and the readme. Everything else is in pyproject.toml."""
 
+import re
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
@@ -16,7 +17,14 @@ class Modules(build_py):
         ]
 
 
+def readme() -> str:
+    """Return README.md without links to files of the repository, which an index of packages hasn't."""
+    return re.sub(r"\[([^\]]+)\]\((?!https?:)[^)]+\)", r"\1", Path("README.md").read_text())
+
+
 setup(
+    long_description=readme(),
+    long_description_content_type="text/markdown",
     cmdclass={"build_py": Modules},
     packages=["tidemill", *(f"tidemill.{name}" for name in find_packages(exclude=["tests*"]))],
     package_dir={"tidemill": "."},

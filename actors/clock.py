@@ -54,7 +54,8 @@ class Alarms:
         alarm = Alarm(when, callback, self)
         with self.changed:
             heapq.heappush(self._heap, (when, next(self._numbers), alarm))
-            self.changed.notify()
+            if self._heap[0][2] is alarm:  # else the clock sleeps no longer than it has to
+                self.changed.notify()
         return alarm
 
     def cancel(self, alarm: Alarm) -> bool:

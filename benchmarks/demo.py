@@ -1,20 +1,21 @@
 """The demo: an embedded TiDB cluster is followed into SQLite through faults, and the copy is compared row by
 row.
 
+    tidemill demo [--seconds 12] [--spoil]
     python -m tidemill.benchmarks.demo [--seconds 20] [--large 20000] [--spoil] [--without-spark]
 
-A second feed, in this process, adds the balances of a bank after every transaction. Then Spark runs the same
-feed. All files of the demo are in `.demo` under the working directory and are removed at its end, except for
-a page that shows the contents of the archive of all changes.
+A second feed, in this process, adds the balances of a bank after every transaction. The second form then
+runs the same feed on Spark; its files are in `.demo` under the working directory and are removed at its end,
+except for a page that shows the contents of the archive of all changes.
 """
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -43,7 +44,9 @@ memory_bytes = "16MiB"
 [[sink]]
 name = "sqlite"
 url = "sqlite:///{directory}/copy.db"
+"""
 
+ARCHIVE = """
 [[sink]]
 name = "archive"
 url = "parquet://{directory}/archive"
@@ -63,14 +66,40 @@ url = "sqlite:///{directory}/spark.db"
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """A run of the demo."""
+
+    seconds: float
+    """Time for which the writers run."""
+    large: int
+    """Rows of the one large transaction."""
+    seed: int = 1
+    """Seed of all randomness."""
+    spoil: bool = False
+    """Change one copied row, to see it found."""
+    with_spark: bool = False
+    """Archive all changes, and run the same feed on Spark afterwards."""
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Run the demo; return 0 if the copy is identical to the source and every sum was right."""
+    """Run the demo with Spark; return 0 if the copy is identical to the source and every sum was right."""
     parser = demo_run.parser(str(__doc__), seconds=20.0, large=20_000)
     parser.add_argument("--seed", type=int, default=1, help="seed of all randomness")
     parser.add_argument("--without-spark", action="store_true", help="skip the part that runs on Spark")
-    options = parser.parse_args(arguments)
-    with demo_run.folder() as directory, world(options.seed) as (pipe, pd):
-        return run(directory, pipe, pd, options)
+    given = vars(parser.parse_args(arguments))
+    demo = Demo(with_spark=not given.pop("without_spark"), **given)
+    with demo_run.folder() as directory:
+        return 0 if run(directory, demo) else 1
+
+
+def run(directory: Path, demo: Demo) -> bool:
+    """Run the demo with its files in a directory; return True if the copies are right."""
+    with world(demo.seed) as (pipe, pd):
+        is_right = on_sqlite(directory, pipe, pd, demo)
+        if is_right and demo.with_spark:
+            is_right = on_spark(directory, pipe, pd, demo.seconds / 3)
+        return is_right
 
 
 @contextmanager
@@ -96,23 +125,27 @@ def ask(pipe: Connection, name: str, *arguments: object) -> Any:
     return pipe.recv()
 
 
-def run(directory: Path, pipe: Connection, pd: str, options: argparse.Namespace) -> int:
+def on_sqlite(directory: Path, pipe: Connection, pd: str, demo: Demo) -> bool:
+    """Copy the cluster into SQLite while it is written, and compare the rows."""
     config = directory / "feed.toml"
-    config.write_text(FEED.format(directory=directory, pd=pd))
-    print(f"an embedded cluster of 3 stores, PD at {pd}: writers and faults start, {options.seconds:.0f} s")
+    config.write_text((FEED + ARCHIVE if demo.with_spark else FEED).format(directory=directory, pd=pd))
+    third = demo.seconds / 3
+    print(f"an embedded cluster of 3 stores, PD at {pd}: writers and faults start, {demo.seconds:.0f} s")
+    print(f"after {third:.3g} s a column and a table are added")
+    print(f"after {2 * third:.3g} s one transaction writes {demo.large:,} rows")
     print("tidemill run feed.toml into SQLite; a second feed checks the bank", flush=True)
     ask(pipe, "start")
     bank = Bank(pd, directory)
     with following(config) as process, bank:
-        pause(options.seconds / 3)
+        pause(third)
         ask(pipe, "change_schema")
-        pause(options.seconds / 3)
-        ask(pipe, "write_much", options.large)
-        pause(options.seconds / 3)
+        pause(third)
+        ask(pipe, "write_much", demo.large)
+        pause(third)
         end = ask(pipe, "stop")
-        until_all_at(directory / "state", process.pid, lambda position: int(position or 0) >= end)
+        until_all_at(directory / "state", process, lambda position: int(position or 0) >= end)
         bank.until(end)
-    if options.spoil:
+    if demo.spoil:
         demo_run.spoil(directory / "copy.db")
     faults = ", ".join(f"{count} {fault}" for fault, count in sorted(ask(pipe, "faults").items()))
     print(f"{ask(pipe, 'transactions'):,} transactions were committed, among faults: {faults}")
@@ -121,10 +154,7 @@ def run(directory: Path, pipe: Connection, pd: str, options: argparse.Namespace)
     )
     result = compared(directory / "copy.db", ask(pipe, "rows"), ask(pipe, "columns"))
     print(result, flush=True)
-    right = result.identical and bank.checked and not bank.wrong
-    if right and not options.without_spark:
-        right = on_spark(directory, pipe, pd, options.seconds / 3)
-    return 0 if right else 1
+    return bool(result.identical and bank.checked and not bank.wrong)
 
 
 def on_spark(directory: Path, pipe: Connection, pd: str, seconds: float) -> bool:
@@ -137,10 +167,10 @@ def on_spark(directory: Path, pipe: Connection, pd: str, seconds: float) -> bool
     subprocess.run([sys.executable, "-m", "tidemill.cli", "backfill", str(config)], check=True)
     print("tidemill run spark.toml --engine spark", flush=True)
     with following(config, "--engine", "spark") as process:
-        until_all_at(directory / "spark-state", process.pid, lambda position: int(position or 0) > 0)
+        until_all_at(directory / "spark-state", process, lambda position: int(position or 0) > 0)
         pause(seconds)
         end = ask(pipe, "stop")
-        until_all_at(directory / "spark-state", process.pid, lambda position: int(position or 0) >= end)
+        until_all_at(directory / "spark-state", process, lambda position: int(position or 0) >= end)
     result = compared(directory / "spark.db", ask(pipe, "rows"), ask(pipe, "columns"))
     print(result)
     page = directory.parent / "archive.html"

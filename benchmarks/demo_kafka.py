@@ -75,7 +75,7 @@ def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> Compar
                 shop.insert_many(writable, options.large)
                 pause(options.seconds / 3)
                 committed = writers.stop()
-                until_caught_up(directory / "state", server, process.pid)
+                until_caught_up(directory / "state", server, process)
         finally:
             writers.stop()
         writable.close()

@@ -2,12 +2,13 @@
 
     python -m tidemill.benchmarks.demo_lake [--seconds 45] [--large 50000] [--spoil]
 
-Meanwhile columns change, the feed is killed and Spark compacts. In the end DuckDB reads the lake, and it is
-compared with the source, row by row.
+Meanwhile columns change, the feed is killed, two lakes are compacted beside it, one of them by Spark, and the
+history is merged into a fifth one. In the end DuckDB reads them, and they are compared with the source, row
+by row. With --spoil a row is changed by hand before, and nothing is compacted.
 
-The history is in Delta tables in a directory, which Spark compacts, and in Iceberg tables on a private S3;
-the present rows are in tables of both on that S3. All files are in `.demo` under the working directory and
-are removed at the end, except for the page about the lake, `.demo/lake.html`.
+The history is in Delta tables in a directory and in Iceberg tables on a private S3; the present rows are in
+tables of both on that S3. All files are in `.demo` under the working directory and are removed at the end,
+except for the page about the history in Delta, `.demo/lake.html`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyiceberg.catalog.sql import SqlCatalog
 
-from ..testing import delta
 from ..testing.child import CLI, Child
 from ..testing.compare import Comparison, Printed, compare
 from ..testing.following import following
@@ -142,13 +142,17 @@ class Demo:
             self._execute("TRUNCATE TABLE shop.items")
             with following(config) as process:
                 pause(third)
-                self._compact()
+                until_caught_up(self._directory / "state", self._server, process)  # every lake has its tables
+                if not self._options.spoil:
+                    self._compact()
+                self._merge()
                 pause(third)
                 self._stop_writers()
-                until_caught_up(self._directory / "state", self._server, process.pid)
+                until_caught_up(self._directory / "state", self._server, process)
         if self._options.spoil:
             self._execute("UPDATE shop.orders SET amount = amount + 1 WHERE id = 2000000")
-        print("DuckDB reads the lake; comparing it with the source")
+        self._merge()
+        print("DuckDB reads the lakes; comparing them with the source")
         return self._compared()
 
     # --- the source
@@ -203,21 +207,26 @@ class Demo:
     # --- the lake
 
     def _compact(self) -> None:
-        if reason := delta.missing():
-            print(f"Spark doesn't compact: {reason}")
-            return
-        url, plan = f"delta://{self._directory}/lake", self._directory / "plan.json"
-        print("Spark looks at the lake, and compacts it while the feed goes on")
-        commands: list[list[str | Path]] = [
-            [*CLI, "analyze", url, "--plan", plan, "--page", PAGE],
-            [*CLI, "compact", url, "--plan", plan],
-        ]
-        for command in commands:
-            with Child(command, self._directory / "spark.log") as child:
-                if child.exit_status():
-                    raise SystemExit((self._directory / "spark.log").read_text()[-2000:])
-        print((self._directory / "spark.log").read_text().strip())
-        print(f"the page about it: {PAGE}")
+        config, plan = self._directory / "feed.toml", self._directory / "plan.json"
+        print("two lakes are analyzed and compacted while the feed goes on, the history by Spark")
+        for sink, master in (("iceberg_copy", []), ("history", ["--master", "local[2]"])):
+            lake: list[str | Path] = [config, "--sink", sink, "--plan", plan]
+            self._command("analyze", *lake, "--page", PAGE)
+            self._command("compact", *lake, *master)
+        print(f"the page about the last one: {PAGE}")
+
+    def _merge(self) -> None:
+        """Bring the present rows in `merged` up to what the history has."""
+        lake, index = f"delta://{self._directory}/lake", self._directory / "index"
+        self._command("compact", lake, "--copy", f"delta://{self._directory}/merged", "--index", index)
+
+    def _command(self, *arguments: str | Path) -> None:
+        log = self._directory / "command.log"
+        log.unlink(missing_ok=True)
+        with Child([*CLI, *arguments], log) as child:
+            if child.exit_status():
+                raise SystemExit(child.output()[-2000:])
+            print(child.output().strip())
 
     def _compared(self) -> Comparison:
         return compare(
@@ -232,6 +241,7 @@ class Demo:
                     ("in the history in Iceberg", "id, amount", self._iceberg_history),
                     ("in the copy in Delta", "*", self._delta_copy),
                     ("in the copy in Iceberg", "*", self._iceberg_copy),
+                    ("in the merged history", "*", self._merged),
                 )
             }
         )
@@ -276,10 +286,16 @@ class Demo:
             "AWS_REGION": "us-east-1",
             "AWS_ALLOW_HTTP": "true",
         }
-        opened = DeltaTable(f"s3://lake/copy/shop.{table}", storage_options=storage)
-        batches = QueryBuilder().register("present", opened).execute("SELECT * FROM present")
-        copy = pa.table(pa.Table.from_batches([pa.record_batch(batch) for batch in batches]))
-        return _printed(duckdb.from_arrow(copy).fetchall())
+        return _delta_rows(DeltaTable(f"s3://lake/copy/shop.{table}", storage_options=storage))
+
+    def _merged(self, table: str) -> Iterator[Printed]:
+        return _delta_rows(DeltaTable(self._directory / f"merged/shop.{table}"))
+
+
+def _delta_rows(opened: DeltaTable) -> Iterator[Printed]:
+    batches = QueryBuilder().register("present", opened).execute("SELECT * FROM present")
+    copy = pa.table(pa.Table.from_batches([pa.record_batch(batch) for batch in batches]))
+    return _printed(duckdb.from_arrow(copy).fetchall())
 
 
 def _present(table: str, read: Callable[[str], pa.Table]) -> Iterator[Printed]:

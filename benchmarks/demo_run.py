@@ -9,9 +9,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..testing.compare import Comparison
-from ..testing.mariadb import MariaDb, missing
+
+if TYPE_CHECKING:
+    from ..testing.mariadb import MariaDb
 
 
 def parser(about: str, *, seconds: float, large: int) -> argparse.ArgumentParser:
@@ -34,6 +37,8 @@ def folder() -> Iterator[Path]:
 def with_mariadb(run: Callable[[Path, MariaDb], Comparison]) -> int:
     """Run with a folder and a running, empty server; return 0 if the copies are identical, 1 if not, and 2
     without MariaDB."""
+    from ..testing.mariadb import MariaDb, missing
+
     if reason := missing():
         print(f"the demo needs MariaDB: {reason}", file=sys.stderr)
         return 2

@@ -1,18 +1,18 @@
-"""Rows into tables of Delta and Iceberg, beside delta-rs and pyiceberg on the same rows.
+"""Lakes: every change in Delta, present rows in Delta and Iceberg, joined files, and how fresh tables are.
+
+Each part is beside delta-rs, pyiceberg or Spark on the same rows:
 
 * `history`: changes of a table as a MariaDB logs them, in transactions of 1,000 rows, until they are in the
   table's log. The yardstick is delta-rs's `write_deltalake` of the same changes as Arrow tables, each of as
   many rows as a file of the sink. Best of several, with CPU seconds, as files are written beside.
-* `history_tables`, `copy_tables`: commits a second of many tables that get ten rows each, all at one
-  checkpoint, again and again; the yardstick is `write_deltalake` for one table after the other.
-* `load`: rows into a copy.
-* `copy_seconds` and `copy_bytes`: updates of scattered keys in a copy of many rows, as one commit: from the
-  rows' arrival until the log has them, and everything that is written meanwhile; the median of several. The
-  yardstick is delta-rs's `merge` into a table with the same rows.
-* `reopened_seconds`: the same once the index was lost: all keys are read.
-
-Figures that begin with `iceberg_` are those of copies in Iceberg, in a SQL catalog. Their yardstick is
-pyiceberg's `upsert`.
+* `tables`: `history_tables`, `copy_tables`: commits a second of many tables that get ten rows each, all at
+  one checkpoint, again and again; the yardstick is `write_deltalake` for one table after the other.
+* `copy`: `load`: rows into a copy. `copy_seconds` and `copy_bytes`: updates of scattered keys in a copy of
+  many rows, as one commit: from the rows' arrival until the log has them, and everything that is written
+  meanwhile; the median of several. The yardstick is delta-rs's `merge` into a table with the same rows.
+  `reopened_seconds`: the same once the index was lost: all keys are read.
+* `iceberg`: the same, of copies in Iceberg, in a SQL catalog. Their yardstick is pyiceberg's `upsert`.
+* `compaction`, `freshness`: see `lake_compaction` and `lake_freshness`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType
 
+from ..errors import ConfigError
 from ..events import (
     Batch,
     Checkpoint,
@@ -54,8 +55,12 @@ from ..sink.files.target import FilesTarget, files_target
 from ..sink.kind import SinkContext
 from ..sink.sink import CheckpointStore, Sink, closing
 from . import lake_rows
+from .lake_compaction import compaction
+from .lake_freshness import freshness
+from .lake_measured import Measured
 from .lake_rows import TABLE, as_arrow, created, loads, new_rows, of_files, parts, row, scattered, updates
 
+PARTS: Final = ("history", "copy", "iceberg", "tables", "compaction", "freshness")
 _BATCH: Final = 10
 """Number of transactions of a batch."""
 _OF_HISTORY: Final = 500_000
@@ -74,36 +79,51 @@ class _NoStore(CheckpointStore):
         pass
 
 
-def run(*, rows: int = 1_000_000, keys: int = 10, tables: int = 100) -> dict[str, object]:
-    """Return one result in the form that all benchmarks share."""
+def run(
+    *,
+    rows: int = 1_000_000,
+    keys: int = 10,
+    tables: int = 100,
+    seconds: float = 20.0,
+    parts: str = ",".join(PARTS),
+) -> dict[str, object]:
+    """Return one result in the form that all benchmarks share. Raises ConfigError for an unknown part."""
+    chosen = parts.split(",")
+    if wrong := [part for part in chosen if part not in PARTS]:
+        raise ConfigError(f"--parts: {wrong[0]!r} is none; accepted: {', '.join(PARTS)}")
+    figures, yardstick = dict[str, float](), dict[str, float]()
+    few = min(rows, _OF_HISTORY)
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name:
         folder = Path(name)
-        logged = lake_rows.logged(min(rows, _OF_HISTORY))
-        ours, bare = [], []
-        for number in range(_ROUNDS):  # in turn, so that drift of the machine affects both
-            ours.append(_history(folder / f"history-{number}", logged))
-            bare.append(_bare_history(folder / f"bare-{number}", logged))
-        few = sum(len(one.rows) for one in logged)
-        copy = _copy(_delta, folder / "copy", rows, keys)
-        merge = _merge(folder / "merge", rows, keys)
-        iceberg = _copy(_iceberg, folder / "iceberg", rows, keys)
-        upsert = _upsert(folder / "upsert", rows, keys)
-        of_tables = {f"{mode}_tables": _tables(folder / f"{mode}-tables", mode, tables) for mode in _MODES}
-        bare_tables = _bare_tables(folder / "bare-tables", tables)
-    history, of_history = (_rates(few, taken) for taken in (ours, bare))
-    peak = getrusage(RUSAGE_SELF).ru_maxrss >> 10
+        measures: dict[str, Callable[[], Measured]] = {
+            "history": lambda: _histories(folder, few),
+            "copy": lambda: Measured(
+                _copy(_delta, folder / "copy", rows, keys), _merge(folder / "merge", rows, keys)
+            ),
+            "iceberg": lambda: Measured(
+                _named(_copy(_iceberg, folder / "iceberg", rows, keys)),
+                _named(_upsert(folder / "upsert", rows, keys)),
+            ),
+            "tables": lambda: _many_tables(folder, tables),
+            "compaction": lambda: compaction(folder, few),
+            "freshness": lambda: freshness(folder, seconds),
+        }
+        for part in chosen:
+            measured = measures[part]()
+            figures |= measured.figures
+            yardstick |= measured.yardstick
     return {
         "bench": "lake",
-        "settings": {"rows": rows, "keys": keys, "history_rows": few, "tables": tables},
-        "figures": {**history, **copy, **_named(iceberg), **of_tables, "peak_rss_mb": peak},
-        "yardstick": {**of_history, **merge, **_named(upsert), "tables": bare_tables},
-        "ratio": {
-            **{name: round(history[name] / of_history[name], 2) for name in history},
-            **{name: round(of_tables[name] / bare_tables, 2) for name in of_tables},
-            **_ratios(copy, merge),
-            **_named(_ratios(iceberg, upsert)),
-        },
+        "settings": {"rows": rows, "keys": keys, "history_rows": few, "tables": tables, "seconds": seconds},
+        "figures": figures | {"peak_rss_mb": getrusage(RUSAGE_SELF).ru_maxrss >> 10},
+        "yardstick": yardstick,
+        "ratio": {name: _ratio(name, figures[name], value) for name, value in yardstick.items()},
     }
+
+
+def _ratio(name: str, figure: float, yardstick: float) -> float:
+    is_cost = name.endswith(("_seconds", "_bytes", "_ms"))
+    return round(yardstick / figure if is_cost else figure / yardstick, 2)
 
 
 class Taken(NamedTuple):
@@ -113,7 +133,16 @@ class Taken(NamedTuple):
     cpu: float
 
 
-def _rates(rows: int, taken: Sequence[Taken]) -> dict[str, int]:
+def _histories(folder: Path, rows: int) -> Measured:
+    logged = lake_rows.logged(rows)
+    ours, bare = [], []
+    for number in range(_ROUNDS):  # in turn, so that drift of the machine affects both
+        ours.append(_history(folder / f"history-{number}", logged))
+        bare.append(_bare_history(folder / f"bare-{number}", logged))
+    return Measured(_rates(rows, ours), _rates(rows, bare))
+
+
+def _rates(rows: int, taken: Sequence[Taken]) -> dict[str, float]:
     """Return the rows a second of the best round: by the clock, and a second of CPU."""
     return {
         "history": round(rows / min(one.wall for one in taken)),
@@ -121,8 +150,10 @@ def _rates(rows: int, taken: Sequence[Taken]) -> dict[str, int]:
     }
 
 
-def _ratios(figures: dict[str, float], yardstick: dict[str, float]) -> dict[str, float]:
-    return {name: round(value / figures[name], 2) for name, value in yardstick.items()}
+def _many_tables(folder: Path, count: int) -> Measured:
+    figures = {f"{mode}_tables": _tables(folder / f"{mode}-tables", mode, count) for mode in _MODES}
+    bare = _bare_tables(folder / "bare-tables", count)
+    return Measured(figures, dict.fromkeys(figures, bare))
 
 
 def _named(figures: dict[str, float]) -> dict[str, float]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from struct import pack
 
 from ..codec.mysql.layout import Layouts
+from ..emulator.mysql.packed import datetime_bytes, decimal_bytes
 from ..events import Row, Run, Ts
 from ..testing.binlog_events import (
     INSERT,
@@ -13,9 +14,7 @@ from ..testing.binlog_events import (
     TINY,
     UTF8MB4_BIN,
     ColumnSpec,
-    datetime_bytes,
     decimal,
-    decimal_bytes,
     rows_event,
     table_map,
 )

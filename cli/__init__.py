@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
+from ..config.advice import explained
 from ..errors import ConfigError, TidemillError
-from . import diff, feed, locks, replay, requests, schema, serve, spark
+from . import analytics, completion, demo, diff, feed, init, locks, replay, requests, schema, serve, spark
 from .bench import bench
 from .dead_letters import dead_letters
 from .drainer import drainer
@@ -35,8 +39,8 @@ _EXTRAS = {
 
 app = typer.Typer(
     name="tidemill",
-    help="Follow a database and deliver whole transactions in commit order.\n\nFor instance: tidemill run "
-    "--source mysql://repl:secret@db:3306 --table 'shop.*' --sink sqlite:///copy.db",
+    help="Follow a database and deliver whole transactions in commit order.\n\n"
+    "    tidemill init mysql://repl:secret@db:3306",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -45,36 +49,52 @@ app = typer.Typer(
 app.add_typer(bench, name="bench")
 app.add_typer(dead_letters, name="dead-letters")
 app.add_typer(drainer, name="drainer")
+init.add_commands(app)
 feed.add_commands(app)
 requests.add_commands(app)
 locks.add_commands(app)
 diff.add_commands(app)
 replay.add_commands(app)
 schema.add_commands(app)
+demo.add_commands(app)
+completion.add_commands(app)
 serve.add_commands(app)
 spark.add_commands(app)
+analytics.add_commands(app)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        say(f"tidemill {__version__}")
+        from ..codec.native.library import description
+
+        say(f"tidemill {__version__}, decoder {description()}, Python {platform.python_version()}")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Print the versions of tidemill and Python, and the decoder",
+        ),
     ] = False,
 ) -> None:
     """Options of every command."""
 
 
 def main() -> None:
-    """The console script: errors are one sentence on stderr, and status 1 (2 for options)."""
+    """The console script: an error is a line on stderr that says what to do, and status 1 (2 for options)."""
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # else gRPC logs each connection that ends
     try:
-        app()
+        status = app(standalone_mode=False)
+    except typer.TyperException as error:
+        sys.exit(_misused(error))
+    except typer.Abort:
+        sys.exit(1)
     except ConfigError as error:
         say(f"tidemill: {error}", err=True)
         sys.exit(2)
@@ -85,5 +105,28 @@ def main() -> None:
         say(f"tidemill: this needs: pip install 'tidemill[{extra}]' ({error})", err=True)
         sys.exit(2)
     except TidemillError as error:
-        say(f"tidemill: {error}", err=True)
+        say(f"tidemill: {explained(error)}", err=True)
         sys.exit(1)
+    sys.exit(status or 0)
+
+
+def _misused(error: typer.TyperException) -> int:
+    """Print an error about the words of a command line, or the help of a command without any; return the
+    status."""
+    text = error.format_message()
+    if "\n" in text:
+        typer.echo(text, err=True)
+    else:
+        say(f"tidemill: {text.rstrip('.')}: see {_command(sys.argv[1:])} --help", err=True)
+    return error.exit_code
+
+
+def _command(words: Sequence[str]) -> str:
+    """Return the command that these words begin with."""
+    command, path = typer.main.get_command(app), ["tidemill"]
+    for word in words:
+        if not isinstance(command, TyperGroup) or word not in command.commands:
+            break
+        command = command.commands[word]
+        path.append(word)
+    return " ".join(path)

@@ -11,7 +11,10 @@ import typer
 from .. import config
 from .flags import Json
 
-bench = typer.Typer(no_args_is_help=True, help="Run a benchmark of tidemill beside one of a yardstick.")
+bench = typer.Typer(
+    no_args_is_help=True,
+    help="Run a benchmark of tidemill beside one of a yardstick.\n\n    tidemill bench mysql",
+)
 
 _PLAIN: Final = {
     "actors": "Measure tells, asks and 100,000 actors, against pykka.",
@@ -47,7 +50,10 @@ def bench_sorter(
     stores: Annotated[int, typer.Option(min=1, help="Number of RocksDB instances")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Measure a sorter, against bare loops over RocksDB."""
+    """Measure a sorter, against bare loops over RocksDB.
+
+    tidemill bench sorter --mode write --json
+    """
     size = config.parse_bytes(int(memory_tier) if memory_tier.isdigit() else memory_tier, "--memory-tier")
     disk = {"memory_tier": size, "layout": layout, "stores": stores}
     _bench("sorter", as_json, engine=engine, tables=tables, events=events, mode=mode, **disk)
@@ -61,7 +67,10 @@ def bench_kafka(
     ] = "canal-json",
     as_json: Json = False,
 ) -> None:
-    """Measure a Kafka target, against a bare producer loop."""
+    """Measure a Kafka target, against a bare producer loop.
+
+    tidemill bench kafka --rows 100000 --json
+    """
     _bench("kafka", as_json, rows=rows, encoding=encoding)
 
 
@@ -73,6 +82,8 @@ def bench_parquet(
     """Measure MariaDB to Parquet files.
 
     Yardsticks are a Python callback and a bare Arrow writer.
+
+        tidemill bench parquet --json
     """
     _bench("parquet", as_json, rows=rows)
 
@@ -82,13 +93,20 @@ def bench_lake(
     rows: Annotated[int, typer.Option(min=1, help="Number of rows of the copy")] = 1_000_000,
     keys: Annotated[int, typer.Option(min=1, help="Number of scattered keys that change")] = 10,
     tables: Annotated[int, typer.Option(min=1, help="Number of tables with few rows")] = 100,
+    seconds: Annotated[float, typer.Option(min=1, help="Time for which freshness is measured")] = 20.0,
+    parts: Annotated[
+        str,
+        typer.Option(help="Parts to measure: history, copy, iceberg, tables, compaction, freshness"),
+    ] = "history,copy,iceberg,tables,compaction,freshness",
     as_json: Json = False,
 ) -> None:
-    """Measure lakes: every change, and the present rows.
+    """Measure lakes: changes, present rows, upkeep, freshness.
 
-    Yardsticks are write_deltalake and merge of delta-rs, and upsert of pyiceberg.
+    Yardsticks are delta-rs, pyiceberg and Spark on the same rows.
+
+        tidemill bench lake --rows 100000 --json
     """
-    _bench("lake", as_json, rows=rows, keys=keys, tables=tables)
+    _bench("lake", as_json, rows=rows, keys=keys, tables=tables, seconds=seconds, parts=parts)
 
 
 @bench.command("shards")
@@ -99,12 +117,15 @@ def bench_shards(
     """Measure twelve MariaDB shards merged into one table.
 
     The yardstick is a single table.
+
+        tidemill bench shards --json
     """
     _bench("shards", as_json, rows=rows)
 
 
 @bench.command("feeds")
 def bench_feeds(
+    source: Annotated[str, typer.Option(help="Kind of the source: tikv or mysql")] = "tikv",
     feeds: Annotated[int, typer.Option(min=1, help="Number of feeds")] = 200,
     tables: Annotated[int, typer.Option(min=1, help="Number of tables of each feed")] = 10,
     as_json: Json = False,
@@ -112,8 +133,10 @@ def bench_feeds(
     """Measure idle feeds of one server.
 
     The yardstick is a process for each feed.
+
+        tidemill bench feeds --feeds 50 --json
     """
-    _bench("feeds", as_json, feeds=feeds, tables=tables)
+    _bench("feeds", as_json, source=source, feeds=feeds, tables=tables)
 
 
 def _plain(name: str) -> Callable[[bool], None]:
@@ -124,7 +147,7 @@ def _plain(name: str) -> Callable[[bool], None]:
 
 
 for _name, _about in _PLAIN.items():
-    bench.command(_name, help=_about)(_plain(_name))
+    bench.command(_name, help=f"{_about}\n\n    tidemill bench {_name} --json")(_plain(_name))
 
 
 def _bench(name: str, as_json: bool, **settings: object) -> None:

@@ -68,6 +68,8 @@ def list_letters(
     """List dead letters in order.
 
     Prints number, operation, table, key, commit ts and reason of each.
+
+        tidemill dead-letters list feed.toml --table shop.orders
     """
     for letter in letters.list(table, number):
         say(_json(owner, letter) if as_json else _line(owner, letter))
@@ -79,6 +81,8 @@ def retry(owner: str, letters: DeadLetters, table: str | None, number: int | Non
     """Apply dead letters again, row by row and in order.
 
     The exit status is 1 if the target rejects some of them again.
+
+        tidemill dead-letters retry feed.toml
     """
     result = letters.retry(table, number)
     if as_json:
@@ -96,6 +100,8 @@ def drop(owner: str, letters: DeadLetters, table: str | None, number: int | None
     """Delete dead letters without applying them.
 
     Deletes all, unless --table or --id limits them.
+
+        tidemill dead-letters drop feed.toml --sink copy --id 3
     """
     dropped = letters.drop(table, number)
     line = {"sink": owner, "dropped": dropped}

@@ -42,6 +42,8 @@ def diff(
     """Compare the rows of source and target while the feed runs.
 
     The exit status is 0 if they are equal, 1 if they differ, 2 after an error.
+
+        tidemill diff feed.toml --fix repair.sql
     """
     if apply and fix is not None:
         raise ConfigError("--fix, --apply: give one of them")

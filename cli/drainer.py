@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 _REGISTRIES: Final = "a registry is binlog://pd1:2379,pd2:2379 or sqlite:///file"
 
-drainer = typer.Typer(help="List, pause or close drainers of a TiDB-Binlog cluster.", no_args_is_help=True)
+drainer = typer.Typer(
+    help="List, pause or close drainers of a TiDB-Binlog cluster.\n\n    tidemill drainer list feed.toml",
+    no_args_is_help=True,
+)
 
 Feed = Annotated[
     Path | None, typer.Argument(metavar="FEED.TOML", help="Feed file of the drainer; or use --registry")
@@ -46,6 +49,8 @@ def list_(feed: Feed = None, registry: RegistryUrl = None, as_json: Json = False
     """List pumps and drainers.
 
     Prints state, address, maximum commit ts and age of the last heartbeat of each.
+
+        tidemill drainer list --registry binlog://etcd1:2379
     """
     from ..puller.pump.registry.node import DRAINERS, PUMPS
     from ..puller.pump.registry.registry import nodes
@@ -70,13 +75,18 @@ def pause(feed: Feed = None, id_: Id = None, registry: RegistryUrl = None) -> No
     """Stop a drainer and mark it paused.
 
     It continues when it is started again.
+
+        tidemill drainer pause feed.toml
     """
     _act("pause", feed, id_, registry)
 
 
 @drainer.command()
 def close(feed: Feed = None, id_: Id = None, registry: RegistryUrl = None) -> None:
-    """Stop a drainer for good and mark it offline."""
+    """Stop a drainer for good and mark it offline.
+
+    tidemill drainer close feed.toml
+    """
     _act("close", feed, id_, registry)
 
 

@@ -21,6 +21,7 @@ from ..engine.progress import explanation, open_progress, panel
 from ..engine.status import StatusFile
 from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
+from .findings import say_findings
 from .flags import (
     DataDir,
     DirectoryFile,
@@ -110,6 +111,8 @@ def run(
     """Run a feed until it fails, is stopped or reaches --until.
 
     Ctrl-C stops it and saves its checkpoint.
+
+        tidemill run feed.toml --until now
     """
     document = feed_tables(file, source, sink, table, name, data_dir)
     if until is not None:
@@ -194,6 +197,8 @@ def status(
     """Show the status of a feed, running or not.
 
     With --server and without --feed, lists the feeds of a server that has several.
+
+        tidemill status feed.toml
     """
     if at is not None:
         feeds = at.several()
@@ -229,6 +234,8 @@ def explain(
     """Explain why a feed is slow or stuck.
 
     Prints which stage waits for which, and since when.
+
+        tidemill explain feed.toml
     """
     if at is not None:
         lines = at.client.waits(at.name).explanation
@@ -253,6 +260,8 @@ def check(
     """Check connections, privileges and settings of a feed.
 
     Also lists the tables that match. Nothing is changed.
+
+        tidemill check --source mysql://repl@db --table 'shop.*'
     """
     from ..compare.verification import verified_sinks
     from ..engine.preflight import check_feed
@@ -265,10 +274,6 @@ def check(
         from ..spark.run.preflight import check_on_spark
 
         findings += check_on_spark(options)
-    for finding in findings:
-        if as_json:
-            typer.echo(json.dumps({"level": finding.level, "about": finding.about, "text": finding.text}))
-        else:
-            say(f"{finding.level:7} {finding.about}: {finding.text}")
+    say_findings(findings, as_json=as_json)
     if any(finding.level == "error" for finding in findings):
         raise typer.Exit(1)

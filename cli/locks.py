@@ -23,6 +23,8 @@ def locks(file: RequiredFile, data_dir: DataDir = None, as_json: Json = False) -
     """List schema changes that wait for other shards.
 
     Only merged tables have such changes; the list is as of the feed's last status.
+
+        tidemill locks feed.toml
     """
     waiting = find_locks(directory_of(file, data_dir))
     if as_json:
@@ -69,6 +71,8 @@ def unlock(
     """Resolve a schema change that waits for other shards.
 
     Takes effect while the feed runs, or when it runs next.
+
+        tidemill unlock feed.toml shop.orders
     """
     action = "skip" if skip else "exec"
     for sentence in request_unlock(

@@ -66,6 +66,8 @@ def replay(
     """Apply the changes in a relay to a target.
 
     Starts at the target's checkpoint, and needs no source.
+
+        tidemill replay feed.toml --sink sqlite:///copy.db
     """
     from ..chain.selection.tables import TablePatterns
     from ..engine.replay import Replay

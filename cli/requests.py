@@ -52,6 +52,8 @@ def tables(file: DirectoryFile = None, data_dir: DataDir = None, as_json: Json =
     """List the tables of a feed: state, lag, rows and errors.
 
     The list is as of some seconds ago, or of the end of the feed's last run.
+
+        tidemill tables feed.toml
     """
     listed = TablesFile(directory_of(file, data_dir)).load()
     if as_json:
@@ -88,6 +90,8 @@ def pause(
     """Pause tables, while the others go on, or a server's feed.
 
     Nothing of a table is applied until it is resumed. Takes effect while the feed runs, or when it runs next.
+
+        tidemill pause feed.toml shop.orders
     """
     if at is None:
         options, tables = _named("pause", words or [], name, data_dir)
@@ -117,6 +121,8 @@ def resume(
 
     A table is loaded again, while the feed runs, or when it runs next. A feed skips the change, or loads its
     table again, and runs. With --server, also resumes a paused feed.
+
+        tidemill resume feed.toml --resnapshot shop.orders
     """
     if at is not None:
         for one in table or ():
@@ -158,6 +164,8 @@ def snapshot(
     """Load tables again, in all sinks of a feed.
 
     Takes effect while the feed runs, or when it runs next.
+
+        tidemill snapshot feed.toml shop.orders
     """
     if at is None:
         options, tables = _named("snapshot", words, name, data_dir)

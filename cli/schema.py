@@ -14,8 +14,9 @@ def add_commands(app: typer.Typer) -> None:
     def schema() -> None:
         """Print the JSON Schema of a feed.toml, for editors.
 
-        For instance: tidemill schema > feed.schema.json, and in the first line of the feed.toml
-        "#:schema ./feed.schema.json".
+        The first line of a feed.toml names it: "#:schema ./feed.schema.json".
+
+            tidemill schema > feed.schema.json
         """
         from ..config.schema import document_schema
         from ..spark.sections import SparkFeedOptions

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -33,6 +34,13 @@ AllowedHosts = Annotated[
     typer.Option("--allowed-host", help="Further name by which clients reach this server; repeatable"),
 ]
 
+_SWITCH_SECONDS: Final = sys.getswitchinterval()
+_SWITCH_FEED_SECONDS: Final = 5e-5
+"""Threads that wait for the interpreter wake up so often to ask for it: those of a thousand feeds would do
+little else."""
+_LOOK_SECONDS: Final = 5.0
+"""Pause between two looks at the number of feeds."""
+
 
 def add_commands(app: typer.Typer) -> None:
     app.command()(serve)
@@ -52,6 +60,8 @@ def serve(
     """Run all feeds of a directory, with an HTTP API and a page.
 
     Ctrl-C stops them and saves their checkpoints.
+
+        tidemill serve feeds --http 127.0.0.1:8300
     """
     from ..server.registry import Registry
 
@@ -60,7 +70,10 @@ def serve(
         set_by_signals(Event()) as stopping,
         _serving(registry, http, token_file, tls_cert, tls_key, allowed_host or ()),
     ):
-        stopping.wait()
+        while True:
+            sys.setswitchinterval(max(_SWITCH_SECONDS, _SWITCH_FEED_SECONDS * len(registry.feeds())))
+            if stopping.wait(_LOOK_SECONDS):
+                break
 
 
 @contextmanager

@@ -6,7 +6,7 @@ process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
@@ -14,8 +14,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..errors import SourceError
+
 _MOST_BYTES: Final = (1 << 31) - 1
 """Maximum bytes of the values in an array of string or binary."""
+
+
+def in_type(column: str, kind: pa.DataType, values: Callable[[pa.DataType], pa.Array]) -> pa.Array:
+    """Return the values of a column in a type. Raises SourceError about the column if the type can't hold one
+    of them."""
+    try:
+        return values(kind)
+    except (pa.ArrowException, OverflowError) as error:
+        raise SourceError(f"column {column} has a value that {kind} can't hold: {error}") from error
 
 
 def int64_array(

@@ -1,6 +1,7 @@
 """Blocks: changes in commit order, packed; by the native module, or by Python where that isn't in use.
 
-See docs/blocks.md. Blocks of the two kinds don't mix: which one is made is chosen when a process starts.
+docs/concepts/blocks.md describes their form. Blocks of the two kinds don't mix: the kind is chosen when a
+process starts.
 """
 
 from __future__ import annotations

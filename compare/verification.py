@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from threading import Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..actors import Clock, SystemClock
 from ..dialects.registry import DIALECTS
@@ -19,7 +19,9 @@ from ..errors import ConfigError
 from ..sources.registry import SOURCES
 from ..sources.several_options import SeveralOptions
 from .opening import is_comparable
-from .verifier import Verifier
+
+if TYPE_CHECKING:
+    from .verifier import Verifier
 
 log = logging.getLogger("tidemill")
 
@@ -41,6 +43,8 @@ def open_verification(options: FeedOptions, clock: Clock) -> FeedVerification | 
     verify = options.verify
     if verify is None:
         return None
+    from .verifier import Verifier
+
     sinks = verified_sinks(options)
     share = verify.share / len(sinks)
     return FeedVerification([Verifier(options, verify, sink.name, share, clock) for sink in sinks])

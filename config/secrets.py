@@ -8,7 +8,7 @@ which nothing is declared: a misspelled key may be that of a password. A variabl
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import ConfigError
@@ -38,28 +38,57 @@ def unmasked(cls: type, document: Mapping[str, Any], stored: Mapping[str, Any]) 
 
 def masked_url(url: str) -> str:
     """Return a URL, or what was meant as one, whose password is "***"; its user is shown."""
+    return _replaced_secrets(url, _stars)
 
+
+def with_variables(url: str, name: str) -> tuple[str, dict[str, str]]:
+    """Return a URL with variables of the environment in place of its secrets, and these secrets by variable.
+
+    `name` begins the names of the variables, as in "${SOURCE_PASSWORD}". A secret that is a variable already
+    stays, and so does a user without a password.
+    """
+    secrets: dict[str, str] = {}
+
+    def variable(what: str, secret: str) -> str:
+        if what == _LOGIN:
+            return secret
+        key = re.sub(r"\W", "_", f"{name}_{what}").upper()
+        secrets[key] = secret
+        return f"${{{key}}}"
+
+    return _replaced_secrets(url, variable), secrets
+
+
+_LOGIN: Final = "login"
+"""A user without a password, which may be a token."""
+
+
+def _stars(_what: str, _secret: str) -> str:
+    return STARS
+
+
+def _replaced_secrets(url: str, replaced: Callable[[str, str], str]) -> str:
+    """Return a URL with the result of `replaced` for each secret, of which it is told what it is."""
     login, sign, place = url.rpartition("@")
     scheme = _SCHEME.match(login)
     begin = scheme[0] if scheme else ""
     user, colon, password = login[len(begin) :].partition(":")
     if sign and colon:
-        hidden = password if _VARIABLE.fullmatch(password) else STARS
+        hidden = password if _VARIABLE.fullmatch(password) else replaced("password", password)
         url = f"{begin}{user}:{hidden}@{place}"
     elif sign and begin and user and not _VARIABLE.fullmatch(user):
-        url = f"{begin}{STARS}@{place}"
-    return _masked_query(url)
+        url = f"{begin}{replaced(_LOGIN, user)}@{place}"
+    return _replaced_in_query(url, replaced)
 
 
-def _masked_query(url: str) -> str:
+def _replaced_in_query(url: str, replaced: Callable[[str, str], str]) -> str:
+    def pair(text: str) -> str:
+        key, sign, value = text.partition("=")
+        is_secret = sign and value and _NAMED.search(key) and not _VARIABLE.fullmatch(value)
+        return f"{key}={replaced(key, value)}" if is_secret else text
+
     place, mark, query = url.partition("?")
-    return place + mark + "&".join(map(_masked_pair, query.split("&")))
-
-
-def _masked_pair(pair: str) -> str:
-    key, sign, value = pair.partition("=")
-    is_secret = sign and value and _NAMED.search(key) and not _VARIABLE.fullmatch(value)
-    return f"{key}={STARS}" if is_secret else pair
+    return place + mark + "&".join(map(pair, query.split("&")))
 
 
 def _options(classes: Sequence[type]) -> dict[str, list[Option]]:
@@ -101,7 +130,7 @@ def _value(key: str, value: Any, options: list[Option] | None) -> Any:
         case str() if is_hidden and not _is_table(options) and not key.startswith("url"):
             return STARS
         case str() if key.startswith("url"):
-            return _masked_query(value)
+            return _replaced_in_query(value, _stars)
     return value
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codec.arrow_arrays import counted, repeated
+from ..codec.arrow_arrays import counted, in_type, repeated
 from ..codec.image import Image
 from ..codec.images import read_images
 from ..errors import SourceError
@@ -175,11 +176,7 @@ class _TableColumns:
     def _array(self, column: Column, type_: pa.DataType, values: Sequence[object]) -> pa.Array:
         if column.kind in _TEMPORAL:
             values = self._dates(column, values)
-        try:
-            return pa.array(values, type_)
-        except (pa.ArrowException, OverflowError) as error:
-            what = f"column {column.name} of {self.table.full_name}"
-            raise SourceError(f"{what} has a value that {type_} can't hold: {error}") from error
+        return in_type(f"{column.name} of {self.table.full_name}", type_, partial(pa.array, values))
 
     def _dates(self, column: Column, values: Sequence[object]) -> Sequence[object]:
         text = next((value for value in values if type(value) is str), None)

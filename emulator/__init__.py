@@ -1,10 +1,29 @@
-"""A TiDB cluster in your process: PD and stores that speak the real gRPC, for tests and demos."""
+"""Databases in your process that speak the real protocols, for tests and demos: a TiDB cluster, a MariaDB."""
 
 from __future__ import annotations
 
-from .cluster import Cluster
-from .percolator import Rejected
-from .server import Tls
-from .sql.sql import Tidb
+from typing import TYPE_CHECKING
 
-__all__ = ["Cluster", "Rejected", "Tidb", "Tls"]
+from ..lazy import Names
+
+if TYPE_CHECKING:
+    from .cluster import Cluster as Cluster
+    from .mysql.mysql import Mysql as Mysql
+    from .percolator import Rejected as Rejected
+    from .server import Tls as Tls
+    from .sql.sql import Tidb as Tidb
+
+_NAMES = Names(
+    __name__,
+    {
+        "Cluster": ".cluster",
+        "Mysql": ".mysql.mysql",
+        "Rejected": ".percolator",
+        "Tidb": ".sql.sql",
+        "Tls": ".server",
+    },
+)
+__all__ = [*_NAMES]
+
+if not TYPE_CHECKING:
+    __getattr__ = _NAMES.get

@@ -136,6 +136,11 @@ class Cluster(Faults):
         self.close()
 
     @property
+    def url(self) -> str:
+        """The source's URL for a feed."""
+        return f"tikv://{self.pd_address}"
+
+    @property
     def pd_address(self) -> str:
         """The host:port of every PD member, separated by commas, as clients accept it."""
         return ",".join(member.server.address for member in self.pd.members)

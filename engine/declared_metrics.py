@@ -1,4 +1,4 @@
-"""The metrics of feeds: each declared once, for Prometheus, for OpenTelemetry and for docs/monitoring.md.
+"""The metrics of feeds: each declared once, for Prometheus, OpenTelemetry and docs/reference/monitoring.md.
 
 A feed has about a hundred series, whatever the number of its tables.
 """

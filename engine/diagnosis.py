@@ -7,8 +7,8 @@ from typing import Final, assert_never
 
 from msgspec import Struct
 
+from ..config.advice import advice
 from ..events import Wait, WaitKind
-from .advice import advice
 from .lag import Lag
 from .sentences import sentence
 from .status import RUNNING, FeedStatus, SinkStatus

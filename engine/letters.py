@@ -44,7 +44,7 @@ def opened_letters(
 
 
 def letter_object(sink: str, letter: DeadLetter) -> dict[str, object]:
-    """Return a letter as an object of JSON, with values as docs/sql-targets.md describes."""
+    """Return a letter as an object of JSON, with values as docs/reference/sql-targets.md describes."""
     images = {"before": letter.before, "after": letter.after}
     rows = {
         name: row and dict(zip(letter.columns, json.loads(encode_values(row)), strict=True))

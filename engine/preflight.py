@@ -14,6 +14,7 @@ from ..actors import Clock, SystemClock
 from ..chain.selection.loaded_by import differences
 from ..codec.native.library import description
 from ..config import Finding
+from ..config.advice import explained
 from ..config.survey import Begins
 from ..errors import SinkError, TidemillError
 from ..events import Checkpoint, Table
@@ -32,9 +33,10 @@ from .table_changes import changed_checkpoints, unneeded_tables, why_not_single
 
 
 def check_feed(options: FeedOptions) -> list[Finding]:
-    """Check the source and every target as a feed does at its start, and name the decoder in use. Raises
-    ConfigError for mistakes that are found without connecting."""
-    reject_duplicates(open_sinks(options))
+    """Check the source and every target as a feed does at its start, and name the decoder in use. Without
+    sinks only the source is checked. Raises ConfigError for mistakes that are found without connecting."""
+    if options.sinks:
+        reject_duplicates(open_sinks(options))
     clock = SystemClock()
     tables: list[Table] = []
     of_targets = {sink.name: [*_about(f"sink {sink.name}", _target(options, sink))] for sink in options.sinks}
@@ -47,6 +49,8 @@ def check_feed(options: FeedOptions) -> list[Finding]:
         own = [table for table in tables if options.wants(sink.rules, table.full_name)]
         of_tables = chain(misfits(sink.given, own), _rows_problems(options, sink, own))
         findings += [*of_targets[sink.name], *_about(f"sink {sink.name}", of_tables)]
+    if not options.sinks:
+        findings.append(Finding("ok", "has no sink: only the source was checked", "feed"))
     return [*findings, Finding("ok", description(), "decoder")]
 
 
@@ -76,7 +80,7 @@ def _about(whom: str, findings: Iterable[Finding]) -> Iterator[Finding]:
         for finding in findings:
             yield replace(finding, about=whom)
     except TidemillError as error:
-        yield Finding("error", str(error), whom)
+        yield Finding("error", explained(error), whom)
 
 
 def _start(

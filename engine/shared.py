@@ -9,6 +9,9 @@ from ..actors import Workers
 from ..sorter.quota import MemoryQuota
 
 LOOK_PART_SECONDS: Final = 0.01
+_PACE_PART: Final = 0.01
+_MOST_PACE: Final = 3.0
+"""A source that is heard less often would count as one that isn't read to its end."""
 _ROWLESS_SECONDS: Final = 1.0
 _ROWLESS_PART_SECONDS: Final = 0.004
 _MOST_ROWLESS_SECONDS: Final = 4.0
@@ -29,6 +32,11 @@ class Shared:
         """Least time between two updates of a feed's status: those of all feeds together take 5 % of
         a core, at about 0.5 ms each."""
         return LOOK_PART_SECONDS * self.compute.systems
+
+    @property
+    def pace(self) -> float:
+        """How many times as long as alone an idle source rests."""
+        return min(_MOST_PACE, max(1.0, _PACE_PART * self.compute.systems))
 
     @property
     def rowless_seconds(self) -> float:

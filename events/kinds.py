@@ -1,7 +1,7 @@
 """The kinds of columns, and their properties.
 
 A new kind is a name in `Kind` and an entry of `KINDS`; mypy then names each place that has to decide about it
-(docs/column-types.md).
+(docs/how-to/add-a-column-type.md).
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class SourceHead(Struct, frozen=True):
 
 
 class PullerStatistics(Struct, frozen=True):
-    """Counts since the start; the answer to `Statistics()`."""
+    """Counts since the start."""
 
     state: State
     position: str
@@ -92,7 +92,3 @@ class PullerStatistics(Struct, frozen=True):
     """The actor clock's now() when the current connection was opened; 0 without a connection."""
     retries: int
     head: SourceHead = SourceHead()
-
-
-class Statistics(Struct, frozen=True):
-    """Ask a puller for its PullerStatistics."""

@@ -6,11 +6,9 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from threading import Event, Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..actors import Clock
-from ..compare import open_diff
-from ..compare.diff import Diff
 from ..compare.finding import Difference, TableResult
 from ..compare.pace import Stopped
 from ..compare.report import object_of
@@ -18,6 +16,9 @@ from ..engine.options import FeedOptions
 from ..errors import TidemillError
 from .model.comparisons import DiffJob, DiffJobs, DiffRequest, JobStarted, JobState
 from .problem import Problem
+
+if TYPE_CHECKING:
+    from ..compare import Diff
 
 log = logging.getLogger("tidemill")
 
@@ -47,6 +48,8 @@ class _Job:
         self._results: list[TableResult] = []
         self._warning = self._error = ""
         # Mistakes are found here, before anything is connected.
+        from ..compare import open_diff  # needs the drivers of databases
+
         self._opened = open_diff(
             options,
             request.tables,

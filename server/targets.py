@@ -41,7 +41,9 @@ class TargetApi:
         options = self._registry.options_of(body)
         verified_sinks(options)
         findings = check_feed(options)
-        return FindingList([CheckFinding(one.level, one.about, one.text) for one in findings])
+        return FindingList(
+            [CheckFinding(one.level, one.about, one.text, one.tables, one.remedy) for one in findings]
+        )
 
     @operation("GET", "/feeds/{feed}/locks")
     def list_locks(self, feed: str) -> LockList:

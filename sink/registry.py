@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from .. import config
@@ -117,7 +118,8 @@ def misfits(choice: GivenSink, tables: Iterable[Table]) -> Iterator[config.Findi
     """Yield findings about tables of the source that the target can't hold."""
     if (find := choice.kind.misfits) is not None:
         for table in tables:
-            yield from find(choice.options, table)
+            for finding in find(choice.options, table):
+                yield replace(finding, tables=(table.full_name,))
 
 
 def _kind(name: str, url: str, options: Mapping[str, object]) -> SinkKind:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..actors import Clock, PooledActor
 from ..actors.mailbox import Mailbox
 from ..events import Ts
-from .arrivals import WAKE, Arrivals
+from .arrivals import WAKE, Arrivals, Uid
 from .tier import Tier
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class AdmissionControl:
         """True if the sorter is closed or has failed: further changes are dropped."""
         self._busy = False
         self._lock = Lock()  # guards what follows
-        self._advanced: dict[int, Ts] = {}
+        self._advanced: dict[Uid, Ts] = {}
 
     def arrive(self, writer: Writer) -> None:
         """Add a Writer that has changes and isn't queued yet."""
@@ -66,18 +65,19 @@ class AdmissionControl:
             self._busy = True
             self._wake()
 
-    def advance(self, resolved: Mapping[int, Ts]) -> None:
-        """Record resolved ts by table id; the Intake applies them in order with the changes it takes."""
+    def advance(self, resolved: dict[Uid, Ts]) -> None:
+        """Record the resolved ts of tables, in a dict that is this object's from then on; the Intake applies
+        them in order with the changes it takes."""
         with self._lock:
             if self._advanced:
                 self._advanced.update(resolved)
             else:
-                self._advanced = dict(resolved)
+                self._advanced = resolved
         if not self._busy:
             self._busy = True
             self._wake()
 
-    def advanced(self) -> dict[int, Ts]:
+    def advanced(self) -> dict[Uid, Ts]:
         """Return and clear the resolved ts recorded since the last call."""
         if not self._advanced:
             return {}

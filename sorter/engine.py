@@ -62,7 +62,7 @@ class Engine:
         )
 
     def _spawn_intake(self, spill: Spill | None = None) -> None:
-        self._set_intake(self._spawn(Intake, self._tables, self._tier, self._arrivals, self._merger, spill))
+        self._set_intake(self._spawn(Intake, self._tier, self._arrivals, self._merger, spill))
 
     def _set_intake(self, intake: PooledRef[Wake]) -> None:
         self._gate.intake = intake.actor_inbox
@@ -95,7 +95,10 @@ class Engine:
         writer.close()
 
     def advance(self, resolved: Mapping[int, Ts]) -> None:
-        self._gate.advance(resolved)
+        with self._lock:  # by uid from here on: the id may soon be that of a table added again
+            there = self._tables
+            found = {there[id_].table.uid: ts for id_, ts in resolved.items() if id_ in there}
+        self._gate.advance(found)
 
     def acknowledge(self, ts: Ts) -> None:
         raise NotImplementedError

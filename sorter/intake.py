@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ..actors import PooledActor, PooledRef, Timer
@@ -42,14 +42,12 @@ class Intake(SorterActor[Wake]):
     def __init__(
         self,
         gate: AdmissionControl,
-        writers: Mapping[int, Writer],
         tier: Tier,
         arrivals: Arrivals,
         merger: PooledRef[Wake],
         spill: Spill | None,
     ) -> None:
         super().__init__(gate)
-        self._writers = writers
         self._tier = tier
         self._arrivals = arrivals
         self._merger = merger
@@ -81,14 +79,13 @@ class Intake(SorterActor[Wake]):
         if not gate.rest():
             self.send(self.actor_ref, WAKE)
 
-    def _advance(self, advanced: dict[int, Ts]) -> None:
+    def _advance(self, advanced: dict[Uid, Ts]) -> None:
         """Resolve tables, after the changes that their Writers still hold."""
-        writers = self._writers
         for writer in list(self._gate.writers):
-            id_ = writer.table.id
-            if id_ in advanced and writers.get(id_) is writer:
-                writer.post(Changes(NOTHING, advanced.pop(id_)))
-        self._hand_over([], {writers[id_].table.uid: ts for id_, ts in advanced.items() if id_ in writers})
+            table = writer.table
+            if table.uid in advanced and not table.removed:
+                writer.post(Changes(NOTHING, advanced.pop(table.uid)))
+        self._hand_over([], advanced)
 
     def _take_in(self, asks: list[Ask]) -> None:
         groups, resolved = self._collect(asks)

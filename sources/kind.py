@@ -108,6 +108,10 @@ class SourceKind:
     """The extra of tidemill that installs its packages; empty if none is needed."""
     url_only: frozenset[str] = frozenset()
     """Fields that only the URL can set."""
+    start_option: str = ""
+    """Option that names a start position, as `SourceInfo.end` has it; empty if there is none."""
+    first_options: tuple[str, ...] = ()
+    """Options that a first feed file shows as comments, with their defaults."""
     ddl_policies: bool = False
     """True if it follows its context's rules about schema changes."""
     renews: bool = False

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
-import pykka
 from msgspec.structs import replace
 
 from ..chain.selection.tables import TablePatterns
@@ -25,15 +24,13 @@ from ..puller.mysql.probe import probe_any
 from ..puller.mysql.puller import MysqlPuller
 from ..puller.mysql.retention import RetentionWatch
 from ..puller.mysql.stop_signal import StopSignal
-from ..puller.puller import PullerStatistics, Statistics
+from ..puller.puller import PullerStatistics
 from ..sharding.key_space import KeySpace
 from .mysql_state import catalog_name, choose_columns, file_name, forget_unneeded, known_tables, name_of
 from .source import Source, SourceInfo, SourceTraits, StartContext
 
 BINLOG_KEYSPACE = 1
 """The sorter's number for the keyspace of a source that is one stream; of several, that of the first one."""
-ANSWER_SECONDS = 0.5
-"""Timeout for statistics of a busy puller; after it the last ones are shown."""
 
 
 class MysqlSource(Source):
@@ -58,6 +55,7 @@ class MysqlSource(Source):
         self._on_ddl = on_ddl
         self._details = details
         self._history: History | None = None
+        self._statistics: PullerStatistics | None = None
         self._layout_file: LayoutFile | None = None
         self._options = options
         self._tables = tables
@@ -151,7 +149,9 @@ class MysqlSource(Source):
             load_barrier=context.load_barrier,
             knows=known_tables(catalog),
             stop=self._stop,
+            publish=self._note,
             retention=self._retention,
+            pace=context.pace,
             name="puller" if self._lane.count == 1 else self._lane.source,
             supervisor=context.coordinator,
         )
@@ -180,10 +180,10 @@ class MysqlSource(Source):
         self.rank(position)
 
     def statistics(self) -> PullerStatistics | None:
-        with suppress(pykka.Timeout, pykka.ActorDeadError):
-            statistics: PullerStatistics = self._puller.ask(Statistics(), timeout=ANSWER_SECONDS)
-            return statistics
-        return None
+        return self._statistics
+
+    def _note(self, statistics: PullerStatistics) -> None:
+        self._statistics = statistics
 
     def hours_left(self, place: TablePosition, age_seconds: float) -> float | None:
         return self._retention.hours_left(place.position, age_seconds)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
+from ..chain.selection.tables import TablePatterns
 from ..codec.mysql.layout import Layouts
 from ..codec.mysql.position import Position
+from ..codec.mysql.tokens import qualified as quoted
 from ..config import Finding
+from ..config.advice import explained
 from ..errors import TidemillError
 from ..events import Checkpoint
 from ..mounter import Catalog, History
@@ -47,18 +51,20 @@ def survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Find
     try:
         survey = pull.survey()
     except TidemillError as error:
-        survey = Survey("", [], [Finding("error", str(error))])
+        survey = Survey("", [], [Finding("error", explained(error))])
     if survey.server:
         yield Finding("ok", survey.server)
     for table in survey.tables:
         context.note(table.table)
         key = ", ".join(table.table.columns[i].name for i in table.table.key) or "no key"
-        yield Finding("ok", f"follows {table.table.full_name} ({key}; about {table.rows_estimated:,} rows)")
+        text = f"follows {table.table.full_name} ({key}; about {table.rows_estimated:,} rows)"
+        yield Finding("ok", text, tables=(table.table.full_name,))
     if survey.server and context.is_new:
         with suppress(TidemillError):  # the requirements report the same
             seen = [(table.schema, table.name) for table in probe(options).tables]
             if unmatched := context.tables.unmatched(seen):
-                yield Finding("error", no_table_matches(unmatched, seen))
+                remedy = _grants(context.tables, survey.account, unmatched, {schema for schema, _ in seen})
+                yield Finding("error", no_table_matches(unmatched, seen), remedy=remedy)
     yield from survey.findings
     start = (context.start and context.start.position) or options.position
     if start and survey.server and not any(finding.level == "error" for finding in survey.findings):
@@ -71,3 +77,12 @@ def survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Find
 def _history(context: SourceContext, start: Checkpoint) -> History:
     assert context.state_dir is not None
     return History(context.state_dir / catalog_name(context.feed, name_of(context.lane)), start.source)
+
+
+def _grants(
+    tables: TablePatterns, account: str, unmatched: Sequence[str], seen: Collection[str]
+) -> tuple[str, ...]:
+    """Return the statements by which the user sees the schemas of these patterns that it can't see now."""
+    names = {one.parts["schema"].text for one in tables.included if one.text in unmatched and one.parts}
+    hidden = sorted(name for name in names if re.fullmatch(r"\w[\w$-]*", name) and name not in seen)
+    return tuple(f"GRANT SELECT ON {quoted(name)}.* TO {account}" for name in hidden if account)

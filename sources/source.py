@@ -70,6 +70,8 @@ class StartContext(Struct, frozen=True):
     """Full names of tables whose changes no sink needs before they are loaded again."""
     load_barrier: LoadBarrier | None = None
     """Where one of several sources waits for the snapshots of the others; None for a feed's only source."""
+    pace: Callable[[], float] = lambda: 1.0
+    """Returns how many times as long as alone an idle source rests: other feeds of the process work too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,7 @@ class Source(ABC):
 
     @abstractmethod
     def statistics(self) -> PullerStatistics | None:
-        """Return the puller's statistics; None if it is too busy to answer."""
+        """Return the puller's last statistics; None if it is too busy to answer."""
 
     def hours_left(self, place: TablePosition, age_seconds: float) -> float | None:  # noqa: ARG002
         """Return the hours until the source discards its changes after a place, which is `age_seconds` old,

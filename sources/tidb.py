@@ -16,6 +16,7 @@ from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.table import to_table
 from ..codec.tidb.table_info import holds_rows
 from ..config import Finding
+from ..config.advice import explained
 from ..errors import ConfigError, SourceError, TidemillError
 from ..events import REST, Item, Table, TablePosition, Transaction, Ts, parse_ts, physical_ms
 from ..mounter import SchemaHistory
@@ -138,7 +139,7 @@ class TidbSource(Source):
             info = self._look(note)
             others = list(self._survey())
         except TidemillError as error:
-            yield Finding("error", str(error))
+            yield Finding("error", explained(error))
             return
         finally:
             self.close()
@@ -146,7 +147,7 @@ class TidbSource(Source):
         yield from others
         for schema, table in info.tables:
             if self._tables.matches(schema, table):
-                yield Finding("ok", f"follows {schema}.{table}")
+                yield Finding("ok", f"follows {schema}.{table}", tables=(f"{schema}.{table}",))
         if is_new and (unmatched := self._tables.unmatched(info.tables)):
             yield Finding("error", no_table_matches(unmatched, info.tables))
 

@@ -44,7 +44,7 @@ def register(spark: SparkSession) -> None:
 
 
 class TidemillSource(CopiedToWorkers, DataSource):
-    """The data source; docs/spark.md describes its options.
+    """The data source; docs/reference/spark.md describes its options.
 
     Spark calls each method in another process, most of them new ones: a method imports what it needs.
     """

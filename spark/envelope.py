@@ -308,7 +308,7 @@ def _placed(batch: pa.RecordBatch, positions: dict[int, str]) -> pa.RecordBatch:
 
 
 def row_text(table: Table) -> _Text:
-    """Return a function from a row of `table` to its JSON object, in the form of docs/ndjson.md."""
+    """Return a function from a row of `table` to its JSON object, in the form of docs/reference/ndjson.md."""
     values = json_rows(table)
 
     def text(row: Row | None) -> str | None:

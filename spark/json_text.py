@@ -1,4 +1,4 @@
-"""Rows as JSON objects, in the form of docs/ndjson.md, converted from the columns of a run."""
+"""Rows as JSON objects, in the form of docs/reference/ndjson.md, converted from the columns of a run."""
 
 from __future__ import annotations
 

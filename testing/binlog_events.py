@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import NamedTuple
+
+from ..emulator.mysql.bits import bitmap, lenenc, string
 
 UTF8MB4_BIN = 46
 BINARY = 63
@@ -33,17 +33,17 @@ def decimal(digits: int, scale: int) -> ColumnSpec:
 
 def table_map(*columns: ColumnSpec, full: bool = True, table: tuple[str, str] = ("shop", "t")) -> bytes:
     """The payload for a table with columns c0, c1 ...; the first is the key."""
-    schema, name = (lenenc(len(text)) + text.encode() + b"\0" for text in table)
+    schema, name = (string(text.encode()) + b"\0" for text in table)
     names = [f"c{i}".encode() for i in range(len(columns))]
     metadata = b"".join(column.metadata for column in columns)
     payload = schema + name + lenenc(len(columns)) + bytes(column.type for column in columns)
-    payload += lenenc(len(metadata)) + metadata
+    payload += string(metadata)
     payload += bitmap([column.nullable for column in columns])
     collations = [column.collation for column in columns if column.collation is not None]
     payload += field(1, bytes((len(columns) + 7) // 8))
     payload += field(3, b"".join(map(lenenc, collations)))
     if full:
-        payload += field(4, b"".join(lenenc(len(name)) + name for name in names))
+        payload += field(4, b"".join(map(string, names)))
         payload += field(8, b"\0")
     return payload
 
@@ -69,53 +69,8 @@ def event(kind: int, body: bytes) -> bytes:
 
 
 def field(number: int, value: bytes) -> bytes:
-    return bytes((number,)) + lenenc(len(value)) + value
-
-
-def lenenc(number: int) -> bytes:
-    if number < 251:
-        return bytes((number,))
-    return b"\xfc" + number.to_bytes(2, "little")
-
-
-def bitmap(bits: Sequence[bool]) -> bytes:
-    return sum(bit << i for i, bit in enumerate(bits)).to_bytes((len(bits) + 7) // 8, "little")
+    return bytes((number,)) + string(value)
 
 
 def varchar(text: str) -> bytes:
     return len(text.encode()).to_bytes(2, "little") + text.encode()
-
-
-def decimal_bytes(value: Decimal, digits: int, scale: int) -> bytes:
-    """As decimal2bin of the server's strings/decimal.c does."""
-    text = f"{value.copy_abs():0{digits + 1}.{scale}f}" if scale else f"{value.copy_abs():0{digits}.0f}"
-    whole, _, fraction = text.partition(".")
-    whole = whole[len(whole) - (digits - scale) :] if digits > scale else ""
-    first = len(whole) % 9
-    words = [whole[:first], *(whole[i : i + 9] for i in range(first, len(whole), 9))]
-    words += [fraction[i : i + 9] for i in range(0, scale, 9)]
-    sizes = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-    packed = b"".join(int(word).to_bytes(sizes[len(word)], "big") for word in words if word)
-    if value < 0:
-        packed = bytes(byte ^ 0xFF for byte in packed)
-    return bytes((packed[0] ^ 0x80,)) + packed[1:]
-
-
-def time_bytes(value: timedelta, scale: int) -> bytes:
-    """As my_time_packed_to_binary of sql-common/my_time.c does: TIME2."""
-    seconds, micros = divmod(abs(value) // timedelta(microseconds=1), 1_000_000)
-    fraction_bytes = (scale + 1) // 2
-    clock = seconds // 3600 << 12 | seconds // 60 % 60 << 6 | seconds % 60
-    packed = clock << 8 * fraction_bytes | micros // 100 ** (3 - fraction_bytes)
-    middle: int = 1 << 8 * fraction_bytes + 23
-    signed: int = -packed if value < timedelta() else packed
-    return (middle + signed).to_bytes(3 + fraction_bytes, "big")
-
-
-def datetime_bytes(value: datetime, scale: int) -> bytes:
-    """As my_datetime_packed_to_binary does: DATETIME2."""
-    days = (value.year * 13 + value.month) << 5 | value.day
-    packed = (days << 17 | value.hour << 12 | value.minute << 6 | value.second) + (1 << 39)
-    fraction_bytes = (scale + 1) // 2
-    fraction: int = value.microsecond // 100 ** (3 - fraction_bytes)
-    return packed.to_bytes(5, "big") + fraction.to_bytes(fraction_bytes, "big")

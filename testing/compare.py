@@ -15,15 +15,16 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import psycopg
-import pymysql
-from pymysql.cursors import Cursor, SSCursor
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..dialects.sqlite.types import from_sqlite
 from ..events import Column, Row
 from .postgres_values import from_postgres
+
+if TYPE_CHECKING:  # a copy in SQLite is compared without these drivers
+    import psycopg
+    import pymysql
+    from pymysql.cursors import Cursor
 
 Printed: TypeAlias = tuple[str | None, ...]
 Rows: TypeAlias = Callable[[], Iterator[Printed]]
@@ -69,6 +70,7 @@ def mariadb_rows(
 
     `connect` takes pymysql's options, and returns a connection for the length of a `with`.
     """
+    from pymysql.cursors import SSCursor
 
     def expression(column: PrintedColumn) -> str:
         name = f"`{column.name}`"

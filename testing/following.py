@@ -25,17 +25,20 @@ def following(config: Path, *flags: str) -> Iterator[Process]:
         raise SystemExit(f"tidemill run ended with status {status}")
 
 
-def until_all_at(state: Path, pid: int, reached: Callable[[str], bool]) -> None:
-    """Wait until every sink of the feed with this process id has its snapshot and a position that is
-    `reached`."""
-    while True:
+def until_all_at(state: Path, process: Process, reached: Callable[[str], bool]) -> None:
+    """Wait until every sink of the feed of this process has its snapshot and a position that is `reached`.
+
+    Raises SystemExit if the feed fails, or the process has ended.
+    """
+    while process.poll() is None:
         try:
             status = StatusFile(state).load()
         except CheckpointError:
             status = None
-        if status is not None and status.pid == pid:
+        if status is not None and status.pid == process.pid:
             if status.state == "failed":
                 raise SystemExit(f"the feed failed: {status.detail}")
             if all(not sink.loading and reached(sink.position) for sink in status.sinks):
                 return
         pause(0.1)
+    raise SystemExit(f"tidemill run ended with status {process.returncode}")

@@ -67,9 +67,18 @@ class Kafka(PrivateServer):
     def tls_brokers(self) -> str:
         return f"{self.host}:{self._more_port(2)}"
 
+    @property
+    def proxied_port(self) -> int:
+        """Port of a listener that tells its clients to use `advertised_port`, for a proxy there."""
+        return self._more_port(3)
+
+    @property
+    def advertised_port(self) -> int:
+        return self._more_port(4)
+
     def start(self) -> Self:
         if not self._more_ports:
-            self._more_ports = [reserve(0) for _ in range(3)]
+            self._more_ports = [reserve(0) for _ in range(5)]
         return super().start()
 
     def stop(self) -> None:
@@ -95,16 +104,15 @@ class Kafka(PrivateServer):
 
     def _properties(self) -> Mapping[str, object]:
         controller = f"{self.host}:{self._more_port(0)}"
-        listeners = (
-            f"PLAINTEXT://{self.brokers},CONTROLLER://{controller},SASL_PLAINTEXT://{self.sasl_brokers}"
-        )
+        proxied = f"PROXIED://{self.host}:{self.proxied_port}"
+        listeners = f"PLAINTEXT://{self.brokers},CONTROLLER://{controller},SASL_PLAINTEXT://{self.sasl_brokers},{proxied}"
         properties: dict[str, object] = {
             "process.roles": "broker,controller",
             "node.id": 1,
             "controller.quorum.voters": f"1@{controller}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
-            "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL",
+            "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,PROXIED:PLAINTEXT",
             "log.dirs": self.data_directory,
             "auto.create.topics.enable": "false",
             "num.partitions": 2,
@@ -129,9 +137,12 @@ class Kafka(PrivateServer):
         if self.tls is not None:
             listeners += f",SSL://{self.tls_brokers}"
             properties |= self._tls_properties(self.tls)
+        advertised = listeners.replace(f"CONTROLLER://{controller},", "")
         return properties | {
             "listeners": listeners,
-            "advertised.listeners": listeners.replace(f"CONTROLLER://{controller},", ""),
+            "advertised.listeners": advertised.replace(
+                proxied, f"PROXIED://{self.host}:{self.advertised_port}"
+            ),
         }
 
     def _tls_properties(self, tls: Tls) -> dict[str, object]:

@@ -94,7 +94,8 @@ def _become(request: bytes, streams: list[int]) -> str:
 
 if __name__ == "__main__":
     for name in _PRELOADED:
-        importlib.import_module(name)
+        with suppress(ModuleNotFoundError):  # of an extra that isn't installed: `tidemill demo` needs none
+            importlib.import_module(name)
     gc.collect()
     gc.freeze()  # else the collector of each fork writes to all these pages: 0.3 s of CPU at its end
     wanted = serve(socket.socket(fileno=int(sys.argv[1])))

@@ -10,15 +10,16 @@ from .compare import Comparison, compare, mariadb_rows, postgres_rows, source_co
 from .following import until_all_at
 from .mariadb import MariaDb
 from .postgres import PostgreSql
+from .prepared import Process
 
 COPY = "shop_copy"
 """The second schema."""
 
 
-def until_caught_up(state: Path, server: MariaDb, pid: int) -> None:
-    """Wait until every sink of the feed with this process id is where the source's log ends now."""
+def until_caught_up(state: Path, server: MariaDb, process: Process) -> None:
+    """Wait until every sink of the feed of this process is where the source's log ends now."""
     end = log_end(server)
-    until_all_at(state, pid, lambda position: place(position) >= end)
+    until_all_at(state, process, lambda position: place(position) >= end)
 
 
 def log_end(server: MariaDb) -> tuple[str, int]:

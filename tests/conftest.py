@@ -349,7 +349,7 @@ def private_kafka(tmp_path: Path) -> Iterator[Kafka]:
     server.stop()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def delta_jars() -> list[str]:
     """Delta Lake's jars for Spark."""
     _require("delta", delta.missing())

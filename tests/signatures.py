@@ -1,4 +1,4 @@
-"""Public names as they are declared: what docs/api.md shows of them."""
+"""Public names as they are declared: what docs/reference/api.md shows of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/api.md describes every public name as it is."""
+"""docs/reference/api.md describes every public name as it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemill import errors
 
 from .signatures import declaration
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "api.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
 _ENTRY = re.compile(r"^### `(\w+)`\n+```python\n(.*?)```\n(.*?)(?=^##|\Z)", re.DOTALL | re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""docs/fidelity.md names tests that exist."""
+"""docs/concepts/fidelity.md names tests that exist."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 TESTS = Path(__file__).parent
 ROWS = [
     line
-    for line in (TESTS.parent / "docs/fidelity.md").read_text().splitlines()
+    for line in (TESTS.parent / "docs/concepts/fidelity.md").read_text().splitlines()
     if line.startswith("|") and not line.startswith(("| case", "|---"))
 ]
 

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ["actors", "client", "mounter", "server", "sharding", "sink"]
+PACKAGES = ["actors", "client", "compare", "emulator", "mounter", "server", "sharding", "sink", "testing"]
 
 
 def shown(path: Path) -> dict[str, str]:
     """The names that a package shows to type checkers, with their modules."""
     found = {}
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level == 1:
-            found |= {alias.asname or alias.name: f".{node.module}" for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.level and node.module != "lazy":
+            home = "." * node.level + (node.module or "")
+            found |= {alias.asname or alias.name: home for alias in node.names}
     return found
 
 

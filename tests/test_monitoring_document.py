@@ -1,4 +1,4 @@
-"""docs/monitoring.md has every metric and every field as they are declared."""
+"""docs/reference/monitoring.md has every metric and every field as they are declared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemill.engine.declared_metrics import METRICS, Metric
 from tidemill.engine.lag import Lag
 from tidemill.engine.status import FeedStatus, State
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "monitoring.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "reference" / "monitoring.md"
 BEGIN, END = "<!-- metrics -->\n", "<!-- end of the metrics -->\n"
 
 

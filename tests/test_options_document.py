@@ -1,4 +1,4 @@
-"""docs/options.md describes every option as it is declared."""
+"""docs/reference/options.md describes every option as it is declared."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tidemill.spark.read.options import ReadOptions
 from tidemill.spark.sections import SparkFeedOptions
 from tidemill.spark.write.options import WriteOptions
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "options.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "reference" / "options.md"
 PARTS: Final = (
     Part(
         "`[sink.encoding]`",
-        "Options of the encoding that a sink's `format` names (docs/encodings.md). All encodings have these; "
+        "Options of the [encoding](encodings.md) that a sink's `format` names. All encodings have these; "
         "`_` in place of `-` is the same.",
         EncodingOptions,
         {f"`{name}`": encoding.options for name, encoding in ENCODINGS.items()},
@@ -29,21 +29,29 @@ PARTS: Final = (
     ),
     Part(
         '`spark.read.format("tidemill")`',
-        "Options of the data source for reading (docs/spark.md), besides `source.…`: keys of `[source]`, "
+        "Options of the data source for [reading](spark.md), besides `source.…`: keys of `[source]`, "
         "such as `source.ssl_ca`.",
         ReadOptions,
     ),
     Part(
         '`df.write.format("tidemill")`',
-        "Options of the data source for writing (docs/spark-sinks.md), besides `sink.…`: keys of `[[sink]]`, "
+        "Options of the data source for [writing](spark-sinks.md), besides `sink.…`: keys of `[[sink]]`, "
         "such as `sink.schema`; `sink.encoding` is a JSON object.",
         WriteOptions,
     ),
 )
 
+NEXT: Final = """
+## Next
+
+- [Run a feed from a file](../how-to/feed-file.md), with an example.
+- [Command line](command-line.md): the same as flags.
+- Sources and targets with more words: [reference](index.md).
+"""
+
 
 def test_the_document_is_that_of_the_declarations(rewrite):
-    made = reference(SparkFeedOptions, "Options", PARTS)
+    made = reference(SparkFeedOptions, "Options", PARTS) + NEXT
     if rewrite:
         DOCUMENT.write_text(made)
     assert DOCUMENT.read_text() == made

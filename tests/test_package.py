@@ -1,8 +1,10 @@
 """The root folder is the package: one copy of each module, and a wheel that holds just the package."""
 
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
@@ -76,6 +78,17 @@ def test_the_wheel_holds_the_folders_and_nothing_else(tmp_path):
     data = {"tidemill/py.typed", "tidemill/testing/simple.avsc"}
     data |= {f"tidemill/{path.relative_to(ROOT)}" for path in (ROOT / "server/page").iterdir()}
     assert names == package_files() | data | protocol_files() | native
+    (described,) = (n for n in zipfile.ZipFile(wheel).namelist() if n.endswith("/METADATA"))
+    text = zipfile.ZipFile(wheel).read(described).decode()
+    assert "# tidemill\n" in text
+    assert re.findall(r"\]\((?!https?:)[^)]+\)", text) == [], "links to nowhere"
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    source = tmp_path / "source"
+    given = {str(path.relative_to(source)) for path in source.rglob("*") if path.is_file()}
+    hidden = {name for name in given if name.startswith((".", "build/", "tidemill.egg-info/"))}
+    assert given - hidden - held == set()
 
 
 def test_the_package_has_the_version_of_its_distribution():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from tidemill.emulator.sql.sql import Tidb
 from tidemill.sink.kind import SinkKind
 from tidemill.sink.registry import GROUP, SINKS
 
-from .installed import install, run
+from .installed import ROOT, install, run
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -175,3 +176,68 @@ def test_the_command_line_names_a_broken_package(tidemill: Call, package: Callab
     )
     assert done.returncode == 2
     assert "broken-sink (tidemill.sinks: wrong) can't be loaded" in done.stderr
+
+
+WRONG = '''
+import pytest
+from test_csv_sink import CsvPlace, TestCsv
+from tidemill_csv.sink import CsvSink
+
+
+class Untruncated(CsvSink):
+    """Leaves what a crash left after the checkpoint."""
+
+    def _go_on(self, length):
+        super()._go_on(self._path.stat().st_size if self._path.exists() else length)
+
+
+class Hasty(CsvSink):
+    """Tells a checkpoint that isn't durable."""
+
+    def flush(self):
+        return self._reached or self._durable
+
+
+class Lenient(CsvSink):
+    """Writes nothing of what it can't hold."""
+
+    def _lines(self, item):
+        try:
+            return super()._lines(item)
+        except Exception:
+            return []
+
+
+class Leaking(CsvSink):
+    opened = []
+
+    def close(self):
+        self.opened.append(self._file)
+        self._file = None
+
+
+@pytest.mark.parametrize("kind", [Untruncated, Hasty, Lenient, Leaking])
+class TestWrong(TestCsv):
+    @pytest.fixture
+    def place(self, tmp_path, kind):
+        place = CsvPlace(tmp_path)
+        place.sink = lambda: kind("csv", place.path, place.store)
+        return place
+'''
+
+
+def test_the_suite_passes_on_the_plugin_and_finds_what_is_wrong(installed: Path, tmp_path: Path) -> None:
+    suite = tmp_path / "test_csv_sink.py"
+    suite.write_bytes((ROOT / "examples/plugin/tests/test_csv_sink.py").read_bytes())
+    done = run(installed, "pytest", "-q", suite, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    (tmp_path / "test_wrong.py").write_text(WRONG)
+    done = run(installed, "pytest", "-q", "-rf", "test_wrong.py", "-k", "Wrong", cwd=tmp_path)
+    failed = set(re.findall(r"^FAILED \S+::(\w+)\[(?:.*-)?(\w+)\]", done.stdout, re.MULTILINE))
+    for name, kind in [
+        ("test_dying_over_and_over_changes_nothing", "Untruncated"),
+        ("test_what_was_flushed_is_where_the_next_one_begins", "Hasty"),
+        ("test_what_the_target_can_not_hold_is_refused_before_anything_is_applied", "Lenient"),
+        ("test_closing_leaves_no_thread_and_no_file_open", "Leaking"),
+    ]:
+        assert (name, kind) in failed, done.stdout

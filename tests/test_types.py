@@ -61,13 +61,18 @@ MODULES = {"asyncio", "signal", "tidemill"}
 
 
 def documents_code() -> Iterator[tuple[str, str]]:
-    """Yield each Python block of the documents with a name for it; declarations in api.md are none. The code
-    of lakes.md is of other packages, most of them without types, and a test runs it."""
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
-        if path.name == "lakes.md":
+    """Yield each Python block of the documents with the name in its first line, or one for it.
+
+    Declarations in api.md are none. The code of read-a-lake.md is of other packages, most without types, and
+    a test runs it.
+    """
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        if path.name == "read-a-lake.md":
             continue
         for number, found in enumerate(_BLOCK.finditer(_DECLARATION.sub("", path.read_text())), 1):
-            yield f"{path.stem.lower().replace('-', '_')}_{number}", found[1]
+            named = re.match(r"# (\w+)\.py\n", found[1])
+            title = f"{path.parent.name}_{path.stem}_{number}".lower().replace("-", "_")
+            yield named[1] if named else title, found[1]
 
 
 UNTYPED = (

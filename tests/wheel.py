@@ -1,4 +1,4 @@
-"""The wheel of the tracked and the new files."""
+"""The source distribution of the tracked and the new files, and its wheel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def build_wheel(directory: Path, *, native: bool = True) -> Path:
-    """Build the wheel in an empty directory, from a copy of the sources; return its path."""
+    """Build both in an empty directory, from a copy of the sources: the wheel from the source distribution.
+    Return the wheel's path."""
     source = directory / "source"
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -22,7 +23,7 @@ def build_wheel(directory: Path, *, native: bool = True) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes((ROOT / name).read_bytes())
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", directory, source],
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", directory, source],
         check=True,
         capture_output=True,
         env=os.environ if native else {**os.environ, "CC": "false"},  # the C part of a package is optional

@@ -164,6 +164,18 @@ class TablePatterns:
         ]
 
 
+def exactly(schema: str, table: str = "") -> str:
+    """Return the pattern of one table, or of all tables of a schema."""
+    return f"{_exact_name(schema)}.{_exact_name(table) if table else '*'}"
+
+
+def _exact_name(name: str) -> str:
+    if re.fullmatch(r"\w[\w$-]*", name):
+        return name
+    # Escapes by number: a dot would end the schema, and spaces around a pattern are ignored.
+    return "~" + "".join(char if char.isalnum() else f"\\U{ord(char):08x}" for char in name)
+
+
 ANY: Final = TablePattern("*.*", lambda *_: True, lambda _: True)
 """The pattern of every table."""
 EVERY_TABLE: Final = TablePatterns([ANY])

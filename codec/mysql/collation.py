@@ -77,6 +77,14 @@ def collation(number: int) -> tuple[str, str | None]:
     return charset, name
 
 
+def collation_id(name: str) -> int:
+    """Return the id of a collation that a charset has of its own, or a Unicode tailoring of it.
+
+    Raises LookupError for another one.
+    """
+    return _IDS[name]
+
+
 def _uca1400(number: int) -> tuple[str, str]:
     charset = _UCA1400_CHARSETS[number >> 8]
     name = [charset, "uca1400"]
@@ -106,3 +114,4 @@ _COLLATIONS: Final = {
     number: (charset, name if number == BINARY else f"{charset}_{name}")
     for number, charset, name in _collations()
 }
+_IDS: Final = {name: number for number, (_, name) in _COLLATIONS.items()}

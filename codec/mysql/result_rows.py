@@ -71,6 +71,11 @@ def select_expression(column: Column) -> str:
     return name
 
 
+def result_type(column: Column) -> Type:
+    """Return the type by which a result's values of a column are read; of those with a length, any."""
+    return _TYPES.get(column.kind, Type.VAR_STRING)
+
+
 def check_types(table: Table, types: Sequence[int]) -> None:
     """Raise SourceError if a result's columns have other types than its rows are read by."""
     if len(types) != len(table.columns):

@@ -25,14 +25,22 @@ class ResultWriter:
 
     def packets(self, row: Row) -> bytes:
         """Return one packet, or several for a row of more than 16 MiB."""
+        return packets_of(self.payload(row))
+
+    def payload(self, row: Row) -> bytes:
+        """Return a row without the headers of packets."""
         nulls = sum([1 << number + 2 for number, value in enumerate(row) if value is None])
         values = [encode(value) for encode, value in zip(self._encode, row, strict=True) if value is not None]
-        payload = b"".join([b"\0", nulls.to_bytes(self._bitmap_bytes, "little"), *values])
-        parts = []
-        for number, at in enumerate(range(0, len(payload) + 1, LONGEST_PAYLOAD)):
-            part = payload[at : at + LONGEST_PAYLOAD]
-            parts.append(len(part).to_bytes(3, "little") + bytes([number & 0xFF]) + part)
-        return b"".join(parts)
+        return b"".join([b"\0", nulls.to_bytes(self._bitmap_bytes, "little"), *values])
+
+
+def packets_of(payload: bytes, first: int = 0) -> bytes:
+    """Return the packets of a payload, the first one with this number."""
+    parts = []
+    for number, at in enumerate(range(0, len(payload) + 1, LONGEST_PAYLOAD), first):
+        part = payload[at : at + LONGEST_PAYLOAD]
+        parts.append(len(part).to_bytes(3, "little") + bytes([number & 0xFF]) + part)
+    return b"".join(parts)
 
 
 def _encoder(column: Column) -> _Encode:

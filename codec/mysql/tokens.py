@@ -256,6 +256,12 @@ def qualified(*names: str) -> str:
     return ".".join(map(quoted, names))
 
 
+def quoted_account(user: str) -> str:
+    """Return an account, as CURRENT_USER() has it, quoted for GRANT: 'cdc'@'%'."""
+    name, _, host = user.rpartition("@")
+    return f"{literal(name)}@{literal(host)}"
+
+
 def literal(value: str) -> str:
     """Return a string literal that a session without special sql_mode reads as `value`."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"

@@ -1,4 +1,4 @@
-"""DuckDB's type for each kind of column, and rows as Arrow columns: the table of docs/duckdb-types.md."""
+"""DuckDB's type for each kind of column, and rows as Arrow columns (docs/reference/duckdb.md#types)."""
 
 from __future__ import annotations
 

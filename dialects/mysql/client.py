@@ -112,10 +112,10 @@ def is_mariadb(session: Session) -> bool:
     return "mariadb" in session.get_server_info().lower()
 
 
-def version_numbers(version: str) -> tuple[int, int]:
-    """Return the first two numbers of a version such as "10.11.6-MariaDB-log"."""
-    major, minor, *_ = *map(int, re.findall(r"\d+", version)), 0, 0
-    return major, minor
+def version_numbers(version: str) -> tuple[int, int, int]:
+    """Return the first three numbers of a version such as "10.11.6-MariaDB-log"; 0 for each that it lacks."""
+    major, minor, patch, *_ = *map(int, re.findall(r"\d+", version)), 0, 0, 0
+    return major, minor, patch
 
 
 class Server(Struct, frozen=True):

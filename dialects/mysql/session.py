@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from socket import SHUT_RDWR
@@ -18,6 +17,7 @@ from ..address import Address
 from ..database import ObjectRejected, StatementRejected
 from . import text as text
 from . import tidb
+from .client import version_numbers
 from .connection import Connection, Outcome, connector
 from .large import LargeValues
 from .modes import STRICT, WITHOUT_STRICT
@@ -121,7 +121,7 @@ class MySqlSession:
             "SELECT VERSION(), @@max_allowed_packet, @@lower_case_table_names"
         )
         self.is_mariadb = "mariadb" in version.lower()
-        has_alias = not self.is_mariadb and tuple(map(int, re.findall(r"\d+", version)[:3])) >= (8, 0, 19)
+        has_alias = not self.is_mariadb and version_numbers(version) >= (8, 0, 19)
         self.inserted = "fresh.{}" if has_alias else "VALUES({})"
         self.is_tidb = tidb.is_tidb(version)
         if self.is_tidb and (why := tidb.too_old(version)):

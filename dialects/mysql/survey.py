@@ -9,7 +9,9 @@ from typing import Any, Final
 
 import pymysql
 
+from ...codec.mysql.tokens import qualified, quoted_account
 from ...config import Finding
+from ...config.advice import explained
 from ...errors import ConfigError
 from ..address import Address
 from ..options import MySqlOptions
@@ -36,7 +38,7 @@ def survey(address: Address, options: MySqlOptions) -> Iterator[Finding]:
                 yield Finding("ok", f'copy = "definition" leaves out {_NOT_COPIED}')
             yield from _rights(server, options.schema or address.database)
     except pymysql.MySQLError as error:
-        yield Finding("error", str(error.args[-1] if error.args else error))
+        yield Finding("error", explained(error))
     except ConfigError as error:
         yield Finding("error", str(error))
 
@@ -55,11 +57,15 @@ def _rights(server: Connection, schema: str) -> Iterator[Finding]:
             elif schema and fnmatchcase(schema, name):
                 here.update(rights)
     if read_only and not everywhere & {"ALL PRIVILEGES", "READ_ONLY ADMIN", "SUPER"}:
-        yield Finding("error", "the server is read-only")
+        yield Finding("error", "the server is read-only", remedy=("SET GLOBAL read_only = OFF",))
     missing = [right for right in _RIGHTS if right not in everywhere | here]
     if missing and "ALL PRIVILEGES" not in everywhere | here:
-        place = f"{schema or '*'}.*"
-        yield Finding("warning", f"{user} has no right to {', '.join(missing)} on {place}, by its own grants")
+        rights = ", ".join(missing)
+        yield Finding(
+            "warning",
+            f"{user} has no right to {rights} on {schema or '*'}.*, by its own grants",
+            remedy=(f"GRANT {rights} ON {qualified(schema) if schema else '*'}.* TO {quoted_account(user)}",),
+        )
 
 
 def _rows(server: Connection, query: str) -> Sequence[Sequence[Any]]:

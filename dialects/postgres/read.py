@@ -1,6 +1,6 @@
 """The tables of a feed in PostgreSQL, read to compare and repair them.
 
-Rows are compared as they are stored (docs/postgres-types.md)."""
+Rows are compared as they are stored (docs/reference/postgres.md#types)."""
 
 from __future__ import annotations
 

@@ -47,18 +47,28 @@ def misfits(options: PostgresOptions, table: Table) -> Iterator[Finding]:
 
 def _rights(session: PostgresSession, schema: str) -> Iterator[Finding]:
     """Yield findings about privileges; `schema` is the tables' target, empty: their own schemas."""
-    ((user, is_standby, read_only, can_create),) = session.rows(
-        "SELECT current_user, pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on', "
+    ((user, role, database, is_standby, read_only, can_create),) = session.rows(
+        "SELECT current_user, quote_ident(current_user), quote_ident(current_database()), "
+        "pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on', "
         "has_database_privilege(current_database(), 'CREATE')"
     )
-    if is_standby or read_only:
-        yield Finding("error", "the server is a standby" if is_standby else f"{user} may only read")
+    to_create = (f"GRANT CREATE ON DATABASE {database} TO {role}",)
+    if is_standby:
+        yield Finding("error", "the server is a standby: name its primary in the URL")
+    elif read_only:
+        writes = f"ALTER ROLE {role} SET default_transaction_read_only = off"
+        yield Finding("error", f"{user} may only read", remedy=(writes,))
     for one in [schema] if schema else [OWN_SCHEMA]:
-        query = "SELECT has_schema_privilege(oid, 'CREATE, USAGE') FROM pg_namespace WHERE nspname = %s"
+        query = (
+            "SELECT has_schema_privilege(oid, 'CREATE, USAGE'), quote_ident(nspname) "
+            "FROM pg_namespace WHERE nspname = %s"
+        )
         rows = session.rows(query, one)
         if rows and not rows[0][0]:
-            yield Finding("error", f"{user} has no right to create tables in schema {one}")
+            grant = f"GRANT CREATE, USAGE ON SCHEMA {rows[0][1]} TO {role}"
+            yield Finding("error", f"{user} has no right to create tables in schema {one}", remedy=(grant,))
         if not rows and not can_create:
-            yield Finding("error", f"{user} has no right to create schema {one}")
+            yield Finding("error", f"{user} has no right to create schema {one}", remedy=to_create)
     if not schema and not can_create:
-        yield Finding("warning", f"{user} has no right to create schemas: those of the source must be there")
+        text = f"{user} has no right to create schemas: those of the source must be there"
+        yield Finding("warning", text, remedy=to_create)

@@ -1,4 +1,4 @@
-"""PostgreSQL's type for each kind of column: the table of docs/postgres-types.md."""
+"""PostgreSQL's type for each kind of column: the table of docs/reference/postgres.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The tables of a feed in SQLite, read to compare and repair them.
 
-Rows are compared as they are stored (docs/sqlite-types.md)."""
+Rows are compared as they are stored (docs/reference/sqlite.md#types)."""
 
 from __future__ import annotations
 

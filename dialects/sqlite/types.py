@@ -1,4 +1,4 @@
-"""Storage of each kind of value in SQLite, and its conversion back: the table of docs/sqlite-types.md."""
+"""Storage of each kind of value in SQLite, and its conversion back (docs/reference/sqlite.md#types)."""
 
 from __future__ import annotations
 

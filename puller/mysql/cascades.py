@@ -7,8 +7,10 @@ MySQL 9.6 and later log the child's rows, too, unless it was started with innodb
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
+from ...codec.mysql.tokens import qualified
 from ...config import Finding
 from ...dialects.mysql.client import Session, query
 from ...snapshot.mysql.tables import FoundTable
@@ -20,6 +22,13 @@ _CONSTRAINTS: Final = """
 SELECT TABLE_NAME, CONSTRAINT_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, DELETE_RULE, UPDATE_RULE
 FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = %s ORDER BY TABLE_NAME, CONSTRAINT_NAME
+"""
+
+_COLUMNS: Final = """
+SELECT COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME
+FROM information_schema.KEY_COLUMN_USAGE
+WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s AND CONSTRAINT_NAME = %s
+AND REFERENCED_TABLE_NAME IS NOT NULL ORDER BY ORDINAL_POSITION
 """
 
 
@@ -45,7 +54,9 @@ def unlogged_cascades(
             changing = [f"{event} {rule}" for event, rule in rules.items() if rule in _CHANGING]
             if (schema, child) in children and changing:
                 what = f"constraint {name} of {schema}.{child} changes its rows"
-                yield _finding(options, what, f"{parent_schema}.{parent}", " ".join(changing))
+                finding = _finding(options, what, f"{parent_schema}.{parent}", " ".join(changing))
+                statements = _restrict(session, schema, child, name)
+                yield replace(finding, tables=(f"{schema}.{child}",), remedy=statements)
 
 
 def _finding(options: MysqlOptions, what: str, parent: str, rules: str) -> Finding:
@@ -58,4 +69,20 @@ def _finding(options: MysqlOptions, what: str, parent: str, rules: str) -> Findi
         "trigger, which are logged; or leave the table out of source.tables; or follow MySQL 9.6 or later, "
         "which logs it (innodb_native_foreign_keys = OFF); or set source.cascades = 'ignore' to accept the "
         "difference",
+    )
+
+
+def _restrict(session: Session, schema: str, child: str, name: str) -> tuple[str, ...]:
+    """Return the statements that make a foreign key refuse changes of the parent's keys; none if this user
+    can't see its columns."""
+    columns = query(session, _COLUMNS, schema, child, name)
+    if not columns:
+        return ()
+    own = ", ".join(qualified(column) for column, *_ in columns)
+    others = ", ".join(qualified(column) for *_, column in columns)
+    parent = qualified(str(columns[0][1]), str(columns[0][2]))
+    table = f"ALTER TABLE {qualified(schema, child)}"
+    return (
+        f"{table} DROP FOREIGN KEY {qualified(name)}",
+        f"{table} ADD CONSTRAINT {qualified(name)} FOREIGN KEY ({own}) REFERENCES {parent} ({others})",
     )

@@ -33,7 +33,9 @@ class HeadWatch:
     def disconnected(self) -> None:
         self._is_drained = False
 
-    def heard(self, decoder: BinlogDecoder, received: int, options: MysqlOptions, now: float) -> None:
+    def heard(
+        self, decoder: BinlogDecoder, received: int, options: MysqlOptions, now: float, pace: float = 1.0
+    ) -> None:
         """Note that `received` bytes of the log were read, and look at the list of logs if it is time."""
         retention = self.retention
         if received:
@@ -42,7 +44,7 @@ class HeadWatch:
             if self._is_drained:
                 self._caught_up_at = now
         if retention.is_due(now) and now - self._heard_at <= HEARTBEAT_GRACE_SECONDS:
-            retention.look(options, now)
+            retention.look(options, now, pace)
             if retention.is_read_to(decoder.position):
                 self._caught_up_at = now
 

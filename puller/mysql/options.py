@@ -36,7 +36,7 @@ class MysqlOptions(ServerOptions):
     aren't columns of the followed tables; a key that contains one isn't a key."""
     chunk_rows: Annotated[int, Meta(ge=1)] = 20_000
     """Maximum number of rows per transaction when a table is loaded whose primary key can be compared here as
-    the server compares it (docs/mysql.md); other tables are loaded in one transaction."""
+    the server compares it (docs/reference/mysql.md); other tables are loaded in one transaction."""
     snapshot_workers: Annotated[int, Meta(ge=0, le=64)] = 2
     """Number of connections that load tables with such a key while the log is followed. With 0, all tables
     are loaded as of one moment on one connection, and the log waits."""

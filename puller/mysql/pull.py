@@ -59,9 +59,8 @@ Steps: TypeAlias = Generator[Step, None, None]
 
 _LOADING_POLL_SECONDS = 0.005
 """Maximum wait for the log while tables are loaded beside it."""
-_IDLE_POLL_SECONDS = 0.45
-"""Maximum wait for the log of a server that has nothing more: a stop cuts it short, and questions about the
-puller's statistics wait a little longer."""
+_MOST_POLL_SECONDS = 1.0
+"""Maximum wait for the log, if heartbeats don't come before; a stop cuts it short."""
 IDLE_MARGIN_SECONDS = 2.0
 """Lag of an idle stream's ts behind the source's clock."""
 
@@ -82,12 +81,19 @@ class Pull:
         knows: Follows | None = None,
         stop: StopSignal | None = None,
         retention: RetentionWatch | None = None,
+        pace: Callable[[], float] = lambda: 1.0,
     ) -> None:
         """`knows` is True for a table whose definition as of the start the catalog has or gets; None if there
         is no catalog. `stop` has a step that waits for the binlog raise Retryable. `retention` looks at the
-        server's list of binlogs. Raises CheckpointError if the position of `start` can't be read."""
+        server's list of binlogs. `pace` returns how many times as long the pauses of an idle stream are.
+        Raises CheckpointError if the position of `start` can't be read."""
         self.retries = 0
-        numbered = replace(options, server_id=options.server_id or own_server_id())
+        self._pace = pace
+        numbered = replace(
+            options,
+            server_id=options.server_id or own_server_id(),
+            heartbeat_seconds=options.heartbeat_seconds * pace(),
+        )
         self._servers = numbered.servers
         self._chosen = 0
         self._follows: Follows = lambda schema, table: is_user_schema(schema) and follows(schema, table)
@@ -188,7 +194,7 @@ class Pull:
         self._surveyed = survey.tables
         if self._loading is not None:
             for finding in survey.findings:
-                log.warning("%s: %s", self._options.address, finding.text)
+                log.warning("%s: %s", self._options.address, finding.sentence)
 
     def _is_known(self, schema: str, table: str) -> bool:
         """True if the catalog has a table's definition, or gets it before its first row that matters."""
@@ -374,19 +380,20 @@ class Pull:
             skew = server.epoch_seconds - self._now()
             self._head.connected(self._now(), skew)
             while not (decoder.reached or (loads is not None and loads.is_done)):
+                pace = self._pace()
                 if loads is not None and loads.is_full:
                     loads.step(POLL_SECONDS)
                 else:
                     if loads is None:
-                        reader.read(_IDLE_POLL_SECONDS if decoder.caught_up else POLL_SECONDS)
+                        reader.read(min(self._options.heartbeat_seconds, _MOST_POLL_SECONDS * pace))
                     else:
                         reader.read(_LOADING_POLL_SECONDS, loads.between)
                         loads.step()
                 received, self._bytes = before + reader.bytes - self._bytes, before + reader.bytes
-                self._head.heard(decoder, received, self._options, self._now())
+                self._head.heard(decoder, received, self._options, self._now(), pace)
                 if decoder.caught_up:
                     decoder.idle(self._now() + skew - IDLE_MARGIN_SECONDS)
-                    if self._replication.look(self._options, self._now()):
+                    if self._replication.look(self._options, self._now(), pace):
                         halted = self._replication.report(self._options, self._lane.source)
                         yield halted or self._connected(server, True)
                 changes = decoder.take()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import assert_never
+from collections.abc import Callable, Sequence
+from typing import Final, assert_never
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from ...errors import Retryable
 from ...events import Changes, Checkpoint
 from ...snapshot.mysql.tables import Follows
 from ..lane import ALONE, Lane, LoadBarrier
-from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, SourceReport, Statistics
+from ..puller import Connected, PullerStatistics, Retrying, SnapshotReport, SourceReport
 from .options import MysqlOptions
 from .pull import Pull, Step
 from .retention import RetentionWatch
@@ -25,12 +25,14 @@ class _Read(Struct, frozen=True):
 
 
 _READ = _Read()
+_PUBLISH_SECONDS: Final = 0.1
+"""Least time between two statistics."""
 
 
-class MysqlPuller(PooledActor[_Read | Statistics]):
+class MysqlPuller(PooledActor[_Read]):
     """Sends a server's changes to `output` in the binlog's order. Runs in an actor system for blocking work.
 
-    A turn reads the available bytes of the socket, or waits for some up to 0.2 s. It stops reading while
+    A turn reads the available bytes of the socket, or waits for some. It stops reading while
     `output` is full. After a lost connection it reconnects with growing pauses; any other error fails the
     actor.
     """
@@ -49,15 +51,18 @@ class MysqlPuller(PooledActor[_Read | Statistics]):
         load_barrier: LoadBarrier | None = None,
         knows: Follows | None = lambda _schema, _table: True,
         stop: StopSignal,
+        publish: Callable[[PullerStatistics], None] = lambda _statistics: None,
         retention: RetentionWatch | None = None,
+        pace: Callable[[], float] = lambda: 1.0,
     ) -> None:
         """`follows` tells by schema and table if a table is followed. `start` is the checkpoint to resume
         from, None for a new feed; `sink_checkpoints` are the checkpoints of all sinks. `coordinator` gets
         Connected, Retrying and SnapshotReport. One of several sources keeps to its `lane`, and waits at the
         `load_barrier`. `knows` tells if the catalog has a table's definition as of the start; None without a
         catalog. `stop`, set after this actor's own stop, ends its turn if it waits for the binlog.
-        `retention` looks at the server's list of binlogs. Raises CheckpointError for a position that can't be
-        read."""
+        `publish` gets the statistics in this actor's turns. `retention` looks at the server's list of
+        binlogs. `pace` returns how many times as long the pauses of an idle stream are. Raises
+        CheckpointError for a position that can't be read."""
         super().__init__()
         self._options = options
         self._output = output
@@ -77,21 +82,21 @@ class MysqlPuller(PooledActor[_Read | Statistics]):
             knows,
             self._signal,
             retention,
+            pace,
         )
+        self._publish = publish
+        self._next_publish = 0.0
         self._steps = self._pull.steps()
 
     def on_start(self) -> None:
         self._read_on()
 
-    def on_receive(self, message: _Read | Statistics) -> PullerStatistics | None:
+    def on_receive(self, message: _Read) -> None:
         match message:
-            case Statistics():
-                return self._pull.statistics()
             case _Read():
                 self._read()
             case _:
                 assert_never(message)
-        return None
 
     def _read(self) -> None:
         try:
@@ -102,6 +107,9 @@ class MysqlPuller(PooledActor[_Read | Statistics]):
         else:
             self._pass_on(step)
             self._read_on()
+        if (now := self.clock.now()) >= self._next_publish:
+            self._next_publish = now + _PUBLISH_SECONDS
+            self._publish(self._pull.statistics())
 
     def on_stop(self) -> None:
         self._steps.close()

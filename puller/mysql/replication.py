@@ -30,13 +30,13 @@ class ReplicationWatch:
         said = f"{options.address}: {self.stopped}"
         return Retrying(said, LOOK_SECONDS, who) if self.stopped else None
 
-    def look(self, options: MysqlOptions, now: float) -> bool:
-        """Look if it is time; return True if `stopped` is to be told again, or is over."""
+    def look(self, options: MysqlOptions, now: float, pace: float = 1.0) -> bool:
+        """Look every LOOK_SECONDS times `pace`; return True if `stopped` is to be told again, or is over."""
         if self._next is None:
-            self._next = now + LOOK_SECONDS
+            self._next = now + LOOK_SECONDS * pace
         if now < self._next:
             return False
-        self._next = now + LOOK_SECONDS
+        self._next = now + LOOK_SECONDS * pace
         before = self.stopped
         with suppress(TidemillError):  # the log's own connection tells
             session = connect(options)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Final
 
 import pymysql
@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from ...codec.mysql.known import UNTOLD_KINDS
 from ...codec.mysql.tokens import qualified as quoted
+from ...codec.mysql.tokens import quoted_account
 from ...config import Finding
 from ...dialects.mysql.client import (
     Session,
@@ -31,6 +32,7 @@ from .generated import unlogged_columns
 from .options import MysqlOptions
 from .prepared import prepared_names
 from .replication import stopped_replication
+from .rights import mariadb_rights, mysql_rights
 from .xa_recover import PREPARED_SECONDS, described
 
 _OLDEST: Final = {"MariaDB": (10, 5), "MySQL": (8, 0)}
@@ -38,11 +40,13 @@ _SETTINGS: Final = {
     "binlog_format": "ROW",
     "binlog_row_image": "FULL",
 }
-_FULL: Final = (
-    "SET GLOBAL binlog_row_metadata = FULL, in the server's configuration too, and reconnect the open "
-    "sessions"
-)
+_FULL: Final = "SET GLOBAL binlog_row_metadata = FULL"
+_LASTING: Final = "set it in the server's configuration too, and reconnect the open sessions"
+_KEY_COLUMN: Final = "row_id"
+"""Column of a key that is added to a table without one."""
 _EMPTY: Final = "''"
+_HIDDEN_SINCE: Final = (8, 0, 23)
+"""First MySQL with invisible columns."""
 _GROUP: Final = 100
 """Number of tables that share a statement by which it is known if they can be read."""
 _MYSQL_SETTINGS: Final = {**_SETTINGS, "binlog_row_value_options": ""}
@@ -54,10 +58,12 @@ class Survey(Struct, frozen=True):
     tables: list[SourceTable]
     """Followed tables, as far as they can be read."""
     findings: list[Finding]
+    account: str = ""
+    """The user as GRANT names it; empty if it isn't known."""
 
     def raise_errors(self) -> None:
         """Raise SourceError with all findings that are errors, if there are any."""
-        errors = [finding.text for finding in self.findings if finding.level == "error"]
+        errors = [finding.sentence for finding in self.findings if finding.level == "error"]
         if errors:
             raise SourceError(f"{self.server}: {'; '.join(errors)}")
 
@@ -121,7 +127,8 @@ def survey_session(
         return Survey(server, [], [error])
     tables: list[SourceTable] = []
     findings = [*_settings(session, _SETTINGS if mariadb else _MYSQL_SETTINGS)]
-    findings += _rights(session) if mariadb else _mysql_rights(session, options)
+    account = quoted_account(query(session, "SELECT CURRENT_USER()")[0][0])
+    findings += mariadb_rights(session, account) if mariadb else mysql_rights(session, account, options)
     if session.tls_warning:
         findings.append(Finding("warning", session.tls_warning))
     listed = find_tables(session, only)
@@ -136,9 +143,12 @@ def survey_session(
     readable = set(_readable(session, followed))
     for one in followed:
         try:
-            table = _look_at(session, one, definitions.get(one), one in readable)
+            if one not in readable and (finding := _unreadable(session, one, account)):
+                findings.append(finding)
+                continue
+            table = _defined(one, definitions.get(one))
         except SourceError as error:
-            findings.append(Finding("error", str(error)))
+            findings.append(Finding("error", str(error), tables=(one.full_name,)))
             continue
         tables.append(table)
         if not table.is_transactional:
@@ -147,6 +157,8 @@ def survey_session(
                     "warning",
                     f"{one.full_name} is a table of {table.engine}, which has no transactions: don't change "
                     "it while it is loaded",
+                    tables=(one.full_name,),
+                    remedy=(f"ALTER TABLE {quoted(one.schema, one.name)} ENGINE = InnoDB",),
                 )
             )
     unknown = [one.table for one in tables if not (has_catalog and knows(one.table.schema, one.table.name))]
@@ -155,11 +167,12 @@ def survey_session(
         findings += unlogged_columns(version, [one.table for one in tables])
     findings += unlogged_cascades(session, options, followed)
     if halted := stopped_replication(session):
-        findings.append(Finding("warning", f"{options.address}: {halted}"))
+        start = "START ALL SLAVES" if mariadb else "START REPLICA"
+        findings.append(Finding("warning", f"{options.address}: {halted}", remedy=(start,)))
     if is_new and not options.position:
-        findings += _prepared(session, mariadb=mariadb)
-    findings += without_key(table.table for table in tables)
-    return Survey(server, tables, findings)
+        findings += _prepared(session, account, mariadb=mariadb)
+    findings += without_key(tables, hides_columns=mariadb or version_numbers(version) >= _HIDDEN_SINCE)
+    return Survey(server, tables, findings, account)
 
 
 def _settings(session: Session, settings: Mapping[str, str]) -> Iterator[Finding]:
@@ -167,21 +180,26 @@ def _settings(session: Session, settings: Mapping[str, str]) -> Iterator[Finding
     sql = f"SELECT {', '.join([f'@@global.{name}' for name in names])}"
     has_binlog, prepared, *found_values = query(session, sql)[0]
     if not has_binlog:
-        yield Finding("error", "the server writes no binlog: set log_bin in its configuration and restart it")
+        yield Finding(
+            "error",
+            "the server writes no binlog: set log_bin and binlog_format = ROW below [mysqld] in its "
+            "configuration, and restart it",
+        )
         return
     for (name, wanted), present in zip(settings.items(), found_values, strict=True):
         if present != wanted:
             value = wanted or _EMPTY
             yield Finding(
                 "error",
-                f"{name} is {present}: SET GLOBAL {name} = {value}, in the server's configuration too, "
-                "and reconnect the open sessions",
+                f"{name} is {present}, not {value}: {_LASTING}",
+                remedy=(f"SET GLOBAL {name} = {value}",),
             )
     if not prepared:
         yield Finding(
             "warning",
-            "max_prepared_stmt_count is 0, and tables are loaded by prepared statements: SET GLOBAL "
-            "max_prepared_stmt_count = 16382 (the default), in the server's configuration too",
+            "max_prepared_stmt_count is 0, and tables are loaded by prepared statements: set it in the "
+            "server's configuration too",
+            remedy=("SET GLOBAL max_prepared_stmt_count = 16382",),  # the default
         )
 
 
@@ -196,7 +214,8 @@ def _undescribed(
         if metadata != "FULL":
             yield Finding(
                 "error",
-                f"binlog_row_metadata is {metadata}, which is enough for the local engine only: {_FULL}",
+                f"binlog_row_metadata is {metadata}, which is enough for the local engine only: {_LASTING}",
+                remedy=(_FULL,),
             )
         return
     names = ", ".join(table.full_name for table in tables)
@@ -204,7 +223,9 @@ def _undescribed(
         yield Finding(
             "error",
             f"binlog_row_metadata is {metadata}, and the definitions of {names} as of the start aren't "
-            f"known: begin with a snapshot, or restore the feed's catalog file, or {_FULL}",
+            f"known: begin with a snapshot, or restore the feed's catalog file, or set it to FULL, in the "
+            "server's configuration too, and reconnect the open sessions",
+            remedy=(_FULL,),
         )
     if names and not options.copies_generated:
         yield Finding(
@@ -230,76 +251,15 @@ def _undescribed(
         )
 
 
-def _rights(session: Session) -> Iterator[Finding]:
-    user = query(session, "SELECT CURRENT_USER()")[0][0]
-    rights = _global_rights(session)
-    if not rights & {"ALL PRIVILEGES", "REPLICATION SLAVE", "REPLICATION REPLICA"}:
-        yield Finding(
-            "error", f"{user} may not read the binlog: GRANT REPLICATION SLAVE ON *.* TO {_account(user)}"
-        )
-    if not rights & {"ALL PRIVILEGES", "BINLOG ADMIN", "SUPER"}:
-        yield Finding(
-            "warning",
-            f"{user} lacks the privilege BINLOG ADMIN: until the first snapshot is complete, an ALTER of a "
-            "loaded table waits, and later statements on the table wait for that ALTER",
-        )
-
-
-def _mysql_rights(session: Session, options: MysqlOptions) -> Iterator[Finding]:
-    user = query(session, "SELECT CURRENT_USER()")[0][0]
-    rights = _global_rights(session)
-
-    def lacks(*privileges: str) -> bool:
-        return not rights & {"ALL PRIVILEGES", *privileges}
-
-    if lacks("REPLICATION SLAVE"):
-        yield Finding(
-            "error", f"{user} may not read the binlog: GRANT REPLICATION SLAVE ON *.* TO {_account(user)}"
-        )
-    if lacks("REPLICATION CLIENT", "SUPER"):
-        yield Finding(
-            "error",
-            f"{user} may not ask where the binlog ends: GRANT REPLICATION CLIENT ON *.* TO {_account(user)}",
-        )
-    if not options.loads:
-        return
-    if lacks("RELOAD", "FLUSH_TABLES"):
-        yield Finding(
-            "error",
-            f"{user} may not take the read lock by which a snapshot knows its position (FLUSH TABLES WITH "
-            f"READ LOCK, for a moment): GRANT RELOAD ON *.* TO {_account(user)}, or set snapshot = false",
-        )
-    if lacks("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"):
-        yield Finding(
-            "warning",
-            f"{user} lacks the privilege SESSION_VARIABLES_ADMIN: until the first snapshot is complete, an "
-            "ALTER of a loaded table waits, and later statements on the table wait for that ALTER",
-        )
-
-
-def _global_rights(session: Session) -> set[str]:
-    """Return the privileges on *.*, including those granted by roles."""
-    rights: set[str] = set()
-    for (grant,) in query(session, "SHOW GRANTS"):
-        if match := re.match(r"GRANT (.+?) ON \*\.\* TO ", grant):
-            rights.update(re.split(", ?", match[1]))
-    return rights
-
-
-def _account(user: str) -> str:
-    name, _, host = user.rpartition("@")
-    return f"'{name}'@'{host}'"
-
-
-def _prepared(session: Session, *, mariadb: bool) -> Iterator[Finding]:
+def _prepared(session: Session, account: str, *, mariadb: bool) -> Iterator[Finding]:
     """Yield a warning about XA transactions whose rows are before the start in the log."""
     names = prepared_names(session)
     if names is None:
-        grant = "" if mariadb else ": GRANT XA_RECOVER_ADMIN on *.*"
         yield Finding(
             "warning",
             "this user can't see if XA transactions are prepared, and the feed stops at the end of one that "
-            f"was prepared before its start{grant}",
+            "was prepared before its start",
+            remedy=() if mariadb else (f"GRANT XA_RECOVER_ADMIN ON *.* TO {account}",),
         )
     elif names:
         yield Finding("warning", f"the feed waits {PREPARED_SECONDS:.0f} s for its start: {described(names)}")
@@ -321,20 +281,39 @@ def same_names(tables: Iterable[FoundTable]) -> Iterator[Finding]:
         if other is not one:
             both = f"{quoted(other.schema, other.name)} and {quoted(one.schema, one.name)}"
             yield Finding(
-                "error", f"{both} can't both be followed, as {one.full_name} may be either: leave one out"
+                "error",
+                f"{both} can't both be followed, as {one.full_name} may be either: leave one out",
+                tables=(one.full_name,),
             )
 
 
-def without_key(tables: Iterable[Table]) -> Iterator[Finding]:
-    """Yield a warning that names the tables without a key; none if all have one."""
-    names = [table.full_name for table in tables if not table.key]
-    if names:
+def without_key(tables: Iterable[SourceTable], *, hides_columns: bool) -> Iterator[Finding]:
+    """Yield a warning that names the tables without a key; none if all have one.
+
+    `hides_columns` is True if the server has invisible columns, which SELECT * and INSERT leave out.
+    """
+    keyless = [one for one in tables if not one.table.key]
+    if keyless:
+        names = tuple(one.table.full_name for one in keyless)
         yield Finding(
             "warning",
             f"no primary key, and no unique key of NOT NULL columns: {', '.join(names)}. A database searches "
             "the whole table for rows to update or delete, once or twice for each thousand of them: give it "
-            "a key, or leave it out if it is large and its rows change",
+            "a key, of its columns or of a new one, or leave it out if it is large and its rows change",
+            tables=names,
+            remedy=tuple(_key_for(one, hides_columns) for one in keyless if not one.table.row_end),
         )
+
+
+def _key_for(keyless: SourceTable, hides_columns: bool) -> str:
+    """Return the statement that gives a table a primary key."""
+    table = f"ALTER TABLE {quoted(keyless.table.schema, keyless.table.name)} ADD"
+    if increment := keyless.known.auto_increment:
+        return f"{table} PRIMARY KEY ({quoted(increment)})"
+    names = {column.name.lower() for column in keyless.known.complete.columns}
+    column = next(name for n in count() if (name := f"{_KEY_COLUMN}{n or ''}") not in names)
+    hidden = " INVISIBLE" if hides_columns else ""
+    return f"{table} COLUMN {quoted(column)} BIGINT UNSIGNED NOT NULL AUTO_INCREMENT{hidden} PRIMARY KEY"
 
 
 def _readable(session: Session, tables: Sequence[FoundTable]) -> Iterator[FoundTable]:
@@ -347,15 +326,23 @@ def _readable(session: Session, tables: Sequence[FoundTable]) -> Iterator[FoundT
             yield from group
 
 
-def _look_at(
-    session: Session, listed: FoundTable, defined: SourceTable | SourceError | None, is_readable: bool
-) -> SourceTable:
-    """Return the definition of a followed table. Raises SourceError if it can't be followed."""
+def _unreadable(session: Session, listed: FoundTable, account: str) -> Finding | None:
+    """Return the reason why a table can't be read; None if it can."""
+    table = quoted(listed.schema, listed.name)
     try:
-        if not is_readable:
-            query(session, f"SELECT 1 FROM {quoted(listed.schema, listed.name)} LIMIT 0")
+        query(session, f"SELECT 1 FROM {table} LIMIT 0")
     except pymysql.err.OperationalError as error:
-        raise SourceError(f"{listed.full_name} can't be read: {error.args[1]}: GRANT SELECT on it") from None
+        return Finding(
+            "error",
+            f"{listed.full_name} can't be read: {error.args[1]}",
+            tables=(listed.full_name,),
+            remedy=(f"GRANT SELECT ON {table} TO {account}",),
+        )
+    return None
+
+
+def _defined(listed: FoundTable, defined: SourceTable | SourceError | None) -> SourceTable:
+    """Return the definition of a followed table. Raises SourceError if it can't be followed."""
     if defined is None:
         raise SourceError(f"{listed.full_name} was just dropped")
     if isinstance(defined, SourceError):

@@ -69,9 +69,9 @@ class RetentionWatch:
             self._next = now + FIRST_SECONDS
         return now >= self._next
 
-    def look(self, options: MysqlOptions, now: float) -> None:
+    def look(self, options: MysqlOptions, now: float, pace: float = 1.0) -> None:
         """Look at the server's list. Raises nothing: the log's own connection tells what is wrong."""
-        self._next = now + LOOK_SECONDS
+        self._next = now + LOOK_SECONDS * pace
         with suppress(TidemillError):
             session = connect(options)
             try:

@@ -67,6 +67,10 @@ class CheckFinding(Struct, frozen=True):
     level: Literal["ok", "warning", "error"]
     about: str
     text: str
+    tables: tuple[str, ...] = ()
+    """Full names of the tables that it is about."""
+    remedy: tuple[str, ...] = ()
+    """Statements, or commands of a shell, that correct it."""
 
 
 class FindingList(Struct, frozen=True):

@@ -13,7 +13,7 @@ from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...errors import CheckpointError, InvariantViolated, SinkError
 from ...events import Checkpoint, Ddl, Ts
 from ...failpoint import reach
-from .layout import DAY, date_of, day_of
+from .layout import DAY, check_unused, date_of, day_of
 from .ledger import Ledger, State
 from .staging import Staged
 from .store import in_parallel
@@ -60,6 +60,19 @@ class Commits:
             self._adopt(state)
             self._ledger.save(state)
             self._ledger.clean()
+        return state
+
+    def begin(self) -> State | None:
+        """As `open`, by the only writer of a prefix: remove what earlier ones left over.
+
+        Raises SinkError if the prefix is new and has somebody else's files.
+        """
+        target = self._target
+        self._store.check()
+        if self._ledger.latest() is None:
+            check_unused(target.name, self._store.entries(), target.layout.own_names)
+        state = self.open()
+        self._remove_leftovers()
         return state
 
     def check(self) -> None:
@@ -191,7 +204,7 @@ class Commits:
         self._abandoned = sorted({*self._abandoned, *_folders(self.journal)} - kept)
         self.journal = state.journal
 
-    def remove_leftovers(self) -> None:
+    def _remove_leftovers(self) -> None:
         """Remove the folders of earlier writers, never those of a later one."""
         kept = _folders(self.journal)
         for name in {name.partition("/")[0] for name in self._store.names(self._folder)}:

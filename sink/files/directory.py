@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from ...errors import SinkError
 from ...store.disk import make_folder, replace, sync, write
+from .store import StoredFile
 
 _NEW: Final = ".new"
 
@@ -43,8 +44,19 @@ class Directory:
     def names(self, folder: str) -> list[str]:
         base = self._path / folder
         with self._explained():
-            paths = [path for path in base.rglob("*") if path.suffix != _NEW and path.is_file()]
-        return [str(path.relative_to(base)) for path in paths]
+            return [str(path.relative_to(base)) for path in _files(base)]
+
+    def listed(self, folder: str) -> list[StoredFile]:
+        base = self._path / folder
+        found = []
+        with self._explained():
+            for path in _files(base):
+                with suppress(FileNotFoundError):  # removed meanwhile
+                    stat = path.stat()
+                    # A link has the time of the first write, and its making changes that of the entry.
+                    modified_ms = max(stat.st_mtime_ns, stat.st_ctime_ns) // 1_000_000
+                    found.append(StoredFile(str(path.relative_to(base)), stat.st_size, modified_ms))
+        return found
 
     def read(self, name: str) -> bytes | None:
         with self._explained():
@@ -105,3 +117,8 @@ class Directory:
         except OSError as error:
             where = error.filename or self._path
             raise SinkError(f"can't write {self._path}: {error.strerror} ({where})") from error
+
+
+def _files(base: Path) -> Iterator[Path]:
+    """Yield the complete files below a directory."""
+    return (path for path in base.rglob("*") if path.suffix != _NEW and path.is_file())

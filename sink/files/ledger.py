@@ -10,6 +10,7 @@ nothing. It needs no conditional writes, only that a list shows what was written
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 from uuid import uuid4
 
@@ -65,12 +66,12 @@ class Ledger:
         self.root: Final = root
         self._store: Final = store
         self._writer: Final = uuid4().hex[:12]
-        self._epoch = 0
+        self._epoch = 0  # not claimed
         self._number = 0
 
     def latest(self) -> State | None:
         """Return the latest state. Raises SinkError if it is another feed's, CheckpointError if damaged."""
-        state = latest_state(self._store, self.root)
+        state = _latest(self._store, self.root, self._entries)
         if state is not None and (state.feed, state.sink) != (self.feed, self.sink):
             raise SinkError(
                 f"{self._store.name} belongs to sink {state.sink!r} of feed {state.feed!r}: "
@@ -80,13 +81,14 @@ class Ledger:
 
     def claim(self) -> State | None:
         """Fence off earlier writers, and return the latest state. Raises Retryable if another one claims."""
+        self._epoch = self._number = 0
         self.latest()  # another feed isn't fenced off
-        self._epoch = 1 + max([entry.epoch for entry in self._entries()], default=0)
-        self._number = 0
-        own = _Entry(self._epoch, 0, self._writer)
+        own = _Entry(1 + max([entry.epoch for entry in self._entries()], default=0), 0, self._writer)
         self._store.write(self._path(own), b"{}")
+        self._epoch = own.epoch
         if self._others():
             self._store.remove(self._path(own))
+            self._epoch = 0
             raise Retryable(f"{self._store.name}: another copy of feed {self.feed!r} starts at this moment")
         return self.latest()
 
@@ -124,13 +126,22 @@ class Ledger:
         return f"{_folder(self.root)}/{entry.name}"
 
     def _entries(self) -> list[_Entry]:
-        return _entries(self._store, self.root)
+        """Return all entries. After `claim`, raises Retryable if neither those of this writer are listed nor
+        those of a later one, who may have removed them."""
+        entries = _entries(self._store, self.root)
+        if self._epoch and all(entry.epoch < self._epoch for entry in entries):
+            raise Retryable(f"{self._store.name}: the store doesn't list what feed {self.feed!r} has written")
+        return entries
 
 
 def latest_state(store: Store, root: str) -> State | None:
     """Return the latest state in a hidden folder, whoever wrote it. Raises CheckpointError if damaged."""
+    return _latest(store, root, lambda: _entries(store, root))
+
+
+def _latest(store: Store, root: str, entries: Callable[[], list[_Entry]]) -> State | None:
     while True:
-        written = [entry for entry in _entries(store, root) if entry.number]
+        written = [entry for entry in entries() if entry.number]
         if not written:
             return None
         path = f"{_folder(root)}/{max(written).name}"

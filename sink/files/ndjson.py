@@ -1,4 +1,4 @@
-"""Lines of JSON, one per row (docs/ndjson.md describes a line)."""
+"""Lines of JSON, one per row (docs/reference/ndjson.md describes a line)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Conversion of a table's layout to Arrow columns, and of its changes to Arrow batches, without loss.
 
-docs/parquet.md lists the types. Values that Parquet's types or readers can't represent stay text as the
-source prints it: dates and times, which may be "0000-00-00", and decimals of more than 38 digits.
+docs/reference/parquet.md lists the types. Values that Parquet's types or readers can't represent stay text as
+the source prints it: dates and times, which may be "0000-00-00", and decimals of more than 38 digits.
 """
 
 from __future__ import annotations
@@ -16,24 +16,13 @@ from ...codec.arrow_arrays import counted, repeated
 from ...codec.image import Image
 from ...codec.images import read_images
 from ...codec.text import datetime_text, time_text
-from ...errors import InvariantViolated, SinkError
+from ...errors import SinkError
 from ...events import (
     TEMPORAL,
-    Action,
-    AddColumn,
-    ChangeColumn,
-    ChangeDetails,
-    ChangeKey,
     Column,
-    CreateTable,
-    Ddl,
-    DropColumn,
-    DropTable,
-    RenameTables,
     Row,
     Run,
     Table,
-    TruncateTable,
     Ts,
 )
 from ..arrow_text import as_text
@@ -47,35 +36,17 @@ one."""
 
 _INTEGERS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 32, "int": 32, "bigint": 64}
 
-_OPERATIONS: Final[dict[type[Action], str]] = {
-    CreateTable: "create",
-    DropTable: "drop",
-    TruncateTable: "truncate",
-    RenameTables: "rename",
-}
-
-
 Numbered = tuple[Ts, Ts, int, bool, Run]
 """Commit ts, start ts, number of a run's first change in its transaction, and True if it is part of a
 snapshot."""
 
-_HEAD: Final = [
+HEAD: Final = [
     pa.field("commit_ts", pa.int64(), nullable=False),
     pa.field("start_ts", pa.int64(), nullable=False),
     pa.field("sequence", pa.int64(), nullable=False),
     pa.field("op", pa.string(), nullable=False),
     pa.field("snapshot", pa.bool_(), nullable=False),
 ]
-
-DDL: Final = pa.schema(
-    [
-        *_HEAD[:4],
-        pa.field("schema", pa.string(), nullable=False),
-        pa.field("table", pa.string(), nullable=False),
-        pa.field("query", pa.large_string(), nullable=False),
-        pa.field("actions", pa.large_string(), nullable=False),
-    ]
-)
 
 
 def arrow_type(column: Column) -> pa.DataType:
@@ -114,7 +85,7 @@ class ChangeColumns:
         self._nulls: Row = (None,) * len(table.columns)
         image = self._image_type = pa.struct(self._fields)
         metadata = {TABLE: msgspec.json.encode(table)}
-        self.schema = pa.schema([*_HEAD, pa.field("before", image), pa.field("after", image)], metadata)
+        self.schema = pa.schema([*HEAD, pa.field("before", image), pa.field("after", image)], metadata)
 
     def batch(self, rows: Sequence[Numbered]) -> pa.RecordBatch:
         """Return the batch of changes. Raises SinkError for a value out of its column type's range."""
@@ -180,42 +151,6 @@ def _array(
         raise SinkError(
             f"{table}.{field.name} has a value that {field.type} can't hold: {error}", table
         ) from error
-
-
-def ddl_batch(ddl: Ddl) -> pa.RecordBatch:
-    """Return the batch of a schema change, with its actions as JSON in `actions`."""
-    actions = msgspec.json.encode([_action(action) for action in ddl.actions]).decode()
-    row = [ddl.commit_ts, ddl.start_ts, 0, operation(ddl)]
-    values = [*row, ddl.schema, ddl.table, ddl.query, actions]
-    arrays = [pa.array([value], field.type) for value, field in zip(values, DDL, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=DDL)
-
-
-def operation(ddl: Ddl) -> str:
-    """Return the word for a schema change: create, drop, truncate, rename or alter."""
-    return _OPERATIONS.get(type(ddl.actions[0]), "alter") if ddl.actions else "alter"
-
-
-def _action(action: Action) -> dict[str, object]:
-    match action:
-        case CreateTable(table, replaces):
-            return {"create": table, "replaces": True} if replaces else {"create": table}
-        case DropTable():
-            return {"drop_table": True}
-        case TruncateTable():
-            return {"truncate": True}
-        case RenameTables(pairs):
-            return {"rename": [{"from": old, "to": new} for old, new in pairs]}
-        case AddColumn(column, after):
-            return {"add": column, "after": after}
-        case DropColumn(name):
-            return {"drop": name}
-        case ChangeColumn(name, column, before, after):
-            return {"change": name, "column": column, "before": before, "after": after}
-        case ChangeKey(columns):
-            return {"key": columns}
-        case ChangeDetails():
-            raise InvariantViolated("ChangeDetails came to a sink that doesn't copy definitions")
 
 
 def _text(column: Column) -> Callable[[Any], str] | None:

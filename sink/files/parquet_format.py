@@ -1,4 +1,4 @@
-"""Parquet files; docs/parquet.md describes their columns."""
+"""Parquet files; docs/reference/parquet.md describes their columns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from ...events.per_table import PerTable
 from ...failpoint import reach
 from .formats import Group, Piece
 from .layout import day_of
-from .parquet_columns import DDL, ChangeColumns, Numbered, ddl_batch
+from .parquet_columns import ChangeColumns, Numbered
+from .schema_changes import DDL, ddl_batch
 
 _SOURCE: Final = pa.field("source", pa.string(), nullable=False)
 _DICTIONARY_BYTES: Final = 64 << 10
 """Limit of a column's dictionary, after which its values are written as they are. A larger one seldom pays:
 with Arrow's 1 MiB, numbers without repetitions take two to three times as long and more space
-(docs/parquet.md)."""
+(docs/reference/parquet.md)."""
 
 
 class ParquetFormat:

@@ -13,7 +13,6 @@ from ..sink import Sink, SinkTraits
 from .commits import Commits
 from .formats import Piece
 from .journal import read_entry, write_entry
-from .layout import check_unused
 from .ledger import Ledger
 from .staging import Staging
 from .target import FilesTarget
@@ -34,7 +33,6 @@ class StorageSink(Sink):
         self._target: Final = target
         self._options: Final = target.options
         self._now: Final = now
-        self._ledger: Final = ledger
         self._commits: Final = Commits(target, ledger)
         self._staging: Final = Staging(target)
         self._folder = ""
@@ -71,11 +69,7 @@ class StorageSink(Sink):
     def open(self) -> Checkpoint | None:
         self._is_open = self._is_failed = self._is_doubtful = False
         self._skip = 0
-        self._target.store.check()
-        if self._ledger.latest() is None:
-            check_unused(self.target, self._target.store.entries(), self._target.layout.own_names)
-        self._commits.open()
-        self._commits.remove_leftovers()
+        self._commits.begin()
         self._restart()
         self._is_open = True
         return self._commits.durable

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class StoredFile(NamedTuple):
+    """An object in a listing."""
+
+    name: str
+    """Relative to the folder that was listed."""
+    size: int
+    modified_ms: int
+    """Time of its last write, in Unix milliseconds."""
 
 
 class Store(Protocol):
@@ -50,6 +60,10 @@ class Store(Protocol):
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the objects in a folder and its folders; without the folder's own name."""
+        ...
+
+    def listed(self, folder: str) -> list[StoredFile]:
+        """As `names`, with sizes and times."""
         ...
 
     def read(self, name: str) -> bytes | None:

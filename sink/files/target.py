@@ -49,7 +49,7 @@ def files_target(
         case "ticdc":
             layout = TicdcLayout(store, options)
         case "delta" | "iceberg":
-            lake = _lake(store, options, catalog)
+            lake = lake_layout(store, options, catalog)
             if options.is_copy:
                 from .lakes.copies.format import CopyFormat
                 from .lakes.copies.layout import CopyLayout
@@ -62,7 +62,11 @@ def files_target(
     return FilesTarget(store, layout, folder_format(options), options)
 
 
-def _lake(store: Store, options: DirectoryOptions, catalog: CatalogAddress | None) -> LakeLayout:
+def lake_layout(
+    store: Store, options: DirectoryOptions, catalog: CatalogAddress | None, *, creates: bool = True
+) -> LakeLayout:
+    """Return the layout of a lake's tables, whatever its mode. `creates` is False to make no tables in a
+    catalog's database. Raises ConfigError."""
     if options.layout == "delta":
         from .lakes.delta_layout import DeltaLayout
 
@@ -71,4 +75,4 @@ def _lake(store: Store, options: DirectoryOptions, catalog: CatalogAddress | Non
         raise ConfigError('layout = "iceberg" needs a catalog: give a URL such as iceberg+sql:///var/lake')
     from .lakes.iceberg_layout import IcebergLayout
 
-    return IcebergLayout(store, options.parallel, catalog)
+    return IcebergLayout(store, options.parallel, catalog, creates=creates)

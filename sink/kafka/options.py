@@ -58,7 +58,7 @@ class KafkaOptions:
     """Options of a Kafka cluster. Raises ConfigError that names the accepted values."""
 
     format: EncodingName = "canal-json"
-    """Encoding of the messages (docs/encodings.md)."""
+    """Encoding of the messages (docs/reference/encodings.md)."""
     encoding: dict[str, Any] = field(default_factory=dict, repr=False)
     """Options of the encoding, as in `[sink.encoding]`."""
     delivery: Literal["exactly once", "at least once"] = "exactly once"

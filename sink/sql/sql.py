@@ -7,32 +7,17 @@ from typing import NoReturn
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...dialects.applied import Applied, AppliedStore, all_ts
-from ...dialects.database import CHECKPOINT_TABLE, Database, difference
-from ...errors import InvariantViolated, NotReproducible, Retryable, SinkError, about
-from ...events import (
-    AddColumn,
-    Batch,
-    ChangeColumn,
-    ChangeDetails,
-    ChangeKey,
-    Checkpoint,
-    CreateTable,
-    Ddl,
-    Details,
-    DropColumn,
-    DropTable,
-    RenameTables,
-    Table,
-    Transaction,
-    TruncateTable,
-    Ts,
-)
+from ...dialects.database import CHECKPOINT_TABLE, Database
+from ...errors import InvariantViolated, Retryable, SinkError, about
+from ...events import Batch, Checkpoint, Ddl, Table, Transaction, Ts
 from ...failpoint import reach
+from ..delivery import ReplayRequired
 from ..resume_filter import lacking
 from ..safe_mode import SafeMode
 from ..sink import Sink, SinkStatistics, SinkTraits
 from .after_start import AfterStart
 from .apply import Applier, TransactionPart
+from .definitions import Definitions
 from .letters.rows import LetterRows
 from .letters.writer import LetterWriter
 from .syncpoints import SyncpointWriter
@@ -71,13 +56,15 @@ class SqlSink(Sink):
         self.applied: set[Ts] = set()
         """Transactions after the checkpoint that the target has."""
         self._stored: str | None = None  # text of the checkpoint in the target
+        self._written: set[str | None] = set()
+        """Texts of checkpoints of which one is in the target, unless an earlier sink wrote after `open`."""
         self._connected = False
         self._is_unmoved = False  # True once no earlier connection can change the checkpoint
         self._is_tidied = False  # True once no unfinished creation is left
         self._durable: Checkpoint | None = None
         self._reached: Checkpoint | None = None  # of the written batches; None inside a transaction
         self._writing = False  # True while a SQL transaction is open
-        self._sources: dict[str, str] = {}  # source's table by its name in the target
+        self._definitions = Definitions(target, letters, self._begin, self._end)
 
     @property
     def traits(self) -> SinkTraits:
@@ -92,6 +79,7 @@ class SqlSink(Sink):
                 self._syncpoints.open()
             self._records = [] if self._store is None else self._store.load()
             self._stored = text = self._load_checkpoint()
+            self._written = self._written or {text}
             self._durable = None if text is None else decode_checkpoint(text, where)[0]
         except Exception as error:
             self._fail(error, "connecting")
@@ -148,10 +136,21 @@ class SqlSink(Sink):
         """Go on after `durable`, which another has stored."""
         self._durable = self._reached = durable
         self._is_unmoved = True
+        self._written = set()
+
+    def _open_again(self) -> None:
+        """Connect again. Raises ReplayRequired for the progress of an earlier sink, whose COMMIT came late:
+        the chunks of this one have other timestamps."""
+        written = self._written
+        durable = self.open()
+        if durable is not None and not durable.is_loaded and written and self._stored not in written:
+            raise ReplayRequired(
+                f"{self.target}: a commit of an earlier sink came late, while tables are loaded"
+            )
 
     def write(self, batch: Batch) -> None:
         if not self._connected:
-            self.open()
+            self._open_again()
         # After a commit whose response was lost, the target has more than this sink knew.
         items = batch.items if self._durable is None else lacking(self._durable, batch.items)
         if self.applied:
@@ -233,6 +232,7 @@ class SqlSink(Sink):
                 "is the same feed running twice?"
             )
         self._stored = text
+        self._written.add(text)
         if self._store is not None and self._records:
             kept = [] if previous is None else [one for one in self._records if one.last > reached.ts]
             self._store.forget([one.first for one in self._records if one not in kept])
@@ -242,6 +242,7 @@ class SqlSink(Sink):
         reach("sink.before_commit")
         self._end()
         self._durable = reached
+        self._written = {text}
         self.after_start.passed(reached.ts)
         reach("sink.committed")
 
@@ -295,105 +296,10 @@ class SqlSink(Sink):
             self._is_tidied = True
         with about(ddl.full_name):
             if ddl.shared is None:
-                self._change(ddl)
+                self._definitions.change(ddl)
                 return
             with self._database.tables.defining(ddl.schema, ddl.table):
-                self._change(ddl)
-
-    def _change(self, ddl: Ddl) -> None:
-        self._alter_letters(ddl)
-        match ddl.actions[0]:
-            case CreateTable() as created if ddl.shared is not None:
-                self._create_shared(ddl, created)
-                return
-            case CreateTable(table, replaces):
-                self._create(table, replaces, _details(ddl))
-                return
-            case DropTable():
-                self._release(ddl.schema, ddl.table)
-            case RenameTables(pairs):
-                for old, _ in pairs:
-                    self._release(*old)
-                for _, new in pairs:
-                    self._claim(*new)
-        self._database.tables.alter(ddl)
-
-    def _alter_letters(self, ddl: Ddl) -> None:
-        """Drop the letters of rows that a schema change removes, and mark those of an altered table.
-
-        It is done before the change, which a restart applies again.
-        """
-        letters, name = self._letters, f"{ddl.schema}.{ddl.table}"
-        if letters is None or not letters.keys:
-            return
-        letters.refresh()
-        change = None
-        for action in ddl.actions:
-            match action:
-                case CreateTable(replaces=True) | DropTable() | TruncateTable():
-                    change = letters.drop_table
-                case RenameTables(pairs):
-                    for old, _ in pairs:
-                        letters.reject_letters(old, "a rename")
-                case ChangeKey():
-                    letters.reject_letters((ddl.schema, ddl.table), "a change of the key")
-                case AddColumn() | DropColumn() | ChangeColumn():
-                    change = change or letters.alter_table
-        if change is not None and letters.may_wait(name):
-            self._begin()
-            change(name)
-            if self._database.tables.ddl_commits:
-                self._end()
-
-    def _create_shared(self, ddl: Ddl, created: CreateTable) -> None:
-        """Create a table, or note that other feeds write into the one that is there."""
-        is_known = created.exists or self._database.tables.has_shared(ddl)
-        self._create(created.table, replaces=False, details=None, is_shared=True, may_have_rows=is_known)
-        self._database.tables.note_shared(ddl)
-
-    def _create(
-        self,
-        table: Table,
-        replaces: bool,
-        details: Details | None,
-        *,
-        is_shared: bool = False,
-        may_have_rows: bool = False,
-    ) -> None:
-        name = self._claim(table.schema, table.name)
-        if replaces:
-            self._database.tables.drop_table(table)
-            reach("sink.altered")
-        have, wanted = self._database.tables.columns(table), self._database.tables.wanted_columns(table)
-        if have is None:
-            self._database.tables.create_table(table, details, is_shared=is_shared)
-            reach("sink.altered")
-        elif not may_have_rows and not self._database.tables.is_empty(table):
-            raise SinkError(
-                f"{self.target}: {name} has rows already, and {table.full_name} is about to be loaded into "
-                "it: remove the table, or name another target"
-            )
-        elif have != wanted:
-            raise SinkError(
-                f"{self.target}: table {name} is there, but differs from {table.full_name}: it "
-                f"{difference(have, wanted)}: remove the table"
-            )
-
-    def _claim(self, schema: str, table: str) -> str:
-        """Return the name of a table in the target. Raises SinkError if another table has it."""
-        name, full_name = self._database.tables.name_of(schema, table), f"{schema}.{table}"
-        other = self._sources.setdefault(self._key(name), full_name)
-        if other != full_name:
-            raise SinkError(f"{self.target}: {other} and {full_name} would both be called {name}")
-        return name
-
-    def _release(self, schema: str, table: str) -> None:
-        key = self._key(self._database.tables.name_of(schema, table))
-        if self._sources.get(key) == f"{schema}.{table}":
-            del self._sources[key]
-
-    def _key(self, name: str) -> str:
-        return name.casefold() if self._database.tables.folds_names else name
+                self._definitions.change(ddl)
 
     # --- errors
 
@@ -405,14 +311,3 @@ class SqlSink(Sink):
         if failure is error:
             raise error
         raise failure from error
-
-
-def _details(ddl: Ddl) -> Details | None:
-    """Return the details of a table that is created; None if they aren't copied.
-
-    Raises NotReproducible if a statement's details aren't known.
-    """
-    details = next((action.after for action in ddl.actions if isinstance(action, ChangeDetails)), None)
-    if details is not None and details.unknown and ddl.query:
-        raise NotReproducible(ddl.full_name, f"its definition isn't known, because of {details.unknown}")
-    return details

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from ...actors import ActorSystem, Failed, PooledRef, Target
@@ -16,7 +16,6 @@ from ..quota import MemoryQuota
 from ..run import Run
 from ..sorter import SorterOptions
 from ..tier import Tier
-from ..writer import Writer
 from .file import FileReader, FileWriter
 from .heap import HEAP_BYTES, Barrier, Broadcast, FlushNow, HeapSorter
 from .pool import BackEndPool
@@ -72,9 +71,7 @@ class UnifiedSorter(Engine):
         self._heaps = [
             self._spawn(HeapSorter, number, barrier, *outside, capacity=RUNS) for number in range(HEAPS)
         ]
-        intake = self._spawn(
-            Dealer, self._tables, tier, self._arrivals, self._merger, self._heaps, barrier, pool
-        )
+        intake = self._spawn(Dealer, tier, self._arrivals, self._merger, self._heaps, barrier, pool)
         self._set_intake(intake)
 
     def remove_table(self, table_id: int) -> None:
@@ -109,7 +106,6 @@ class Dealer(Intake):
     def __init__(
         self,
         gate: AdmissionControl,
-        writers: Mapping[int, Writer],
         tier: Tier,
         arrivals: Arrivals,
         merger: PooledRef[Wake],
@@ -117,7 +113,7 @@ class Dealer(Intake):
         barrier: Barrier,
         pool: BackEndPool,
     ) -> None:
-        super().__init__(gate, writers, tier, arrivals, merger, None)
+        super().__init__(gate, tier, arrivals, merger, None)
         self._heaps = heaps
         self._barrier = barrier
         self._pool = pool

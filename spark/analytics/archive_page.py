@@ -7,9 +7,9 @@ from html import escape
 from typing import Final
 
 from .advice import advice_section, archive_advice
-from .chart import Bar, Cell, bars, heat_map, heat_scale
-from .growth import columns, curve
-from .paper import amount, counted, legend, rest, section, size, table, tiles, times
+from .chart import Bar, bars
+from .growth import columns
+from .paper import counted, legend, rest, section, size, table, tiles, times
 from .report import ArchiveReport, ArchiveTable, DayFigures
 
 MOST_ROWS: Final = 30
@@ -42,30 +42,22 @@ def archive_sections(report: ArchiveReport) -> Iterable[str]:
     )
     dates = sorted({day.date for day in report.days})[-MOST_DAYS:]
     yield section(
-        "Growth of the archive",
-        f"By day of commit (UTC), {dates[0]} to {dates[-1]}. The latest rows are what compaction keeps.",
-        legend(("live", "latest rows"), ("free", "changes that later ones replaced")),
-        *_growth(report.days, dates),
-    )
-    yield section(
         "Tables by the bytes that compaction frees",
         _overlap_words(report),
         legend(("live", "latest rows"), ("free", "changes that later ones replaced")),
         bars([_bar(one) for one in report.tables[:MOST_ROWS]], "Live and replaced bytes of each table"),
         _other_tables(report),
     )
-    yield section(
-        "Tables by day",
-        "Changes of each table by day of commit. Orange ones were replaced by later changes.",
-        *_heat(report, dates),
-    )
     yield section("Tables in figures", "", _tables(report), _other_tables(report))
+    yield section(
+        "Growth of the archive",
+        f"Bytes of files by day of commit (UTC), {dates[0]} to {dates[-1]}.",
+        _growth(report.days, dates),
+    )
     if report.hot_keys:
-        hot = [
-            Bar(one.name, [("live", one.changes)], f"{one.changes:,} changes of {one.key}")
-            for one in report.hot_keys
-        ]
-        yield section("Hot keys", "Rows with the most changes.", bars(hot, "The rows changed most"))
+        hot = [(one.name, one.key, f"{one.changes:,}") for one in report.hot_keys]
+        text = "Rows with the most changes."
+        yield section("Hot keys", text, table(("table", "row", "changes"), hot, numbers=(2,)))
 
 
 def _bar(one: ArchiveTable) -> Bar:
@@ -89,37 +81,13 @@ def _other_tables(report: ArchiveReport) -> str:
     return rest(len(hidden), "table", f"together {size(sum(one.bytes for one in hidden))}")
 
 
-def _growth(days: Sequence[DayFigures], dates: Sequence[str]) -> Iterable[str]:
-    places = {date: place for place, date in enumerate(dates)}
-    sums = [[0, 0, 0] for _ in dates]
+def _growth(days: Sequence[DayFigures], dates: Sequence[str]) -> str:
+    sizes = dict.fromkeys(dates, 0)
     for day in days:
-        if day.date in places:
-            for at, value in enumerate((day.bytes, day.changes, day.live)):
-                sums[places[day.date]][at] += value
-    sizes = [float(one[0]) for one in sums]
-    yield columns([[("live", one)] for one in sizes], dates, "Bytes of files per day", size, base=1024)
-    yield curve(sizes, dates, "Bytes of files, cumulative", size, base=1024)
-    parts = [[("live", one[2]), ("free", one[1] - one[2])] for one in sums]
-    yield columns(parts, dates, "Changes per day", amount, base=10)
-
-
-def _heat(report: ArchiveReport, dates: Sequence[str]) -> Iterable[str]:
-    names = [one.table for one in report.tables[:MOST_ROWS]]
-    rows = {name: row for row, name in enumerate(names)}
-    places = {date: place for place, date in enumerate(dates)}
-    cells = {
-        (rows[day.table], places[day.date]): Cell(
-            day.changes,
-            1 - day.live / day.changes if day.changes else 0.0,
-            f"{day.table}, {day.date}: {counted(day.changes, 'change')}, {counted(day.live, 'latest row')}, "
-            f"{counted(day.files, 'file')}",
-        )
-        for day in report.days
-        if day.table in rows and day.date in places
-    }
-    yield heat_scale(cells.values(), amount, "latest", "replaced")
-    yield heat_map(names, [date[5:] for date in dates], cells, "Changes of each table by day")
-    yield _other_tables(report)
+        if day.date in sizes:
+            sizes[day.date] += day.bytes
+    parts = [[("live", float(one))] for one in sizes.values()]
+    return columns(parts, dates, "Bytes of files per day", size, base=1024)
 
 
 def _tables(report: ArchiveReport) -> str:

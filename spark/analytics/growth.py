@@ -1,9 +1,8 @@
-"""SVG pictures of amounts over time: columns for each unit of time, and their cumulative curve."""
+"""SVG pictures of amounts over time: columns for each unit of time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import Final, TypeAlias
 
 from .chart import Drawing, Frame, picture, tick, tick_numbers
@@ -40,30 +39,6 @@ def _columns(
                 x, width = frame.label + number * step, max(1.0, step - 1)
                 place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.2f}"'
                 drawn.append(f'<rect class="{name}" {place}/>')
-    return [*drawn, *_times(labels, frame)], _HEIGHT
-
-
-def curve(values: Sequence[float], labels: Sequence[str], caption: str, show: Show, *, base: int) -> str:
-    """Draw the running total at the end of each column; nothing for a single column, which shows it."""
-    if len(values) < 2:
-        return ""
-    return picture(lambda frame: _curve(values, labels, caption, show, base, frame), caption)
-
-
-def _curve(
-    values: Sequence[float], labels: Sequence[str], caption: str, show: Show, base: int, frame: Frame
-) -> Drawing:
-    totals = [*accumulate(values)]
-    top, drawn = _scale(max(totals, default=0), caption, show, base, frame)
-    step = frame.column(len(totals))
-    bottom = _HEIGHT - _BOTTOM
-    path = f"M{frame.label},{bottom}"
-    for number, total in enumerate(totals, 1):
-        path += f" L{frame.label + number * step:.1f},{bottom - _room() * total / top:.1f}"
-    drawn += [
-        f'<path class="area" d="{path} L{frame.label + len(totals) * step:.1f},{bottom} Z"/>',
-        f'<path class="curve" d="{path}"/>',
-    ]
     return [*drawn, *_times(labels, frame)], _HEIGHT
 
 

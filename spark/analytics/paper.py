@@ -31,9 +31,9 @@ svg.narrow { display: none; max-width: 560px }
   main { padding: 20px 12px 40px } section { padding: 14px 12px } }
 svg.spark { width: 120px; min-width: 120px; display: inline-block; vertical-align: middle }
 text { font: 12px system-ui, sans-serif; fill: var(--ink) } .note, .tick { fill: var(--soft) }
-rect.live { fill: var(--live) } rect.stuck { fill: var(--stuck) } rect.free, circle.free { fill: var(--free) }
+rect.live { fill: var(--live) } rect.stuck { fill: var(--stuck) } rect.free { fill: var(--free) }
 .curve { fill: none; stroke: var(--live); stroke-width: 2; stroke-linejoin: round }
-.area { fill: var(--live); fill-opacity: .12 } .axis { stroke: var(--line) }
+.axis { stroke: var(--line) }
 .legend { display: flex; gap: 18px; color: var(--soft); font-size: 13px; margin-bottom: 10px }
 .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px }
 i.live { background: var(--live) } i.stuck { background: var(--stuck) } i.free { background: var(--free) }
@@ -48,6 +48,11 @@ pre { margin: 0 0 8px; padding: 8px 12px; background: var(--paper); border: 1px 
 .gives { display: flex; flex-wrap: wrap; gap: 4px 24px; font-size: 14px } .gives i { font-style: normal;
   color: var(--soft) } .rest { color: var(--soft); font-size: 13px; margin: 10px 0 0 }
 tr + tr td { border-top: 1px solid var(--line) } td.n, th.n { text-align: right }
+@media (max-width: 600px) { .tiles { grid-template-columns: 1fr 1fr } th { display: none }
+  tr, td, td.n { display: block; text-align: left; white-space: normal } tr + tr { margin-top: 12px }
+  td, tr + tr td { border: 0; padding: 0 0 0 16px } td:first-child { padding: 0; font-weight: 600 }
+  td[data-head]::before { content: attr(data-head) ": "; color: var(--soft) }
+  td:empty, td:first-child::before { display: none } }
 """
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -113,11 +118,14 @@ def legend(*entries: tuple[str, str]) -> str:
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[int] = (), is_html: bool = False
 ) -> str:
-    """Render a table. `numbers` are the right-aligned columns; with `is_html` the cells are markup."""
+    """Render a table; narrow screens show a row as lines. `numbers` are the right-aligned columns; with
+    `is_html` the cells are markup."""
+    heads = [f' data-head="{escape(name)}"' if name else "" for name in head]
 
     def row(tag: str, cells: Sequence[str], is_markup: bool) -> str:
         drawn = [
-            f"<{tag}{' class=n' if at in numbers else ''}>{cell if is_markup else escape(cell)}</{tag}>"
+            f"<{tag}{' class=n' if at in numbers else ''}{heads[at] if tag == 'td' else ''}>"
+            f"{cell if is_markup else escape(cell)}</{tag}>"
             for at, cell in enumerate(cells)
         ]
         return f"<tr>{''.join(drawn)}</tr>"

@@ -11,11 +11,11 @@ from ...codec.tidb.key import decode_record_key
 from ...events import physical_ms
 from .advice import FeedPlace, advice_section, store_advice
 from .buckets import Buckets, buckets
-from .chart import Bar, Cell, bars, heat_map, heat_scale, spark_line, staircase
-from .growth import columns, curve
+from .chart import Bar, bars, spark_line
+from .growth import columns
 from .paper import amount, counted, legend, rest, section, share, size, table, tiles, times
 from .report import StoreReport, TableFigures
-from .store_words import growth_words, overlap_words, skew_words, windows_words
+from .store_words import growth_words, overlap_words, short_words, skew_words, windows_words
 
 MOST_ROWS: Final = 30
 """Maximum tables, generations and steps shown; the report has all."""
@@ -35,45 +35,29 @@ def store_sections(report: StoreReport, place: FeedPlace = _NO_FEED) -> Iterable
     if not report.bytes:
         yield section("The store is empty", EMPTY)
         return
+    yield section(
+        "In short", "", f"<ul>{''.join(f'<li>{escape(one)}</li>' for one in short_words(report))}</ul>"
+    )
     yield tiles(_tiles(report, free, moved))
     yield advice_section(
         "What to do next, and what it would give", [*store_advice(report, place)], _NOTHING_TO_DO
     )
     time = buckets(cell.minute for cell in report.cells)
-    yield section(
-        "Growth",
-        growth_words(report, time),
-        legend(("live", "live"), ("free", "dead")),
-        *_growth(report, time),
-    )
+    yield section("Tables", overlap_words(report), _tables(report, time), _other_tables(report))
     yield section(
         "Generations",
         windows_words(report),
         legend(("live", "live"), ("stuck", "dead, in a live block"), ("free", "free once compacted")),
         _windows(report),
     )
-    if report.plan.steps:
-        yield section(
-            "The plan",
-            "Each step moves the live changes out of a generation and drops it; the steps that free most "
-            "for each byte written come first.",
-            staircase(
-                [(step.live_bytes, step.dead_bytes) for step in report.plan.steps],
-                f"rewritten: {size(moved)} in all",
-                f"freed: {size(free)} in all",
-                "Bytes freed for bytes written, step by step",
-            ),
-            _plan(report),
-        )
     yield section(
-        "Tables over time",
-        f"Bytes by commit time (UTC), a column per {time.unit}. A column that is darker than those around "
-        "it is a "
-        "burst; orange ones only wait for compaction.",
-        *_heat(report, time),
+        "Growth",
+        growth_words(report, time),
+        legend(("live", "live"), ("free", "dead")),
+        _growth(report, time),
     )
-    yield section("Tables", overlap_words(report), _tables(report, time), _other_tables(report))
-    yield section("Stores and levels", skew_words(report), _stores(report))
+    if len(report.stores) > 1:
+        yield section("Stores", skew_words(report), _stores(report))
     if report.hot_keys:
         yield section(
             "Hot keys",
@@ -112,18 +96,14 @@ def _named(report: StoreReport) -> int:
     return sum(one.rows != 0 for one in report.tables)
 
 
-def _growth(report: StoreReport, time: Buckets) -> Iterable[str]:
-    sums = [[0, 0, 0, 0] for _ in range(time.count)]
+def _growth(report: StoreReport, time: Buckets) -> str:
+    sums = [[0, 0] for _ in range(time.count)]
     for cell in report.cells:
-        for at, value in enumerate((cell.bytes, cell.dead_bytes, cell.changes, cell.rows or 0)):
-            sums[time.of(cell.minute)][at] += value
-    labels, unit = time.labels, time.unit
-    parts = [[("live", one[0] - one[1]), ("free", one[1])] for one in sums]
-    yield columns(parts, labels, f"Bytes per {unit}", size, base=1024)
-    yield curve([one[0] for one in sums], labels, "Bytes, cumulative", size, base=1024)
-    amounts = [("Changes", 2)] if report.rows is None else [("Changes", 2), ("Rows", 3)]
-    for name, at in amounts:
-        yield columns([[("live", one[at])] for one in sums], labels, f"{name} per {unit}", amount, base=10)
+        own = sums[time.of(cell.minute)]
+        own[0] += cell.bytes - cell.dead_bytes
+        own[1] += cell.dead_bytes
+    parts = [[("live", float(live)), ("free", float(dead))] for live, dead in sums]
+    return columns(parts, time.labels, f"Bytes per {time.unit}", size, base=1024)
 
 
 def _acknowledged(report: StoreReport) -> str:
@@ -147,50 +127,6 @@ def _windows(report: StoreReport) -> str:
     hidden = by_bytes[MOST_ROWS:]
     remark = rest(len(hidden), "generation", f"together {size(sum(one.bytes for one in hidden))}")
     return bars(rows, "Live and dead bytes of each generation") + remark
-
-
-def _plan(report: StoreReport) -> str:
-    steps = report.plan.steps[:MOST_ROWS]
-    more = report.plan.steps[MOST_ROWS:]
-    remark = rest(len(more), "step", f"which free {size(sum(step.dead_bytes for step in more))}")
-    return remark + table(
-        ("", "store", "generation", "frees", "writes", "frees for each byte written"),
-        [
-            (
-                str(number),
-                step.store,
-                step.window,
-                size(step.dead_bytes),
-                size(step.live_bytes),
-                f"{step.dead_bytes / step.live_bytes:.1f}" if step.live_bytes else "drops it whole",
-            )
-            for number, step in enumerate(steps, 1)
-        ],
-        numbers=(3, 4, 5),
-    )
-
-
-def _heat(report: StoreReport, time: Buckets) -> Iterable[str]:
-    rows = {one.table: row for row, one in enumerate(report.tables[:MOST_ROWS])}
-    sums: dict[tuple[int, int], list[int]] = {}
-    for cell in report.cells:
-        if cell.table in rows:
-            found = sums.setdefault((rows[cell.table], time.of(cell.minute)), [0, 0, 0, 0])
-            for at, value in enumerate((cell.bytes, cell.dead_bytes, cell.changes, cell.rows or 0)):
-                found[at] += value
-    labels = time.labels
-    names = [one.name for one in report.tables[:MOST_ROWS]]
-    cells = {
-        (row, column): Cell(
-            all_, dead / all_ if all_ else 0.0,
-            f"{names[row]}, {labels[column]}: {size(all_)}, {share(dead, all_)} dead, "
-            f"{counted(changes, 'change')}" + (f", {counted(count, 'row')}" if count else ""),
-        )
-        for (row, column), (all_, dead, changes, count) in sums.items()
-    }  # fmt: skip
-    yield heat_scale(cells.values(), size, "live", "dead")
-    yield heat_map(names, labels, cells, "Bytes of each table by commit time")
-    yield _other_tables(report)
 
 
 def _other_tables(report: StoreReport) -> str:
@@ -251,23 +187,12 @@ def _stores(report: StoreReport) -> str:
         )
         for one in report.stores
     ]
-    levels = [
-        Bar(
-            f"{one.store} level {one.level}",
-            [("live", one.bytes)],
-            f"{counted(one.files, 'file')}, {size(one.bytes)}, {counted(one.overlapping_files, 'overlap')}",
-        )
-        for one in report.levels
-    ]
-    return bars(stores, "Bytes of each store") + bars(levels, "Files of each level")
+    return bars(stores, "Bytes of each store")
 
 
 def _hot(report: StoreReport) -> str:
-    hot = [
-        Bar(one.name, [("live", one.changes)], f"{one.changes:,} changes of {row_of(one.key)}")
-        for one in report.hot_keys
-    ]
-    return bars(hot, "The busiest keys")
+    hot = [(one.name, row_of(one.key), f"{one.changes:,}") for one in report.hot_keys]
+    return table(("table", "row", "changes"), hot, numbers=(2,))
 
 
 def row_of(key: str) -> str:

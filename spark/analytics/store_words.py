@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .buckets import Buckets
 from .paper import counted, share, size, times
 from .report import StoreReport
+
+
+def short_words(report: StoreReport) -> Iterator[str]:
+    """Yield what matters, a sentence each."""
+    changes = sum(one.changes for one in report.tables)
+    yield (
+        f"{size(report.bytes)} in {counted(changes, 'change')} wait here, {size(report.dead_bytes)} of which "
+        "are delivered and only take space."
+    )
+    steps = report.plan.steps
+    if steps:
+        freed, written = sum(one.dead_bytes for one in steps), sum(one.live_bytes for one in steps)
+        yield f"Compaction would free {size(freed)}, and write {size(written)}."
+    largest = max(report.tables, key=lambda one: one.bytes, default=None)
+    if largest is not None and len(report.tables) > 1:
+        yield f"{largest.name} has {share(largest.bytes, report.bytes)} of the bytes."
+    if report.hot_keys and changes:
+        hot = report.hot_keys[0]
+        yield f"{share(hot.changes, changes)} of the changes are of one row of {hot.name}."
 
 
 def skew_words(report: StoreReport) -> str:

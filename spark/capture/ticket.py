@@ -1,4 +1,4 @@
-"""Requests to a capture, as JSON; docs/capture.md describes them for other clients."""
+"""Requests to a capture, as JSON; docs/how-to/capture.md describes them for other clients."""
 
 from __future__ import annotations
 

@@ -27,6 +27,8 @@ _DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
     "spark.databricks.delta.snapshotPartitions": "4",  # of a Delta table's log; 50 by default
+    # Tasks in which VACUUM lists a table's files; by default 10,000, which take a minute on one machine.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "64",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.redaction.options.regex": "(?i)url|password|^source$|^sink$",  # their URLs have passwords

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import NumericType
 
-from ...codec.arrow_arrays import counted, repeated
+from ...codec.arrow_arrays import counted, in_type, repeated
 from ...codec.image import Image
 from ...codec.images import read_images
 from ...errors import SourceError
@@ -126,7 +127,7 @@ class TypedEncoder:
         found = image.columns if places is None else [None if i is None else image.columns[i] for i in places]
         fields = list(self._row_type)
         arrays = [
-            pa.nulls(count, field.type) if values is None else values.cast(field.type)
+            pa.nulls(count, field.type) if values is None else self._held(field, values.cast)
             for values, field in zip(found, fields, strict=True)
         ]
         return pa.StructArray.from_arrays(arrays, fields=fields, mask=image.absent)
@@ -136,11 +137,14 @@ class TypedEncoder:
         columns = zip(*[nothing if row is None else row for row in rows], strict=True)
         fields = list(self._row_type)
         arrays = [
-            pa.array(convert(values), field.type)
+            self._held(field, partial(pa.array, convert(values)))
             for values, convert, field in zip(columns, self._convert, fields, strict=True)
         ]
         missing = pa.array([row is None for row in rows], pa.bool_())
         return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
+
+    def _held(self, field: pa.Field, values: Callable[[pa.DataType], pa.Array]) -> pa.Array:
+        return in_type(f"{field.name} of {self._table.full_name}", field.type, values)
 
     # --- layouts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...config import Finding
 from ...engine.options import FeedOptions
@@ -28,7 +29,7 @@ def check_on_spark(options: FeedOptions) -> Iterator[Finding]:
     source = options.source.options
     if isinstance(source, MysqlOptions):
         for finding in check_without_catalog(source):
-            yield Finding("warning", finding.text, "source")
+            yield replace(finding, level="warning", about="source")
     for sink in options.sinks:
         try:
             way_of(sink.given.kind)

@@ -17,7 +17,7 @@ from ..option_values import as_text
 from ..reading import reading_of_kind
 from .captures import lease_of
 from .feed_reads import feed_reads
-from .source import FORMAT, LEASE, OLDEST, UNTIL, RunSource
+from .source import FORMAT, LEASE, LOADED, OLDEST, UNTIL, RunSource
 from .start import Start
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class SinkQuery:
             "name": f"{options.name[:40]}-{self.name[:20]}",
             UNTIL: options.until.replace("now", ""),
             LEASE: lease_of(options),
+            LOADED: str(start.offset.ts),
         }
 
     # --- while it runs

@@ -6,6 +6,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
+from ...events import Ts
 from ..data_source import TidemillSource
 from ..offsets.offset import Offset, Offsets
 from ..read.options import ReadOptions, read_options
@@ -19,10 +20,12 @@ OLDEST = "oldest"
 """Field of an offset: a ts at or below all changes of its batch."""
 LEASE = "lease"
 """Option and field of an offset: the lease under which the query reads from captures."""
+LOADED = "loaded"
+"""Option: the ts up to which the target was loaded. Later changes are above it, whatever time they tell."""
 
 
 class RunSource(TidemillSource):
-    """Adds the options `until`, for the trigger availableNow, and `lease`."""
+    """Adds the options `until`, for the trigger availableNow, `lease` and `loaded`."""
 
     @classmethod
     def name(cls) -> str:
@@ -30,9 +33,9 @@ class RunSource(TidemillSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         given = dict(self.options)
-        until, lease = given.pop(UNTIL, ""), given.pop(LEASE, "")
+        until, lease, loaded = given.pop(UNTIL, ""), given.pop(LEASE, ""), int(given.pop(LOADED, 0))
         options = read_options(given)
-        return BoundedReader(options, self._output(options, schema), until, lease)
+        return BoundedReader(options, self._output(options, schema), until, lease, loaded)
 
     def schema(self) -> StructType:
         return exact_type()
@@ -41,8 +44,9 @@ class RunSource(TidemillSource):
 class BoundedReader(StreamReader):
     """Reads up to `until`; empty: up to the source's end at the query's start."""
 
-    def __init__(self, options: ReadOptions, output: Output, until: str, lease: str) -> None:
+    def __init__(self, options: ReadOptions, output: Output, until: str, lease: str, loaded: Ts) -> None:
         super().__init__(options, output)
+        self._loaded = loaded
         self._until = until
         self._lease = lease
         self._first: dict[str, object] | None = None
@@ -52,6 +56,10 @@ class BoundedReader(StreamReader):
         if self._first is None:
             self._first = super().initialOffset()
         return self._first
+
+    def _initial(self, offsets: Offsets) -> Offset:
+        found = super()._initial(offsets)
+        return Offset(max(found.ts, self._loaded), found.position, found.source)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         if self._until:

@@ -58,6 +58,10 @@ class SharedSqlSink(SqlSink):
         except NotReproducible as error:
             raise SinkError(f"{error}: give the query an empty target and load everything again") from error
 
+    def _open_again(self) -> None:
+        """Connect again. What another attempt has stored meanwhile is of the same rows."""
+        self.open()
+
     def _write_alone(self, batch: Batch, ddl: Ddl) -> None:
         """Hold other attempts off by a lock of the table's name, as the change would release row locks."""
         if not self._connected:

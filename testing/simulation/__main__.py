@@ -5,10 +5,15 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
 from .mutants import MUTANTS
+from .mutants.mutant import Mutant
 from .patched import plant
 
 if TYPE_CHECKING:
@@ -21,11 +26,15 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, help="first of them")
     parser.add_argument("--seed", type=int, help="run this one, and show its story")
     parser.add_argument("--whole", action="store_true", help="show failed seeds as they are, not shrunk")
-    parser.add_argument("--mutants", action="store_true", help="plant each bug, and tell which seed finds it")
+    parser.add_argument(
+        "--mutants", nargs="?", const="", help="plant each bug of that name or module, and tell what finds it"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes with --mutants")
+    parser.add_argument("--most", type=int, default=0, help="seeds for each of --mutants; default: its bound")
     parser.add_argument("--mutant", help="plant this bug, and run the seeds until one fails")
     given = parser.parse_args()
-    if given.mutants:
-        return _mutants()
+    if given.mutants is not None:
+        return _mutants(given.jobs, given.mutants, given.most)
     if given.mutant:
         return _hunt(given.mutant, given.seed, range(given.first, given.first + given.seeds))
     if given.seed is not None:
@@ -33,25 +42,44 @@ def main() -> int:
     return _many(range(given.first, given.first + given.seeds), shrinks=not given.whole)
 
 
-def _mutants() -> int:
-    """Plant each bug in a process of its own."""
-    missed = 0
-    for mutant in MUTANTS:
-        command = [sys.executable, "-m", "tidemill.testing.simulation", "--mutant", mutant.name]
-        done = subprocess.run([*command, "--seeds", str(mutant.within)], capture_output=True, text=True)
-        missed += done.returncode == 0
-        _say(f"{mutant.name}: {done.stdout.strip() or done.stderr.strip()}")
-    _say(f"{len(MUTANTS) - missed} of {len(MUTANTS)} bugs found")
-    return 1 if missed else 0
+def _mutants(jobs: int, names: str, most: int) -> int:
+    """Plant each bug in a process of its own, and print a table of what found it."""
+    chosen = [one for one in MUTANTS if names in one.name or any(names in each for each in one.modules)]
+    found = 0
+    _say(f"{'bug':45}  {'module':32}  {'found by':28}  seconds")
+    with ThreadPoolExecutor(jobs) as pool:
+        for mutant, (by, seconds) in zip(
+            chosen, pool.map(lambda one: _found(one, most), chosen), strict=True
+        ):
+            found += bool(by)
+            module = mutant.modules[0].removeprefix("tidemill.")
+            _say(f"{mutant.name:45}  {module:32}  {by or 'nothing':28}  {seconds:7.1f}")
+    _say(f"{found} of {len(chosen)} bugs found")
+    return 0 if all(one.survives for one in chosen) or found == len(chosen) else 1
+
+
+def _found(mutant: Mutant, most: int) -> tuple[str, float]:
+    """Return the seed or the test that finds a bug, empty if none does, and the seconds."""
+    began = perf_counter()
+    command = [sys.executable, "-m", "tidemill.testing.simulation", "--mutant", mutant.name]
+    seeds = ["--seeds", str(most or mutant.within)]
+    done = subprocess.run([*command, *seeds], capture_output=True, text=True, check=False)
+    by = done.stdout.partition(":")[0] if done.returncode == 1 else ""
+    if done.returncode not in (0, 1):
+        by = f"error: {(done.stderr.strip() or done.stdout).splitlines()[-1]}"
+    return by, perf_counter() - began
 
 
 def _hunt(name: str, seed: int | None, seeds: range) -> int:
-    """Run seeds with a bug until one fails; 1 if one did."""
-    found = [mutant for mutant in MUTANTS if mutant.name == name]
-    if not found:
+    """Run seeds, or the test, with a bug until one fails; 1 if one did."""
+    named = [mutant for mutant in MUTANTS if mutant.name == name]
+    if not named:
         names = ", ".join(mutant.name for mutant in MUTANTS)
         raise SystemExit(f"--mutant: no bug is called {name!r}; there are: {names}")
-    plant(found[0])
+    (mutant,) = named
+    plant(mutant)
+    if mutant.killed_by:
+        return _tested(mutant)
     if seed is not None:
         return _one(seed, shrinks=True)
     from .run import first_failure
@@ -62,6 +90,19 @@ def _hunt(name: str, seed: int | None, seeds: range) -> int:
         return 0
     _say(f"seed {failed.plan.seed}: {failed.violations[0].text}")
     return 1
+
+
+def _tested(mutant: Mutant) -> int:
+    """Run the test that is to find the bug; 1 if it fails."""
+    import pytest
+
+    root = Path(__file__).parents[2]
+    options = ["-q", "-x", "-p", "no:cacheprovider", "--no-header", "--tb=line", f"--rootdir={root}"]
+    with redirect_stdout(StringIO()) as output:
+        code = pytest.main([*options, str(root / mutant.killed_by)])
+    failed = code == pytest.ExitCode.TESTS_FAILED
+    _say(f"{mutant.killed_by}: fails" if failed else output.getvalue() + f"not found by {mutant.killed_by}")
+    return int(failed) if failed or code == pytest.ExitCode.OK else 2
 
 
 def _one(seed: int, *, shrinks: bool) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from ...events import Checkpoint, Row, TableProgress, Ts, progress_of
+from .selection import Selection
 from .target import Snapshot
 from .truth import Replay, State, TableState, Truth
 
@@ -20,8 +21,9 @@ class Violation(Struct, frozen=True):
     text: str
 
 
-def audit(truth: Truth, snapshots: Sequence[Snapshot]) -> list[Violation]:
-    """Return what is wrong: each commit of the target must be exactly the source as of its checkpoint.
+def audit(truth: Truth, snapshots: Sequence[Snapshot], selection: Selection) -> list[Violation]:
+    """Return what is wrong: each commit of the target must be exactly the selected source as of its
+    checkpoint.
 
     That is order, whole transactions, each once, the schema of each row, and nothing above the checkpoint.
     """
@@ -38,7 +40,7 @@ def audit(truth: Truth, snapshots: Sequence[Snapshot]) -> list[Violation]:
             violations.append(Violation(snapshot.time, text))
             continue
         last = checkpoint.ts
-        state = replay.advance(_as_of(checkpoint))
+        state = selection.of(replay.advance(_as_of(checkpoint)))
         violations += [
             Violation(snapshot.time, f"the target at checkpoint {checkpoint.ts}: {text}")
             for text in _differences(state, snapshot, checkpoint)

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -15,6 +16,7 @@ from ...actors import Clock
 from ...engine.feed import Feed
 from ...engine.opening import source_context
 from ...engine.options import FeedOptions
+from ...errors import TidemillError
 from ...puller.tikv.options import TikvOptions
 from ...sink import SinkFactory
 from ...sources.source import Source
@@ -22,6 +24,7 @@ from ...sources.tikv import TikvSource
 from .channel import MemoryTransport
 from .machine import Machine
 from .network import Network
+from .plan import PAUSE, RELOAD, RESUME
 from .target import TargetServer
 
 UNSYNCED: Final = ("status.json", "status.tmp", "tables.json", "tables.tmp")
@@ -59,13 +62,16 @@ class FeedMachine(Machine):
         options: FeedOptions,
         network: Network,
         target: TargetServer,
-        failed: Callable[[str], object],
+        forgives: Callable[[TidemillError], bool],
+        prewrite_bytes: int,
     ) -> None:
-        """`failed` is called with the feed's error if it ends with one."""
+        """`forgives` is called with the feed's error if it ends with one; True: the machine is started
+        again. `prewrite_bytes` may be less than the option allows."""
         super().__init__(f"machine {number}", network.scheduler)
         self._options = options
         self._target = target
-        self._failed = failed
+        self._forgives = forgives
+        self._prewrite_bytes = prewrite_bytes
         self._transport = MemoryTransport(network, self)
         self.feed: Feed | None = None
         self.has_ended = False
@@ -92,22 +98,39 @@ class FeedMachine(Machine):
     def _ended(self) -> None:
         """The feed has ended, in an orderly way or by an error."""
         if not self.is_dead:
-            self.has_ended = True
             error = self.feed.error if self.feed is not None else None
-            if error is not None:
-                self._failed(f"the feed failed: {type(error).__name__}: {error}")
+            self.has_ended = error is None or not self._forgives(error)
 
     def _open_source(self, options: FeedOptions, clock: Clock) -> Source:
         context = source_context(options, clock)
         assert isinstance(options.source.options, TikvOptions)
         return TikvSource(
-            options.source.options,
+            replace(options.source.options, max_prewrite_bytes=self._prewrite_bytes),
             context.tables,
             context.feed,
             context.directory,
             clock,
             transport=self._transport,
         )
+
+    def request(self, word: str, random: Random, note: Callable[[str, str], None]) -> None:
+        """Request something about one of the feed's tables."""
+        feed = self.feed
+        names = [] if feed is None else [table.name for table in feed.tables()]
+        if feed is not None and names:
+            requests = {RELOAD: feed.reload_table, PAUSE: feed.pause_table, RESUME: feed.resume_table}
+            try:
+                requests[word](random.choice(names))
+            except TidemillError as error:  # it is being loaded, or was dropped
+                note("fault", f"no {word}: {error}")
+
+    def resume_all(self) -> None:
+        """Resume the tables that are paused."""
+        if (feed := self.feed) is not None:
+            for table in feed.tables():
+                if table.state == "paused":
+                    with suppress(TidemillError):  # it was resumed, or dropped
+                        feed.resume_table(table.name)
 
     def killed(self) -> None:
         """Keep the disk as it is: what isn't synced may be lost, or torn."""

@@ -7,9 +7,12 @@ from random import Random
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...emulator.options import CommitMode
 from ...failpoint import POINTS
+from .disk import DISK_FAULTS
+from .limits import Limits
 from .target import TARGET_FAULTS
 
 CLUSTER_FAULTS: Final = (
@@ -34,10 +37,19 @@ WRITES: Final = ("write", "slow write", "dying write")
 """A slow writer holds its locks for seconds, a dying one leaves them."""
 RELOAD: Final = "reload"
 """A request to load a table again."""
+PAUSE: Final = "pause"
+RESUME: Final = "resume"
+"""Requests to apply nothing of a table for a while."""
+DISK: Final = "disk"
+STOP_SCANS: Final = "stop_scans"
+"""Incremental scans of a store begin again, and stop after their first batch."""
 GC: Final = "gc"
 """Garbage collection of the cluster, up to the safe points of services."""
 KILLS: Final = ("kill", "kill at", "restart")
 """A kill now, a kill at the n-th pass of a failpoint, and an orderly stop and start."""
+MOST_TABLES: Final = 3
+LARGE: Final = 64 << 20
+"""Memory of a sorter that never spills here."""
 SLOW: Final = (
     "sink",
     "decoder",
@@ -106,6 +118,21 @@ class Plan(Struct, frozen=True):
     """Rows of a chunk when a table is loaded."""
     sorter: dict[str, str | int]
     steps: tuple[Step, ...]
+    limits: Limits = Limits()
+    scan_rows: int = 1024
+    """Rows of a batch of an incremental scan."""
+    region_batch: int = 20
+    region_scan_limit: int = 40
+    prewrite_bytes: int = 128 << 20
+    """Memory for prewrites that wait for their commit."""
+    is_wide: bool = False
+    """True if rows of one table have thousands of bytes."""
+    is_filtered: bool = False
+    """True if the target has a part of one table's rows."""
+    leaves_out: bool = False
+    """True if one table isn't followed, unless it is renamed."""
+    merges: bool = False
+    """True if the changes of a row in a batch are applied as one."""
 
     @property
     def end(self) -> float:
@@ -127,10 +154,10 @@ def plan_of(seed: int) -> Plan:
     if not calm:
         steps += [_fault(random, seconds) for _ in range(random.randint(1, 8))]
         steps += [_kill(random, seconds) for _ in range(random.choice((0, 0, 1, 1, 2, 4)))]
-    return Plan(
+    plan = Plan(
         seed,
         rows=random.choice((0, 3, 12)),
-        tables=random.randint(1, 3),
+        tables=random.randint(1, MOST_TABLES),
         regions=random.randint(0, 4),
         latency_seconds=random.choice((0.0, 0.002, 0.05)),
         target_latency_seconds=random.choice((0.0, 0.0, 0.01, 0.1)),
@@ -142,8 +169,59 @@ def plan_of(seed: int) -> Plan:
         slow=random.choice(SLOW) if random.random() < 0.4 else "",
         scan_page=random.choice((1, 3, 256)),
         sorter=_sorter(random),
-        steps=tuple(sorted(steps, key=lambda step: step.at)),
+        steps=_ordered(steps),
     )
+    return _varied(plan, Random(f"variety {seed}"), seconds, calm=calm)
+
+
+def _varied(plan: Plan, random: Random, seconds: float, *, calm: bool) -> Plan:
+    """Draw what few worlds have: small limits, requests about tables, filters, and a disk that fails."""
+    steps = list(plan.steps)
+    sorter = dict(plan.sorter)
+    if not calm and random.random() < 0.15:
+        steps += [_step(random, seconds, random.choice((PAUSE, PAUSE, RESUME))) for _ in range(4)]
+    if sorter["engine"] == "db" and random.random() < 0.3:
+        sorter["layout"] = "event"
+    fails = 0.7 if "layout" in sorter else 0.3  # few worlds have an iterator, which fails in its own way
+    if not calm and sorter.get("memory_bytes", LARGE) != LARGE and random.random() < fails:
+        steps += [
+            _step(random, seconds, DISK, random.choice(DISK_FAULTS)) for _ in range(random.randint(1, 3))
+        ]
+    scan_rows = random.choice((1, 2)) if random.random() < 0.4 else 1024
+    if not calm and scan_rows < 1024:
+        steps += [_step(random, seconds, STOP_SCANS) for _ in range(random.randint(0, 2))]
+    if not calm and random.random() < 0.3:
+        steps += [
+            _step(random, seconds, random.choice(("split", "merge", "merge")))
+            for _ in range(random.randint(2, 6))
+        ]
+    limits = Limits()
+    if random.random() < 0.3:
+        limits = Limits(*random.choice(((2, 10_000, 50_000, 1), (2, 3, 50_000, 16_384), (5, 2, 2, 1))))
+    varied = replace(
+        plan,
+        sorter=sorter,
+        limits=limits,
+        scan_rows=scan_rows,
+        region_batch=random.choice((1, 20)),
+        region_scan_limit=random.choice((1, 40)),
+        is_wide=(is_wide := random.random() < 0.15),
+        prewrite_bytes=1 if is_wide or random.random() < 0.1 else plan.prewrite_bytes,
+        is_filtered=random.random() < 0.2,
+        leaves_out=plan.tables == MOST_TABLES and random.random() < 0.3,
+        merges=random.random() < 0.2,
+    )
+    latency_seconds = plan.target_latency_seconds
+    if not calm and random.random() < 0.15:
+        latency_seconds = 0.1  # so that much happens before a commit that comes late
+        steps += [_step(random, seconds, "target", "late_commit") for _ in range(5)]
+    if not calm and limits != Limits():  # tables of several chunks
+        steps += [_step(random, seconds, RELOAD) for _ in range(5)]
+    return replace(varied, steps=_ordered(steps), target_latency_seconds=latency_seconds)
+
+
+def _ordered(steps: Sequence[Step]) -> tuple[Step, ...]:
+    return tuple(sorted(steps, key=lambda step: step.at))
 
 
 def _write(random: Random, seconds: float, words: Sequence[str]) -> Step:
@@ -175,7 +253,7 @@ def _kill(random: Random, seconds: float) -> Step:
 
 def _sorter(random: Random) -> dict[str, str | int]:
     engine = random.choice(("db", "db", "unified", "memory"))
-    memory = random.choice((0, 200, 64 << 20))
+    memory = random.choice((0, 200, LARGE))
     options: dict[str, str | int] = {"engine": engine}
     if engine != "memory":
         options["memory_bytes"] = memory

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from .world import Result
 
 _TS: Final = re.compile(r"\b\d{18}\b")
+_NUMBERED: Final = re.compile(r"\b(store|sort)(?:-\d+)+")
 
 
 def readable(text: str) -> str:
-    """Return the text with timestamps of PD as virtual time and their logical part, such as 4.633+1."""
-    return _TS.sub(lambda match: _short(int(match[0])), text)
+    """Return the text with timestamps of PD as virtual time and their logical part, such as 4.633+1, and
+    without the process's numbers of files."""
+    return _TS.sub(lambda match: _short(int(match[0])), _NUMBERED.sub(r"\1", text))
 
 
 def _short(ts: int) -> str:

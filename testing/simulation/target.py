@@ -51,12 +51,20 @@ class TargetServer:
     """The database, and who is connected. It outlives the machines of the feed."""
 
     def __init__(
-        self, path: Path, scheduler: Scheduler, latency_seconds: float, note: Callable[[str, str], None]
+        self,
+        path: Path,
+        scheduler: Scheduler,
+        latency_seconds: float,
+        note: Callable[[str, str], None],
+        *,
+        merges: bool = False,
     ) -> None:
+        """With `merges`, sinks apply the changes of a row in a batch as one."""
         self.path = path
         self.scheduler = scheduler
         self.latency_seconds = latency_seconds
         self.note = note
+        self.merges = merges
         self.faults: deque[TargetFault] = deque()
         """Faults of the next statements that they concern."""
         self.down_until = 0.0
@@ -69,7 +77,8 @@ class TargetServer:
             return TargetSession(address, self, machine)
 
         address = parsed(f"sqlite:///{self.path}")
-        return SqlSink("copy", SqliteDatabase(address, feed, SqliteOptions(), None, connect))
+        database = SqliteDatabase(address, feed, SqliteOptions(), None, connect)
+        return SqlSink("copy", database, merges=self.merges)
 
     def calm(self) -> None:
         self.faults.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -14,24 +14,25 @@ from typing import Final
 from msgspec import Struct
 
 from ... import failpoint
-from ...emulator.faults.schedule import Schedule
 from ...emulator.sql.sql import Tidb
 from ...engine.options import FeedOptions, feed_options
-from ...errors import TidemillError
+from ...errors import StoreError, TidemillError
+from ...events import parked_tables
 from .auditor import Violation, audit
+from .cluster_faults import CALM_SECONDS, ClusterFaults
+from .disk import DISK_FAULTS, Disk
 from .feed_machine import FeedMachine
 from .loop import ClusterLoop
 from .network import Network
-from .plan import CLUSTER_FAULTS, GC, NETWORK_FAULTS, RELOAD, Plan, Step
+from .plan import DISK, PAUSE, RELOAD, RESUME, Plan, Step
 from .scheduler import Host, Scheduler
+from .selection import Selection
 from .story import readable
 from .target import TARGET_FAULTS, TargetServer
 from .truth import Truth
-from .writers import SCHEMA, Writers
+from .writers import Writers
 
 FEED: Final = "feed"
-CALM_SECONDS: Final = 2.5
-"""Maximum duration of a fault."""
 RESTART_SECONDS: Final = 3.0
 """Maximum time until a killed machine is started again."""
 SETTLE_SECONDS: Final = 120.0
@@ -74,12 +75,16 @@ class World:
         self.directory = directory
         self.scheduler = scheduler = Scheduler(f"schedule {plan.seed}", plan.slow)
         self.network = Network(scheduler, plan.latency_seconds)
-        self.target = TargetServer(directory / "copy.db", scheduler, plan.target_latency_seconds, self.note)
+        self.disk = Disk(self.note)
+        self.target = TargetServer(
+            directory / "copy.db", scheduler, plan.target_latency_seconds, self.note, merges=plan.merges
+        )
         self.story: list[str] = []
         self.points: Counter[str] = Counter()
         self.machine: FeedMachine | None = None
         self._host = Host("world")
         self._truth = Truth()
+        self._selection = Selection(plan.is_filtered, plan.leaves_out)
         self._violations: list[Violation] = []
         self._machines = 0
         self._kills = 0
@@ -94,7 +99,7 @@ class World:
         self.story.append(f"{self.scheduler.clock.now():9.3f}  {who:10}  {what}")
 
     def run(self) -> Result:
-        with self._observed(), self._log_in_story():
+        with self._observed(), self._log_in_story(), self.disk.attached(), self.plan.limits.set():
             self.scheduler.start(self._host, "script", self._play)
             done = self.scheduler.run(self._has_ended, self.plan.end + 2 * SETTLE_SECONDS + STOP_SECONDS)
             if not done:
@@ -103,7 +108,7 @@ class World:
                 Violation(self.scheduler.clock.now(), f"{name} failed: {error!r}")
                 for name, error in self.scheduler.errors
             ]
-            self._violations += audit(self._truth, self.target.snapshots)
+            self._violations += audit(self._truth, self.target.snapshots, self._selection)
             result = Result(
                 plan=self.plan,
                 violations=sorted(self._violations, key=lambda one: one.time),
@@ -141,12 +146,16 @@ class World:
             coarse_resolved=plan.coarse_resolved,
             filter_span=plan.filter_span,
             tick_seconds=plan.tick_seconds,
+            scan_rows=plan.scan_rows,
         )
         self._writers = Writers(self._tidb, plan, scheduler, self._truth, self.note)
+        self._faults = ClusterFaults(
+            self._tidb, self.network, scheduler, self._host, self._writers.split_keys, self.note
+        )
         random = Random(f"world {plan.seed}")
         self._writers.create(plan.tables, plan.rows, random)
         for _ in range(plan.regions):
-            self._split(random.getrandbits(32))
+            self._faults.split(random.getrandbits(32))
         begin = scheduler.clock.now()
         self._start_machine()
         for step in plan.steps:
@@ -160,16 +169,15 @@ class World:
             self._write(step)
             return
         self.note("fault", step.text)
-        if word in CLUSTER_FAULTS:
-            self._disturb(step)
-        elif word in NETWORK_FAULTS:
-            self._cut(step)
+        if word in ClusterFaults.words:
+            self._faults.perform(step)
         elif word == "target":
             self.target.faults.append(TARGET_FAULTS[TARGET_FAULTS.index(step.detail)])
-        elif word == RELOAD:
-            self._reload(step)
-        elif word == GC:
-            self._collect_garbage()
+        elif word == DISK:
+            self.disk.faults.append(DISK_FAULTS[DISK_FAULTS.index(step.detail)])
+        elif word in (RELOAD, PAUSE, RESUME):
+            if self.machine is not None and not self.machine.is_dead:
+                self.machine.request(word, Random(step.seed), self.note)
         elif word == "kill":
             self._kill("killed")
         elif word == "kill at":
@@ -191,65 +199,25 @@ class World:
         self._writing += 1
         self.scheduler.start(self._host, step.word, work)
 
-    def _split(self, seed: int) -> None:
-        Schedule(self._tidb, seed, self._keys(), ("split",)).step()
-
-    def _keys(self) -> list[bytes]:
-        return self._writers.split_keys()
-
-    def _disturb(self, step: Step) -> None:
-        Schedule(self._tidb, step.seed, self._keys(), (step.word,)).step()
-        self._later(step, lambda: Schedule(self._tidb, 0, self._keys()).calm())
-
-    def _cut(self, step: Step) -> None:
-        random = Random(step.seed)
-        of_pd = step.word.endswith("pd")
-        members = [member.server for member in self._tidb.pd.members]
-        servers = members if of_pd else [store.server for store in self._tidb.stores.values()]
-        address = random.choice(servers).address
-        if step.word.startswith("cut"):
-            self.network.cut(address)
-        else:
-            self.network.hold(address, random.random() * CALM_SECONDS)
-
-    def _collect_garbage(self) -> None:
-        """Collect what the feed's safe point permits; a cluster keeps what is younger than minutes anyway."""
-        holds = self._tidb.pd.safe_points.holds
-        if any(name.startswith(b"tidemill-") for name in holds):
-            self.note("pd", f"garbage is collected up to {self._tidb.gc()}")
-
-    def _reload(self, step: Step) -> None:
-        feed = self.machine.feed if self.machine is not None and not self.machine.is_dead else None
-        names = [] if feed is None else [table.name for table in feed.tables()]
-        if feed is not None and names:
-            try:
-                feed.reload_table(Random(step.seed).choice(names))
-            except TidemillError as error:  # it is being loaded, or was dropped
-                self.note("fault", f"no reload: {error}")
-
-    def _later(self, step: Step, work: Callable[[], object]) -> None:
-        seconds = Random(step.seed).random() * CALM_SECONDS
-
-        def calm() -> None:
-            self.scheduler.sleep(seconds)
-            work()
-
-        self.scheduler.start(self._host, f"end of {step.word}", calm)
-
     def _end(self) -> None:
         """End all faults; then the target must get everything."""
         scheduler = self.scheduler
         scheduler.wait(lambda: not self._writing, 60)
         scheduler.sleep(CALM_SECONDS)  # the faults' own ends
-        Schedule(self._tidb, 0, self._keys()).calm()
+        self._faults.calm()
         self._armed = None
         self.target.calm()
+        self.disk.calm()
         self.note("world", "all faults have ended")
         wanted = self._truth.last
         end = scheduler.clock.now() + SETTLE_SECONDS
         while not self._is_complete(wanted) and scheduler.clock.now() < end:
             scheduler.sleep(LOOK_SECONDS)
-        if not self._is_complete(wanted):
+            if self.machine is not None and not self.machine.is_dead:
+                self.machine.resume_all()
+        if self.machine is not None and self.machine.has_ended:
+            self.wrong(f"{self.machine.name}: the feed has ended, and nobody has stopped it")
+        elif not self._is_complete(wanted):
             checkpoint = self.target.snapshots[-1].checkpoint if self.target.snapshots else None
             at = "none" if checkpoint is None else checkpoint.ts
             self.wrong(
@@ -263,7 +231,12 @@ class World:
         if not self.target.snapshots or (machine := self.machine) is None or machine.has_ended:
             return self.machine is not None and self.machine.has_ended
         checkpoint = self.target.snapshots[-1].checkpoint
-        return checkpoint is not None and checkpoint.is_loaded and checkpoint.ts >= ts
+        return (
+            checkpoint is not None
+            and checkpoint.is_loaded
+            and checkpoint.ts >= ts
+            and not parked_tables(checkpoint.loading)
+        )
 
     # --- the machine -----------------------------------------------------------------------------
 
@@ -274,11 +247,14 @@ class World:
                 "data_dir": str(data_dir),
                 "source": {
                     "url": f"tikv://{self._tidb.pd_address}",
-                    "tables": [f"{SCHEMA}.*"],
+                    "tables": self._selection.tables,
                     "scan_page": self.plan.scan_page,
+                    "region_batch": self.plan.region_batch,
+                    "region_scan_limit": self.plan.region_scan_limit,
                     "gc_interval_seconds": GC_SECONDS,
                 },
                 "sorter": self.plan.sorter,
+                "filter": self._selection.filters,
             }
         )
         return options
@@ -287,11 +263,22 @@ class World:
         before = self.machine
         self._machines += 1
         options = self._feed_options(self.directory / f"machine-{self._machines}")
-        self.machine = machine = FeedMachine(self._machines, options, self.network, self.target, self.wrong)
+        self.machine = machine = FeedMachine(
+            self._machines, options, self.network, self.target, self._forgives, self.plan.prewrite_bytes
+        )
         if before is not None and before.left.exists():
             before.left.rename(machine.data_dir)
         self.note(machine.name, "starts")
         self.scheduler.start(machine, f"{machine.name} main", machine.run)
+
+    def _forgives(self, error: TidemillError) -> bool:
+        """Return True for the error of a feed that its disk has failed: then it is started again."""
+        if isinstance(error, StoreError) and self.disk.hits:
+            self.note("disk", f"the feed has ended: {error}")
+            self.scheduler.start(self._host, "recovery", lambda: self._kill("is started again"))
+            return True
+        self.wrong(f"the feed failed: {type(error).__name__}: {error}")
+        return False
 
     def _stop_machine(self) -> bool:
         """Stop the feed in an orderly way; return False if the machine was killed meanwhile."""

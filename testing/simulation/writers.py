@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from .truth import Change, State, TableState, Truth
 SCHEMA: Final = "sim"
 LOG: Final = f"{SCHEMA}.log"
 KEYS: Final = 16
+WIDE: Final = 5_000
+"""Characters of a wide value."""
 HELD_SECONDS: Final = 2.5
 """Maximum time for which a slow writer holds its locks."""
 
@@ -40,6 +43,7 @@ class Writers:
     ) -> None:
         self._tidb = tidb
         self._mode = plan.commit_mode
+        self._filling = "." * WIDE if plan.is_wide else ""
         self._scheduler = scheduler
         self._truth = truth
         self._note = note
@@ -54,7 +58,7 @@ class Writers:
         self._tidb.execute(f"create database {SCHEMA}")
         for name, (columns, names) in list(TABLES.items())[:count]:
             self._create(name, columns, names)
-        self._create(LOG, "note varchar(40)", ("note",))
+        self._create(LOG, "note text", ("note",))
         for _ in range(rows):
             self._transact("write", random, rows=3)
 
@@ -73,12 +77,12 @@ class Writers:
 
     def split_keys(self) -> list[bytes]:
         """Return raw keys at which regions may be split."""
-        return [
-            record_key(self._tidb.schema.table(name).info.id, handle)
-            for name in sorted(self._tables.keys())
-            if name != f"{SCHEMA}.pair"
-            for handle in (0, KEYS // 2)
-        ]
+        keys = []
+        for name in sorted(self._tables.keys() - {f"{SCHEMA}.pair"}):
+            with suppress(ValueError):  # it is just being renamed
+                table_id = self._tidb.schema.table(name).info.id
+                keys += [record_key(table_id, handle) for handle in (0, KEYS // 2)]
+        return keys
 
     # --- transactions ----------------------------------------------------------------------------
 
@@ -105,8 +109,8 @@ class Writers:
         for _ in range(rows):
             table = random.choice(sorted(self._tables.keys() - {LOG}))
             told.append(self._change(txn, table, random, name, changes))
-        handle = txn.insert(LOG, (name,))
-        changes.append((LOG, handle, (name,)))
+        row = (name + self._filling,)
+        changes.append((LOG, txn.insert(LOG, row), row))
         txn.commit()
         if txn.commit_ts:
             text = f"{name}: {'; '.join(told)}"

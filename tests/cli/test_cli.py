@@ -1,6 +1,7 @@
 """The command line without a server: what it accepts, prints and answers mistakes with."""
 
 import json
+import platform
 import sqlite3
 
 import msgspec
@@ -187,8 +188,14 @@ def test_the_status_of_a_feed_that_failed_is_1_and_says_why(call, config, tmp_pa
     assert call("explain", config) == (0, wanted, "")
 
 
-def test_the_version_is_printed(call):
-    assert call("--version") == (0, f"tidemill {tidemill.__version__}\n", "")
+@pytest.mark.parametrize("in_use", [True, False])
+def test_the_version_is_printed_with_the_decoder_and_pythons(call, monkeypatch, in_use):
+    monkeypatch.setattr(library, "in_use", in_use)
+    decoder = "native" if in_use else "python (the native decoder isn't used: "
+    status, out, err = call("--version")
+    assert (status, err) == (0, "")
+    assert out.startswith(f"tidemill {tidemill.__version__}, decoder {decoder}")
+    assert out.endswith(f", Python {platform.python_version()}\n")
 
 
 @pytest.mark.parametrize("command", ["status", "explain", "locks"])

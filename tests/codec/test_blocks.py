@@ -12,6 +12,7 @@ import pytest
 from tidemill.codec.images import read_images
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.native import library
+from tidemill.emulator.mysql.packed import datetime_bytes, decimal_bytes
 from tidemill.testing.binlog_events import (
     BLOB,
     INSERT,
@@ -20,9 +21,7 @@ from tidemill.testing.binlog_events import (
     UTF8MB4_BIN,
     VARCHAR,
     ColumnSpec,
-    datetime_bytes,
     decimal,
-    decimal_bytes,
     rows_event,
     table_map,
     varchar,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tidemill.codec.mysql.layout import Layouts, TableLayout
 from tidemill.codec.mysql.values import UNREADABLE, set_printer
+from tidemill.emulator.mysql.packed import datetime_bytes, decimal_bytes, time_bytes
 from tidemill.errors import SourceError
 from tidemill.events import RowChange
 from tidemill.testing.binlog_events import (
@@ -25,13 +26,10 @@ from tidemill.testing.binlog_events import (
     UPDATE,
     VARCHAR,
     ColumnSpec,
-    datetime_bytes,
     decimal,
-    decimal_bytes,
     event,
     rows_event,
     table_map,
-    time_bytes,
     varchar,
 )
 

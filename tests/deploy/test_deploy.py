@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +20,9 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from tidemill import config
 from tidemill.engine.declared_metrics import METRICS
+from tidemill.engine.options import feed_options
 from tidemill.testing.child import CLI, Child
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 from tidemill.testing.progress import completed, eventually
@@ -34,6 +38,25 @@ EXPRESSIONS = {
         for panel in DASHBOARD["panels"]
         for target in panel["targets"]
     },
+}
+CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
+FEED = "/etc/tidemill/feed.toml"
+"""Where a container has its feed's file."""
+KUBERNETES = {
+    one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes" / "tidemill.yaml").read_text())
+}
+POD = KUBERNETES["StatefulSet"]["spec"]["template"]["spec"]
+
+
+def instruction(name: str) -> list[str]:
+    """Return the last instruction of this name in the Containerfile, as its list of arguments."""
+    found: list[str] = json.loads(re.findall(rf"^\s*{name} (\[.*\])$", CONTAINERFILE, re.M)[-1])
+    return found
+
+
+PROBES = {
+    "HEALTHCHECK": json.loads(re.findall(r"HEALTHCHECK.*\\\n\s*CMD (\[.*\])", CONTAINERFILE)[0]),
+    **{name: POD["containers"][0][name]["exec"]["command"] for name in ("livenessProbe", "readinessProbe")},
 }
 SOMETIMES = {"tidemill_wait_seconds", "tidemill_log_hours_left", "tidemill_table_lag_seconds"}
 """Metrics that a feed has only while something waits, if its source purges its log, or while tables lag."""
@@ -82,10 +105,9 @@ def composed(
                 if statement.strip():
                     cursor.execute(statement)
         file = compose.feed_file()
-        (verb, mounted) = COMPOSE["services"]["feed"]["command"]
-        assert (verb, mounted) == ("run", "/etc/tidemill/feed.toml")
         os.environ["MARIADB_PASSWORD"] = PASSWORD
-        with Child([*CLI, verb, str(file)], compose.directory / "run.log") as feed:
+        command = [str(file) if one == FEED else one.replace(":8300", ":0") for one in instruction("CMD")]
+        with Child([*CLI, *command], compose.directory / "run.log") as feed:
 
             def is_copied() -> bool:
                 try:
@@ -109,11 +131,14 @@ def composed(
             yield eventually(
                 lambda: found if "tidemill_head_timestamp_seconds" in (found := printed()) else None
             )
-            health = re.search(r"HEALTHCHECK.*\\\n\s*CMD (\[.*\])", containerfile())
-            assert health is not None
-            program, *arguments, mounted = json.loads(health[1])
-            assert (program, mounted) == ("tidemill", "/etc/tidemill/feed.toml")
-            assert completed([*CLI, *arguments, str(file)]).returncode == 0
+            url = feed.wait_until(lambda: re.search(r"http://127.0.0.1:\d+", feed.output()))[0]
+            for name, probe in PROBES.items():
+                (python, flag, program) = probe
+                assert (python, flag) == ("python", "-c")
+                program = program.replace("http://127.0.0.1:8300", url)
+                assert completed([sys.executable, flag, program]).returncode == 0, name
+                missing = program.replace(url, "http://127.0.0.1:1")
+                assert completed([sys.executable, flag, missing]).returncode != 0, name
         os.environ.pop("MARIADB_PASSWORD")
 
 
@@ -140,7 +165,7 @@ def test_every_alert_says_what_is_wrong_and_where() -> None:
 
 
 def test_every_alert_is_in_the_document() -> None:
-    document = (DEPLOY.parent / "docs" / "monitoring.md").read_text()
+    document = (DEPLOY.parent / "docs" / "reference" / "monitoring.md").read_text()
     missing = [rule["alert"] for rule in RULES["groups"][0]["rules"] if rule["alert"] not in document]
     assert missing == []
 
@@ -162,17 +187,36 @@ def test_the_compose_file_is_whole() -> None:
     assert (DEPLOY / "compose" / build["context"] / build["dockerfile"]).resolve() == DEPLOY / "Containerfile"
 
 
-def containerfile() -> str:
-    return (DEPLOY / "Containerfile").read_text()
-
-
 def test_the_container_runs_as_a_user_of_its_own() -> None:
-    text = containerfile()
+    text = CONTAINERFILE
     user = re.findall(r"^USER (\S+)$", text, re.M)
     assert user == ["tidemill"]
     assert text.index("useradd") < text.index("USER tidemill") < text.index("ENTRYPOINT")
     extras = {*re.findall(r"tidemill\[([\w,]+)\]|/src\[([\w,]+)\]", text)}
     assert len({"".join(pair) for pair in extras}) == 1, "what is built is what is installed"
+
+
+def test_the_containers_write_to_their_volumes_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kubernetes and compose mount the folders that the feed's file and the image name."""
+    (container,) = POD["containers"]
+    assert container["args"] == instruction("CMD")
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert COMPOSE["services"]["feed"]["read_only"]
+    assert POD["securityContext"]["runAsUser"] == int(re.findall(r"--uid (\d+)", CONTAINERFILE)[0])
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    home = re.findall(r"^VOLUME (\S+)$", CONTAINERFILE, re.M)[0]
+    assert mounts == {str(Path(FEED).parent), home, "/tmp"}
+    volumes = {one["name"] for one in POD["volumes"]} | {
+        one["metadata"]["name"] for one in KUBERNETES["StatefulSet"]["spec"]["volumeClaimTemplates"]
+    }
+    assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+    text = KUBERNETES["ConfigMap"]["data"]["feed.toml"]
+    given = KUBERNETES["Secret"]["stringData"]
+    assert set(re.findall(r"\$\{(\w+)\}", text)) == set(given)
+    for name in given:
+        monkeypatch.setenv(name, "secret")
+    options = feed_options(config.expand(tomllib.loads(text)))
+    assert str(options.data_dir).startswith(f"{home}/")
 
 
 def test_the_unit_is_valid(tmp_path: Path) -> None:

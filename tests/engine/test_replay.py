@@ -18,8 +18,8 @@ from tidemill.sink.relay.options import RelayOptions
 from tidemill.sink.relay.reader import Relay
 from tidemill.sink.relay.stage import RelayStage
 from tidemill.testing.changes import ORDERS, insert, transaction
+from tidemill.testing.stage_conformance import Life, Target
 
-from ..chain.conformance import Life, Target
 from ..sink.relay.test_stage import Player, relay_of
 
 
@@ -67,20 +67,24 @@ def target(checkpoint: Checkpoint | None) -> Target:
     return made
 
 
+def ids(target: Target) -> list[object]:
+    return [None if row is None else row[0] for row in target.rows["shop.orders"]]
+
+
 def test_a_replay_ends_at_a_ts_and_goes_on_from_it(tmp_path):
     relay_of(tmp_path, orders(10, 20), orders(30))
     there = target(Checkpoint(10, "10", None, "src"))
     replayed(tmp_path, there, until=29)
-    assert (there.rows["shop.orders"], there.checkpoint.ts) == ([20], 20)
+    assert (ids(there), there.checkpoint.ts) == ([20], 20)
     replayed(tmp_path, there)
-    assert (there.rows["shop.orders"], there.checkpoint.position) == ([20, 30], "log:30")
+    assert (ids(there), there.checkpoint.position) == ([20, 30], "log:30")
 
 
 def test_a_target_without_a_checkpoint_is_as_of_a_ts(tmp_path):
     relay_of(tmp_path, orders(10, 20))
     there = target(None)
     replayed(tmp_path, there, at=10)
-    assert there.rows["shop.orders"] == [20]
+    assert ids(there) == [20]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ def test_a_target_that_the_relay_does_not_continue_is_refused(tmp_path, checkpoi
     there = target(checkpoint)
     with pytest.raises(CheckpointError, match=said):
         replayed(tmp_path, there, **how)
-    assert there.rows["shop.orders"] == []
+    assert ids(there) == []
 
 
 def test_a_target_older_than_the_relay_is_refused(tmp_path):

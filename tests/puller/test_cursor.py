@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import pack
+from uuid import UUID
 from zlib import crc32
 
 import pytest
@@ -58,6 +59,21 @@ def test_a_position_is_reached_by_gtid_on_another_server(here: str, there: str, 
     rank = Position.parse(there).rank
     assert Cursor(Position.parse(here)).has_reached(rank) == reached
     assert (Position.parse(here).rank >= rank) == reached
+
+
+def test_a_transaction_without_a_gtid_leaves_no_set_in_the_position() -> None:
+    """With gtid_mode = ON_PERMISSIVE some transactions have none: a set that stands still would be another
+    position than that of the file."""
+    uuid = UUID("3e11fa47-71ca-11e1-9e33-c80aa9429562")
+    cursor = Cursor(Position("binlog.000001", 4, f"{uuid}:1-18", "1"))
+    gtid, anonymous = (pack("<IBIIIH", 0, kind, 1, 0, 0, 0) + pack("<B", 0) for kind in (33, 34))
+    cursor.begin(gtid + uuid.bytes + pack("<Q", 19))
+    cursor.commit()
+    assert str(cursor) == f"binlog.000001:4 gtid={uuid}:1-19 server=1"
+    cursor.begin(anonymous + bytes(24))
+    cursor.commit()
+    assert not cursor.has_gtids
+    assert str(cursor) == str(cursor.position) == "binlog.000001:4"
 
 
 def test_a_set_tells_its_domains_in_their_order() -> None:

@@ -13,5 +13,6 @@ def test_tables_of_one_full_name_can_t_both_be_followed() -> None:
         Finding(
             "error",
             "`a1`.`b.c` and `a1.b`.`c` can't both be followed, as a1.b.c may be either: leave one out",
+            tables=("a1.b.c",),
         )
     ]

@@ -33,7 +33,10 @@ def document(tidb: Tidb, directory: Path, name: str = "shop") -> dict[str, Any]:
 
 
 def copied(directory: Path, name: str = "shop") -> list[int]:
+    """Return the keys in the copy; none while its table isn't there yet."""
     with closing(sqlite3.connect(directory / f"{name}.db")) as connection:
+        if not connection.execute("select 1 from sqlite_master where name = 'shop.item'").fetchall():
+            return []
         return [row[0] for row in connection.execute('select id from "shop.item" order by id')]
 
 

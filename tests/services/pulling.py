@@ -33,7 +33,7 @@ from tidemill.mounter import Mounter
 from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.puller import MysqlPuller
 from tidemill.puller.mysql.stop_signal import StopSignal
-from tidemill.puller.puller import Retrying
+from tidemill.puller.puller import PullerStatistics, Retrying
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 from tidemill.testing.private_server import PrivateServer
 from tidemill.testing.progress import STALL_SECONDS, changed_to
@@ -134,6 +134,7 @@ class Pulling:
         self.options = replace(self.options, **options)
         self.batches: list[Changes] = []
         self.messages: list[Any] = []
+        self.statistics: PullerStatistics | None = None
         self.items: list[Item] = []
         self.error: BaseException | None = None
         self.resolved = 0
@@ -167,6 +168,7 @@ class Pulling:
             start=self._start,
             sink_checkpoints=self._sink_checkpoints,
             stop=self._stop,
+            publish=self._note,
             supervisor=coordinator,
             name="puller",
         )
@@ -183,6 +185,11 @@ class Pulling:
             raise self.error
 
     _expected = False
+
+    def _note(self, statistics: PullerStatistics) -> None:
+        with self._changed:
+            self.statistics = statistics
+            self._changed.notify_all()
 
     def hold_once(self, what: Callable[[], object]) -> None:
         """Wait until `what()` is true, and hold then."""

@@ -11,8 +11,8 @@ from tidemill.errors import Retryable
 from tidemill.events import Column, Table
 from tidemill.sink import Delivery, DeliveryOptions
 from tidemill.testing.changes import LOOSE, ORDERS, batch, delete, insert, transaction
+from tidemill.testing.sink_conformance import HISTORY, STATES, expected, feed
 
-from ..sink.conformance import HISTORY, STATES, expected, feed
 from ..sink.sql_conformance import loaded
 
 

@@ -85,7 +85,9 @@ def test_a_server_without_a_binlog(tmp_path, private_mariadb):
 )
 def test_a_setting_that_rows_can_not_be_read_with(place, setting, bad, good):
     place.execute(f"SET GLOBAL {setting} = {bad}")
-    assert f"{setting} is {bad}: SET GLOBAL {setting} = {good}" in place.run().sentence
+    said = place.run().sentence
+    assert f"{setting} is {bad}, not {good}: " in said
+    assert f": SET GLOBAL {setting} = {good}" in said
     place.execute(f"SET GLOBAL {setting} = {good}")
     place.continues()
 

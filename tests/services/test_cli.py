@@ -300,12 +300,14 @@ def test_check_finds_everything_at_once(place, reader):
     done = place.call("check", str(place.config))
     assert (done.status, done.err) == (1, "")
     for wanted in (
-        rf"error   source: {reader}@% may not read the binlog: GRANT REPLICATION SLAVE ON \*\.\* TO .*",
+        rf"error   source: '{reader}'@'%' may not read the binlog",
+        rf"        run: GRANT REPLICATION SLAVE ON \*\.\* TO '{reader}'@'%'",
         r"error   source: source.tables: no table matches 'shopp\.\*'.*",
         rf"error   sink a: .*/none/copy\.db can't be made: there is no directory {place.directory}/none",
+        rf"        run: mkdir -p {place.directory}/none",
         rf"error   sink b: sqlite:{place.directory}/not\.db: file is not a database",
-        r"error   sink c: Can't connect to MySQL server on '127\.0\.0\.1'.*",
+        r"error   sink c: Can't connect to MySQL server on '127\.0\.0\.1'.*: see if the server runs, .*",
         rf"warning sink d: {reader}@% has no right to INSERT, UPDATE, DELETE, CREATE, ALTER, DROP on .*",
-        rf"error   sink e: {place.directory}/not\.db is no directory",
+        rf"error   sink e: {place.directory}/not\.db is no directory: name another one, .*",
     ):
         assert re.search(rf"^{wanted}$", done.out, re.MULTILINE), (wanted, done.out)

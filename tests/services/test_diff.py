@@ -153,19 +153,20 @@ def seen(findings):
     }
 
 
-def test_differences_of_every_kind_are_found_and_none_else(copy_of, mariadb, database):
+@pytest.mark.parametrize("count", [450, pytest.param(3_000, marks=pytest.mark.soak)])
+def test_differences_of_every_kind_are_found_and_none_else(copy_of, mariadb, database, count):
     random = Random(15)
     copy = copy_of("everything")
     table = table_of_every_kind("everything", database, copy)
-    rows = rows_of(random, 3_000, 1, values_in(copy))
+    rows = rows_of(random, count, 1, values_in(copy))
     loaded(MariaDbPlace(mariadb, database), table, rows=rows)
     copy.run()
     (result,) = copy.diff()
-    assert (result.state, result.rows, result.is_equal) == ("compared", 3_000, True)
-    planted = plant(copy, random, table, rows, 834)
+    assert (result.state, result.rows, result.is_equal) == ("compared", count, True)
+    planted = plant(copy, random, table, rows, count // 4)
     findings = copy.diff()
     assert seen(findings) == planted
-    assert len(planted) == 1_000
+    assert len(planted) == count // 4 + count // 4 // 5
     assert len(findings) == len(planted) + 1
     assert all(copy.repair())
     assert seen(copy.diff()) == set()

@@ -119,14 +119,14 @@ def read_beside(directory, server, target, order: str, *, keys: int, transaction
     )
     reads: list[Read] = []
     with following(config) as feed, ExitStack() as ending:
-        until_caught_up(directory / "state", server, feed.pid)
+        until_caught_up(directory / "state", server, feed)
         readers = [Reader(target.connect(), target.table, keys, number, reads) for number in range(READERS)]
         for reader in readers:
             reader.start()
             ending.callback(reader.join)
             ending.callback(reader.ended.set)
         appends = append(server, "shop", keys, transactions)
-        until_caught_up(directory / "state", server, feed.pid)
+        until_caught_up(directory / "state", server, feed)
     return appends, reads
 
 

@@ -52,7 +52,7 @@ def killed_often(tmp_path, server, broker, delivery, times):
         shop.fill(connection, 300)
     if delivery == "at least once":  # a chunk of a snapshot that comes again has another commit ts
         with following(config) as process:
-            until_caught_up(tmp_path / "state", server, process.pid)
+            until_caught_up(tmp_path / "state", server, process)
     writers = shop.Writers(lambda: server.connect(autocommit=False), clients=2, pause_seconds=0.01).start()
     try:
         for number, point in enumerate(islice(cycle(POINTS), times)):
@@ -63,7 +63,7 @@ def killed_often(tmp_path, server, broker, delivery, times):
     finally:
         writers.stop()
     with following(config) as process:
-        until_caught_up(tmp_path / "state", server, process.pid)
+        until_caught_up(tmp_path / "state", server, process)
     result = compare_topics(broker.brokers, server, prefix)
     assert result.identical, str(result)
 

@@ -14,9 +14,9 @@ from tidemill.dialects.net import net_of
 from tidemill.errors import SinkError
 from tidemill.events import Column, Table, runs_of
 from tidemill.testing.changes import LOOSE, batch, delete, insert, transaction, update
+from tidemill.testing.sink_conformance import feed
 
 from ..dialects.places import MariaDbPlace
-from ..sink.conformance import feed
 from ..sink.sql_conformance import loaded
 
 BATCH = 10_000

@@ -88,7 +88,7 @@ def run_until_killed(config: Path, point: str, nth: int, log: Path) -> bool:
 
 def run_until_caught_up(config: Path, server: MariaDb) -> None:
     with following(config) as process:
-        until_caught_up(config.parent / "state", server, process.pid)
+        until_caught_up(config.parent / "state", server, process)
 
 
 def count_changes(server: MariaDb, schema: str, counts: str) -> None:

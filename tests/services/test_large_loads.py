@@ -15,8 +15,8 @@ from tidemill.errors import SinkError
 from tidemill.events import Column, Table
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import ORDERS, insert, transaction
+from tidemill.testing.sink_conformance import feed
 
-from ..sink.conformance import feed
 from ..sink.sql_conformance import assert_refused, loaded
 from .test_sink_mariadb import as_printed, of_mariadb, place_of, printed
 

@@ -21,8 +21,8 @@ from tidemill.testing.certificates import Authority
 from tidemill.testing.changes import ORDERS, MemoryStore, chunk, create, insert, transaction
 from tidemill.testing.mariadb import PASSWORD, MariaDb
 from tidemill.testing.mariadb_client import Client
+from tidemill.testing.sink_conformance import feed
 
-from ..sink.conformance import feed
 from .pulling import Copy, Pulling, binlog_end, rows_of, source_rows
 
 

@@ -75,7 +75,7 @@ def test_the_total_is_right_at_every_look(tmp_path, private_mariadb):
                     if look[0] == shop.ACCOUNTS:  # its snapshot is whole
                         seen[name].append(look[1:])
             writers.stop()
-            until_caught_up(tmp_path / "state", server, feed.pid)
+            until_caught_up(tmp_path / "state", server, feed)
     finally:
         writers.stop()
     for looks in seen.values():

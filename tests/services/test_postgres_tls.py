@@ -13,8 +13,7 @@ from tidemill.sink import open_sink
 from tidemill.testing.certificates import Authority
 from tidemill.testing.changes import ORDERS, MemoryStore, chunk, create, insert, transaction
 from tidemill.testing.progress import eventually
-
-from ..sink.conformance import feed
+from tidemill.testing.sink_conformance import feed
 
 
 def serve_tls(server, certificate, key):

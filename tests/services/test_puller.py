@@ -8,9 +8,8 @@ import pytest
 
 from tidemill.codec.mysql.entry import COMMIT, RESULT_ROWS, ROLLBACK_MARKER, decode_commit
 from tidemill.events import Checkpoint, Chunk, Ddl, Transaction, compose_ts, physical_ms
-from tidemill.puller.puller import Connected, Retrying, SnapshotReport, Statistics
+from tidemill.puller.puller import Connected, Retrying, SnapshotReport
 from tidemill.testing.mariadb_client import Client
-from tidemill.testing.progress import STALL_SECONDS
 
 from .pulling import Copy, Pulling, binlog_end, rows_of, source_rows
 
@@ -32,7 +31,7 @@ def transactions(pulling: Pulling) -> list[list[tuple[str, Any, Any]]]:
 
 
 def test_a_stop_does_not_wait_for_the_server(sql: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.puller.mysql.pull.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("tidemill.puller.mysql.pull._MOST_POLL_SECONDS", 3600.0)
     sql("CREATE TABLE t (id INT PRIMARY KEY)")
     with follow(sql, snapshot=False, heartbeat_seconds=3600.0) as pulling:
         pulling.wait_until_told(Connected)
@@ -200,9 +199,10 @@ def test_statistics_count_what_was_read(sql: Client) -> None:
     with follow(sql, snapshot=False) as pulling:
         pulling.wait_until_told(Connected)
         sql("INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)")
-        pulling.wait_for(lambda: len(transactions(pulling)) == 2)
-        found = pulling.puller.ask(Statistics(), timeout=STALL_SECONDS)
+        pulling.wait_for(lambda: pulling.statistics is not None and pulling.statistics.transactions == 2)
+        found = pulling.statistics
         end = binlog_end(sql.server)
+    assert found is not None
     assert found.state == "following"
     assert (found.row_events, found.transactions, found.retries) == (2, 2, 0)
     assert found.position.startswith(str(end))
@@ -272,9 +272,9 @@ def test_a_server_that_is_killed_and_started_again_is_followed_on(own: Client) -
             own.reconnect()
             own(f"INSERT INTO t VALUES ({number + 100}, 'after')")
             pulling.catch_up(binlog_end(own.server))
-        found = pulling.puller.ask(Statistics(), timeout=STALL_SECONDS)
     assert rows_of(copy) == source_rows(own.server, "shop")
-    assert found.retries >= 3
+    assert pulling.statistics is not None
+    assert pulling.statistics.retries >= 3
 
 
 def test_a_server_that_falls_silent_is_connected_to_again(own: Client) -> None:
@@ -377,18 +377,6 @@ def test_a_server_that_is_down_at_the_start_is_waited_for(own: Client) -> None:
         own.reconnect()
         pulling.catch_up(binlog_end(own.server))
     assert rows_of(copy) == {"shop.t": {(1,): 1}}
-
-
-def test_questions_that_pile_up_while_the_output_is_full_are_answered_later(sql: Client) -> None:
-    sql("CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(1000))")
-    with follow(sql, snapshot=False, max_batch_bytes=50_000) as pulling:
-        pulling.hold_once(lambda: pulling.batches)
-        sql("INSERT INTO t SELECT seq, REPEAT('x', 900) FROM seq_1_to_20000")
-        inbox = pulling.puller.actor_inbox
-        answers = [pulling.puller.ask(Statistics(), block=False) for _ in range(inbox.capacity - 2)]
-        pulling.release()
-        pulling.wait_for(lambda: len(transactions(pulling)) == 1)
-        assert all(answer.get(timeout=STALL_SECONDS).retries == 0 for answer in answers)
 
 
 # --- DDL during the snapshot ---------------------------------------------------------------------

@@ -28,7 +28,7 @@ def look(server: MariaDb, database: str, **options: Any) -> Survey:
 
 
 def errors(found: Survey) -> list[str]:
-    return [finding.text for finding in found.findings if finding.level == "error"]
+    return [finding.sentence for finding in found.findings if finding.level == "error"]
 
 
 def warnings(found: Survey) -> list[str]:
@@ -145,9 +145,10 @@ def test_binlog_settings(private_mariadb: MariaDb) -> None:
         "SET GLOBAL binlog_format = MIXED",
         "SET GLOBAL binlog_row_image = MINIMAL",
     )
-    assert [text.partition(",")[0] for text in errors(look(server, "shop"))] == [
-        "binlog_format is MIXED: SET GLOBAL binlog_format = ROW",
-        "binlog_row_image is MINIMAL: SET GLOBAL binlog_row_image = FULL",
+    lasting = "set it in the server's configuration too, and reconnect the open sessions"
+    assert errors(look(server, "shop")) == [
+        f"binlog_format is MIXED, not ROW: {lasting}: SET GLOBAL binlog_format = ROW",
+        f"binlog_row_image is MINIMAL, not FULL: {lasting}: SET GLOBAL binlog_row_image = FULL",
     ]
 
 
@@ -170,4 +171,7 @@ def test_a_server_without_binlog(private_mariadb: MariaDb) -> None:
     server = private_mariadb.start()
     execute(server, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT)")
     (error,) = errors(look(server, "shop"))
-    assert error == "the server writes no binlog: set log_bin in its configuration and restart it"
+    assert error == (
+        "the server writes no binlog: set log_bin and binlog_format = ROW below [mysqld] in its "
+        "configuration, and restart it"
+    )

@@ -13,9 +13,9 @@ from tidemill.errors import SinkError
 from tidemill.events import compose_ts
 from tidemill.sink import Delivery
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, batch, delete, insert, transaction, update
+from tidemill.testing.sink_conformance import feed
 
 from ..dialects.places import MariaDbPlace
-from ..sink.conformance import feed
 from ..sink.sql_conformance import loaded
 
 LATER = compose_ts(int(time() * 1000) + 3_600_000)

@@ -18,7 +18,9 @@ from tidemill.cli import app
 from tidemill.errors import SinkError
 from tidemill.sharding import LockStatus
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.network_faults import NetworkFaults
 from tidemill.testing.progress import eventually
+from tidemill.testing.proxy import Proxy
 
 from .shared_feeds import SharedFeeds
 
@@ -54,12 +56,12 @@ def test_a_change_is_executed_once_all_feeds_have_made_it(feeds):
     assert rows(feeds, "id, v, c") == feeds.union("id, v, c")
 
 
-def executions(feeds: SharedFeeds) -> int:
-    """Return the number of times that the target has added column c to the merged table."""
+def executions(feeds: SharedFeeds, column: str = "c") -> int:
+    """Return the number of times that the target has added a column to the merged table."""
     found = 0
     for log, *_ in feeds.execute("SHOW BINARY LOGS"):
         for *_, info in feeds.execute(f"SHOW BINLOG EVENTS IN '{log}'"):
-            found += f"ALTER TABLE `{feeds.schema}_copy`.`item` ADD COLUMN `c`" in info
+            found += f"ALTER TABLE `{feeds.schema}_copy`.`item` ADD COLUMN `{column}`" in info
     return found
 
 
@@ -121,6 +123,32 @@ SKIPPER_POINTS = (
 )
 def test_a_change_is_executed_once_at_every_point_of_a_kill(feeds, killed, point):
     play(feeds, killed, point)
+
+
+@pytest.mark.parametrize("faults", [5, pytest.param(60, marks=pytest.mark.soak)])
+def test_feeds_agree_through_etcd_behind_a_bad_network(feeds, private_etcd, faults):
+    """They change the merged table in rounds: in three at least, until the network has had all its faults."""
+    network = NetworkFaults(faults, faults, longest_seconds=1.5)
+    with Proxy(private_etcd.host, private_etcd.port, faults=network) as proxy:
+        feeds.coordination = f"etcd://{proxy.host}:{proxy.port}/orders"
+        feeds.load()
+        with feeds.child("north") as north, feeds.child("south") as south:
+
+            def is_followed() -> bool:
+                assert south.process.poll() is None
+                return try_rows(feeds, ", ".join(["id", "v", *columns])) == feeds.union("*")
+
+            columns: list[str] = []
+            while len(columns) < 3 or not network.is_over:
+                columns.append(f"c{len(columns)}")
+                for table in ("item_1", "item_2", "item_3"):
+                    feeds.execute(
+                        f"ALTER TABLE {table} ADD COLUMN {columns[-1]} INT DEFAULT 5",
+                        f"UPDATE {table} SET {columns[-1]} = id",
+                    )
+                north.wait_until(is_followed, sign=lambda: network.made.total())
+    print("etcd:", dict(network.made), "in", len(columns), "rounds")
+    assert {executions(feeds, column) for column in columns} == {1}
 
 
 def test_feeds_agree_through_etcd_which_is_restarted_meanwhile(feeds, private_etcd):

@@ -32,9 +32,9 @@ from tidemill.testing.changes import (
     update,
 )
 from tidemill.testing.progress import eventually
+from tidemill.testing.sink_conformance import HISTORY, STATES, expected, feed
 
 from ..dialects.places import MariaDbPlace
-from ..sink.conformance import HISTORY, STATES, expected, feed
 from ..sink.sql_conformance import assert_refused, loaded
 from .server_conformance import ServerConformance
 

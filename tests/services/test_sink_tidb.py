@@ -19,9 +19,9 @@ from tidemill.testing import tidb_answers as tidb
 from tidemill.testing.answers import Answer, Gate
 from tidemill.testing.changes import LOOSE, ORDERS, alter, batch, create, delete, insert, transaction, update
 from tidemill.testing.progress import eventually
+from tidemill.testing.sink_conformance import feed
 
 from ..dialects.places import MariaDbPlace
-from ..sink.conformance import feed
 from ..sink.sql_conformance import SqlConformance, loaded
 from .server_conformance import ServerConformance
 from .test_diff import Copy

@@ -37,9 +37,9 @@ from tidemill.testing.conflicts import (
     triggers,
 )
 from tidemill.testing.progress import eventually
+from tidemill.testing.sink_conformance import feed
 
 from ..dialects.places import MariaDbPlace, PostgresPlace
-from ..sink.conformance import feed
 from ..sink.sql_conformance import loaded
 from .test_sink_mariadb import place_of
 

@@ -42,8 +42,7 @@ from tidemill.testing.changes import (
     transaction,
     update,
 )
-
-from .conformance import Conformance, Killed, Place, feed
+from tidemill.testing.sink_conformance import Killed, SinkConformance, SinkPlace, feed
 
 BATCH = 10_000
 NOTED = Table(
@@ -56,7 +55,7 @@ NOTED = Table(
 )
 
 
-def loaded(place: Place, *tables: Table, rows: Sequence[Row] = ()) -> None:
+def loaded(place: SinkPlace, *tables: Table, rows: Sequence[Row] = ()) -> None:
     """Create tables in the target, with the same rows in each."""
     items = [create(number, table) for number, table in enumerate(tables, 1)]
     items += [
@@ -66,7 +65,7 @@ def loaded(place: Place, *tables: Table, rows: Sequence[Row] = ()) -> None:
     feed(place.sink(), [*items, transaction(20, chunk=Chunk(""))])
 
 
-def assert_refused(place: Place, table: Table, change: RowChange, named: str) -> None:
+def assert_refused(place: SinkPlace, table: Table, change: RowChange, named: str) -> None:
     """A change that doesn't fit, among others that do, is named, and nothing is written."""
     loaded(place, table, rows=[(1, "a"), (2, "b")])
     others = [insert(table, n, "new") for n in range(100, 110)]
@@ -78,7 +77,7 @@ def assert_refused(place: Place, table: Table, change: RowChange, named: str) ->
     sink.close()
 
 
-class SqlConformance(Conformance):
+class SqlConformance(SinkConformance):
     @pytest.mark.parametrize(
         ("table", "change", "named"),
         [

@@ -8,8 +8,7 @@ import pytest
 from tidemill.events import Item, Table
 from tidemill.sink import open_sink
 from tidemill.testing.changes import MemoryStore
-
-from .conformance import Conformance, apply
+from tidemill.testing.sink_conformance import SinkConformance, apply
 
 
 class FilePlace:
@@ -86,13 +85,13 @@ class PythonPlace:
         return list(self.tables[table.full_name].elements())
 
 
-class TestFile(Conformance):
+class TestFile(SinkConformance):
     @pytest.fixture
     def place(self, tmp_path):
         return FilePlace(tmp_path / "copy.ndjson")
 
 
-class TestPython(Conformance):
+class TestPython(SinkConformance):
     @pytest.fixture
     def place(self):
         return PythonPlace()

@@ -39,9 +39,9 @@ from tidemill.testing.changes import (
     update,
 )
 from tidemill.testing.child import Child
+from tidemill.testing.sink_conformance import HISTORY, STATES, expected, feed
 
 from ..dialects.places import DuckDbPlace
-from .conformance import HISTORY, STATES, expected, feed
 from .sql_conformance import assert_refused, loaded
 
 
@@ -77,7 +77,7 @@ def test_types_are_those_of_the_documentation(place):
     place.options = {}
     feed(place.sink(), [create(1, Table("shop", "kinds", (*columns, *dates)))])
     found = dict(query(place, "SELECT column_name, data_type FROM duckdb_columns() WHERE schema_name='shop'"))
-    page = (Path(__file__).parents[2] / "docs/duckdb-types.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/reference/duckdb.md").read_text()
     assert [type_ for type_ in found.values() if f"`{type_.partition('(')[0]}" not in page] == []
     assert found["bigint_unsigned"] == "UBIGINT"
     assert (found["wide"], found["whole"]) == ("VARCHAR", "DECIMAL(10,0)")
@@ -241,7 +241,7 @@ RUN = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from tests.sink.conformance import HISTORY, feed
+from tidemill.testing.sink_conformance import HISTORY, feed
 from tests.dialects.places import DuckDbPlace
 feed(DuckDbPlace(Path(sys.argv[2])).sink(), HISTORY)
 """

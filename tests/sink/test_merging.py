@@ -21,8 +21,7 @@ from tidemill.sink import open_sink
 from tidemill.sink.sql.merging import ChangeMerger
 from tidemill.testing.cases import Case, load, title
 from tidemill.testing.changes import MemoryStore, create, delete, insert, transaction, update
-
-from .conformance import feed
+from tidemill.testing.sink_conformance import feed
 
 CASES = load(Path(__file__).with_name("merging.txt"))
 PAIR = Table(

@@ -25,8 +25,7 @@ from tidemill.testing.changes import (
     transaction,
     update,
 )
-
-from .conformance import feed
+from tidemill.testing.sink_conformance import feed
 
 
 def begun(path):

@@ -25,8 +25,7 @@ from tidemill.testing.changes import (
     transaction,
     update,
 )
-
-from .conformance import feed
+from tidemill.testing.sink_conformance import feed
 
 
 @pytest.fixture
@@ -136,7 +135,7 @@ def test_rows_of_two_transactions_with_one_ts_are_numbered_through_both(path, st
 
 
 def json_value(column, text):
-    """The value that a reader gets from a line, by the rules of docs/ndjson.md."""
+    """The value that a reader gets from a line, by the rules of docs/reference/ndjson.md."""
     binary = ("binary", "varbinary", "blob", "geometry")
     if text is None or column.kind not in ("bigint", "bit", "decimal", *binary):
         return text

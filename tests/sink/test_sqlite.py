@@ -29,9 +29,9 @@ from tidemill.testing.changes import (
     update,
 )
 from tidemill.testing.child import Child
+from tidemill.testing.sink_conformance import HISTORY, STATES, expected, feed
 
 from ..dialects.places import SqlitePlace
-from .conformance import HISTORY, STATES, expected, feed
 from .sql_conformance import assert_refused, loaded
 
 
@@ -354,7 +354,7 @@ RUN = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from tests.sink.conformance import HISTORY, feed
+from tidemill.testing.sink_conformance import HISTORY, feed
 from tests.dialects.places import SqlitePlace
 feed(SqlitePlace(Path(sys.argv[2])).sink(), HISTORY)
 """

@@ -272,6 +272,21 @@ def test_a_table_removed_in_the_middle_of_a_large_transaction_ends_it(make_rig, 
     assert rig.delivered(3 - other) == rig.expected(3 - other)
 
 
+def test_a_table_that_is_added_again_is_not_resolved_by_what_its_first_life_was_told(rig):
+    """The resolved ts of the first life wait for the Intake while the table is removed and added again."""
+    rig.add(1, 2)
+    rig.run()
+    rig.advance(_1=50, _2=50)
+    rig.remove(1)
+    rig.add(1, resolved=10)
+    rig.run(2)
+    assert rig.sorter.statistics().sent <= 10
+    rig.tell(1, [put(20, "new")], resolved=50)
+    rig.run(2)
+    rig.check()
+    assert rig.sorter.statistics().sent == 50
+
+
 def test_a_table_that_is_added_again_is_resolved_beside_what_its_first_life_left(rig):
     rig.add(1, 2)
     rig.tell(1, [put(7, "old")])

@@ -70,7 +70,6 @@ FOLLOWED: Final = (
     "TRUNCATE TABLE order_lines",
     "SET STATEMENT lock_wait_timeout=60 FOR TRUNCATE TABLE order_lines",
     "ALTER TABLE orders MODIFY comment TEXT",
-    "CREATE INDEX made ON orders (total)",
     "DROP TABLE customers",
 )
 """Schema changes that a local feed applies, or loads the table again for."""

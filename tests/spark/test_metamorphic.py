@@ -308,6 +308,13 @@ def test_spark_gives_every_schema_change_as_a_row(statement: str, mariadb: Maria
         check_end(found.to_pylist(), statement)
 
 
+def test_an_index_is_no_row(mariadb: MariaDb, database: str) -> None:
+    with MariaLife(7, mariadb, database) as life:
+        ends_with(life, "CREATE INDEX made ON orders (total)")
+        ((found,),) = ways.batch({"source": life.url, "tables": life.tables, **life.bounds})
+        assert [row["op"] for row in found.to_pylist()] == ["update"]
+
+
 def ends_with(life: MariaLife, statement: str) -> None:
     """Run a schema change and change a row, which end the history."""
     life.execute(statement)

@@ -34,7 +34,7 @@ def test_the_extras_install_these_versions() -> None:
 
 
 def test_the_document_has_these_versions() -> None:
-    text = (ROOT / "docs/spark.md").read_text()
+    text = (ROOT / "docs/reference/spark.md").read_text()
     row = [versions.PYSPARK, versions.SCALA, f"{versions.JAVA} or later", versions.DELTA]
     assert f"| {' | '.join(row)} |" in text
 

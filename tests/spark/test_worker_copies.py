@@ -57,7 +57,7 @@ def original(kind: Callable[..., Any]) -> Any:
     if kind in WRITERS:
         return kind(write_options({"sink": "sqlite:////nowhere/copy.db"}))
     options = read_options(GIVEN)
-    more = ("", "lease") if kind is BoundedReader else ()
+    more = ("", "lease", 7) if kind is BoundedReader else ()
     return kind(options, Output(options, None, exact_type()), *more)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tidemill.dialects.options import SqliteOptions
 from tidemill.dialects.registry import DIALECTS
+from tidemill.dialects.sqlite.entry import SQLITE
 from tidemill.errors import ConfigError, Retryable, SinkError
 from tidemill.events import (
     AddColumn,
@@ -37,6 +40,7 @@ from tidemill.spark.read.schema import envelope_type, table_type
 from tidemill.spark.write.files import Files
 from tidemill.spark.write.options import WriteOptions, write_options
 from tidemill.spark.write.place import BatchPartition
+from tidemill.spark.write.sql import open_shared
 from tidemill.spark.write.task import write_partition
 from tidemill.spark.write.writer import batch_writer, stream_writer
 from tidemill.testing.changes import MemoryStore
@@ -574,3 +578,25 @@ def test_a_lock_of_somebody_else_is_reported_and_ends_the_task_at_its_timeout(
         assert any(waits in one and "s of 2 s: " in one for one in caplog.messages)
         end()
         target.write(1, [widen(20)], [insert(30, 2, table=WIDE)])
+
+
+def test_an_attempt_goes_on_after_what_another_one_has_loaded(tmp_path):
+    """Both make the same chunks, with the same timestamps."""
+    url = f"sqlite:///{tmp_path / 'copy.db'}"
+    other, own = (
+        open_shared(SQLITE, url, SqliteOptions(), place(), socket.gethostname(), 1.0) for _ in range(2)
+    )
+    loading = [Batch([create(1)], Checkpoint(1, "", {})), Batch([insert(2, 1)], Checkpoint(2, "", {}))]
+    other.open()
+    other.write(loading[0])
+    other.flush()
+    own.open()
+    other.write(loading[1])
+    other.flush()
+    with pytest.raises(Retryable):
+        own.write(loading[1])
+    own.write(loading[1])
+    own.write(Batch([insert(3, 2)], Checkpoint(3, "", {})))
+    assert own.flush() == Checkpoint(3, "", {})
+    for sink in (other, own):
+        sink.close()

@@ -10,7 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 import tidemill
-from tidemill.testing.simulation.mutants import MUTANTS, Mutant
+from tidemill.errors import StoreError
+from tidemill.store.batch import Batch
+from tidemill.store.store import Store
+from tidemill.testing.simulation.disk import DISK_FAULTS, Disk
+from tidemill.testing.simulation.mutants import MUTANTS, SIMULATED
+from tidemill.testing.simulation.mutants.mutant import Mutant
 from tidemill.testing.simulation.plan import Plan, Step, plan_of
 from tidemill.testing.simulation.run import run_plan, run_seed, run_seeds, shrunk
 from tidemill.testing.simulation.shrink import shrink
@@ -18,6 +23,27 @@ from tidemill.testing.simulation.story import readable, story
 
 SEEDS = 300
 CHUNK = 50
+ROOT = Path(tidemill.__file__).parent
+SHIPPED = {
+    "ticdc#2943",
+    "ticdc#3663",
+    "ticdc#5005",
+    "ticdc#5083",
+    "ticdc#5401",
+    "ticdc#5658",
+    "FLINK-39149",
+    "FLINK-39207",
+    "FLINK-39230",
+    "flink-cdc b8edfcfd3",
+    "peerdb#4535",
+    "peerdb#4551",
+    "dbz#2221",
+    "dbz#2266",
+    "dbz#2519",
+    "maxwell#2150",
+}
+SAMPLE = [mutant for mutant in SIMULATED if mutant.within <= 10][::8]
+"""Bugs that are planted in a short run, too."""
 
 
 def reports(tally) -> str:
@@ -66,6 +92,11 @@ def test_a_table_may_be_loaded_again_before_the_first_snapshot_has_ended(at, see
     assert run_plan(plan).violations == []
 
 
+@pytest.mark.parametrize("seed", [76, 92])
+def test_a_late_commit_of_another_load_is_no_error(seed):
+    assert run_seed(seed).violations == []
+
+
 def test_what_a_failure_does_not_need_is_left_out():
     steps = tuple(Step(float(number), "kill" if number % 2 else "write", number) for number in range(20))
     plan = replace(plan_of(1), steps=steps)
@@ -81,28 +112,80 @@ def test_a_timestamp_is_told_as_virtual_time():
     assert readable(f"committed at {ts}, 12 rows") == "committed at 4.633+2, 12 rows"
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def named(mutants):
+    return pytest.mark.parametrize("mutant", mutants, ids=lambda mutant: mutant.name)
+
+
+@named(MUTANTS)
 def test_the_code_of_a_mutant_is_there_once(mutant: Mutant):
-    path = Path(tidemill.__file__).parent / mutant.file
-    assert mutant.plant(path.read_text()) != path.read_text()
+    texts: dict[str, str] = {}
+    for patch in mutant.patches:
+        path = Path(tidemill.__file__).parent / patch.file
+        before = texts.get(patch.file) or path.read_text()
+        texts[patch.file] = patch.apply(before)
+        assert texts[patch.file] != before
+    for file, text in texts.items():
+        compile(text, file, "exec")
 
 
-@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.within <= 10], ids=lambda mutant: mutant.name)
+def test_bugs_that_others_shipped_are_planted():
+    assert {source for mutant in MUTANTS for source in mutant.source.split(", ")} >= SHIPPED
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_nearly_every_bug_must_be_found():
+    survivors = [mutant for mutant in MUTANTS if mutant.survives]
+    assert len(survivors) <= len(MUTANTS) / 20
+
+
+def test_a_test_that_must_find_a_bug_is_there():
+    for mutant in MUTANTS:
+        file, _, name = mutant.killed_by.partition("::")
+        if file:
+            assert f"def {name}(" in (ROOT / file).read_text(), mutant.name
+
+
+@named(SAMPLE)
 def test_a_bug_is_found(mutant: Mutant):
-    assert hunted(mutant)
+    assert_found(mutant)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.within > 10], ids=lambda mutant: mutant.name)
-def test_a_rare_bug_is_found(mutant: Mutant):
-    assert hunted(mutant)
+@named([mutant for mutant in MUTANTS if not mutant.survives and mutant not in SAMPLE])
+def test_every_bug_is_found(mutant: Mutant):
+    assert_found(mutant)
 
 
-def hunted(mutant: Mutant) -> bool:
-    """Return True if one of the mutant's seeds fails."""
+def assert_found(mutant: Mutant) -> None:
+    """Check that one of the mutant's seeds fails, or its test."""
     command = [sys.executable, "-m", "tidemill.testing.simulation", "--mutant", mutant.name]
     done = subprocess.run(
         [*command, "--seeds", str(mutant.within)], capture_output=True, text=True, check=False
     )
     assert not done.stderr, done.stderr
-    return done.returncode == 1 and done.stdout.startswith("seed ")
+    assert done.returncode == 1, done.stdout
+    assert done.stdout.startswith(mutant.killed_by or "seed "), done.stdout
+
+
+@pytest.mark.parametrize("fault", DISK_FAULTS)
+def test_a_disk_that_fails_is_an_error_of_the_store(fault, tmp_path):
+    disk = Disk(lambda _who, _what: None)
+    with disk.attached():
+        store = Store(tmp_path / "store")
+        batch = Batch()
+        for number in range(3):
+            batch.put(bytes([number]), b"value", 1)
+        window = store.write(batch)
+        disk.faults.append(fault)
+        if fault == "full":
+            with pytest.raises(StoreError, match="no space left"):
+                store.write(batch)
+        elif fault in ("unreadable", "short"):
+            with pytest.raises(StoreError, match="can't be read"):
+                list(store.iterate(window, b"", b"\xff"))
+        elif fault == "lost":
+            assert store.get(window, batch.pairs[0][0]) is None
+        else:
+            assert list(store.iterate(window, b"", b"\xff")) != batch.pairs
+        assert disk.hits == 1
+        store.close()

@@ -141,7 +141,7 @@ def test_a_feed_verifies_its_target_while_transactions_go_on(given, tidb, tmp_pa
     stopping, count = Event(), [0]
 
     def write():
-        while not stopping.is_set():
+        while not stopping.wait(0.01):
             with tidb.transaction() as txn:
                 txn.update("shop.item", count[0] % 40 + 1, {"price": count[0] % 3})
             count[0] += 1

@@ -17,10 +17,10 @@ from .served import Served, served
 
 FEED_BYTES = 32 << 20
 """Memory of a feed of one table."""
-REGION_BYTES, MANY_REGION_BYTES = 2_100, 2_300
+REGION_BYTES, MANY_REGION_BYTES = 2_250, 2_300
 """Beyond it, of the whole feed, with a region's part of its table: SpanPuller, Writer, range lock, frontier,
-schema, cache. Runs differ by a tenth, as pages that are used in part can't be given back. Of many regions it
-is more, by what malloc holds of the time they were all registered."""
+schema, cache. It is about 2,020, and a tenth more on a busy machine, as pages that are used in part can't be
+given back. Of many regions it is more, by what malloc holds of the time they were all registered."""
 THREADS = 16
 LAG_SECONDS = 60
 IDLE_CPU = 0.2

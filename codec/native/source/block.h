@@ -1,4 +1,4 @@
-/* Blocks: changes in commit order, packed. See docs/blocks.md for their form and for who owns one when. */
+/* Blocks: changes in commit order, packed. See docs/concepts/blocks.md for their form and for who owns one when. */
 #ifndef TIDEMILL_BLOCK_H
 #define TIDEMILL_BLOCK_H
 

@@ -18,6 +18,7 @@ class CsvSink(Sink):
         self.name = name
         self.target = f"csv:{path.absolute().resolve()}"
         self._path = path
+        self._new_path = path.with_name(f"{path.name}.new")
         self._store = store
         self._file: BinaryIO | None = None
         self._durable: Checkpoint | None = None
@@ -31,15 +32,27 @@ class CsvSink(Sink):
         self._reached = None
         self._tables.clear()  # each definition is written again with its next row
         try:
-            if stored is None and self._path.exists() and self._path.stat().st_size:
-                raise SinkError(f"{self._path} holds something already: remove it, or name another file")
-            self._file = self._path.open("ab")
-            if self._file.tell() < length:
-                raise SinkError(f"{self._path} is shorter than its checkpoint says: put back the whole file")
-            self._file.seek(self._file.truncate(length))
+            if stored is None:
+                self._begin()
+            else:
+                self._go_on(length)
         except OSError as error:
             raise SinkError(f"can't open {self._path}: {error.strerror}") from error
         return self._durable
+
+    def _begin(self) -> None:
+        """Begin in a file of another name: one without a checkpoint that has this name is never ours."""
+        if self._path.exists() and self._path.stat().st_size:
+            raise SinkError(f"{self._path} holds something already: remove it, or name another file")
+        self._file = self._new_path.open("wb")
+
+    def _go_on(self, length: int) -> None:
+        if self._new_path.exists():  # a crash came between the first checkpoint and the new name
+            self._new_path.replace(self._path)
+        self._file = self._path.open("ab")
+        if self._file.tell() < length:
+            raise SinkError(f"{self._path} is shorter than its checkpoint says: put back the whole file")
+        self._file.seek(self._file.truncate(length))
 
     def write(self, batch: Batch) -> None:
         assert self._file is not None
@@ -54,10 +67,12 @@ class CsvSink(Sink):
             try:
                 self._file.flush()
                 os.fsync(self._file.fileno())
+                assert self._reached is not None
+                self._store.save(self._reached, self._file.tell())
+                if self._durable is None:
+                    self._new_path.replace(self._path)
             except OSError as error:
                 raise SinkError(f"can't write {self._path}: {error.strerror}") from error
-            assert self._reached is not None
-            self._store.save(self._reached, self._file.tell())
             self._durable = self._reached
         return self._durable
 

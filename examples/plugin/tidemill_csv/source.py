@@ -111,7 +111,7 @@ class CsvSource(Source):
         yield Finding("ok", f"{self._path} has {info.end} bytes of whole transactions")
         for schema, table in info.tables:
             if self._filter.matches(schema, table):
-                yield Finding("ok", f"follows {schema}.{table}")
+                yield Finding("ok", f"follows {schema}.{table}", tables=(f"{schema}.{table}",))
 
     def rank(self, position: str) -> int:
         if not position.isdecimal():

@@ -9,11 +9,13 @@ from typing import Any, Final
 import etcd3
 import grpc
 
+from ...grpc.channel import KEEPALIVE_MS, KEEPALIVE_TIMEOUT_MS
 from ...grpc.security import Security
 from .registry import Record, RegistryUnavailable
 
 _RETRY_SECONDS: Final = 10.0
 """Time for which an endpoint that failed isn't used, if there are others."""
+_CONNECT_MS: Final = 5_000
 
 
 class EtcdRegistry:
@@ -101,6 +103,10 @@ def _endpoint(address: str, credentials: grpc.ChannelCredentials | None, *, alon
             ("grpc.enable_http_proxy", 0),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1_000),  # a restarted etcd is found soon
+            ("grpc.min_reconnect_backoff_ms", _CONNECT_MS),  # connection timeout
+            # Without them, a connection on which nothing is answered is used until the system gives it up.
+            ("grpc.keepalive_time_ms", KEEPALIVE_MS),
+            ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
         ],
     )
 

@@ -1,4 +1,4 @@
-"""Parquet files of a lake's tables: the columns of docs/parquet.md, in types that lakes have."""
+"""Parquet files of a lake's tables: the columns of docs/reference/parquet.md, in types that lakes have."""
 
 from __future__ import annotations
 

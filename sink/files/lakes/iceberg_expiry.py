@@ -14,6 +14,8 @@ from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
 
 from ..store import in_parallel
 
+REWRITTEN: Final = "tidemill.rewritten-ms"
+"""Key of a snapshot's summary: its files were joined here, at a time in Unix milliseconds."""
 _THREADS: Final = 8
 """Number of files that are removed at once."""
 
@@ -87,5 +89,7 @@ def _files(io: FileIO, expired: Expired, successor: Snapshot) -> Iterable[str]:
 def _is_known(snapshot: Snapshot) -> bool:
     summary = snapshot.summary
     return summary is not None and (
-        summary.operation == Operation.APPEND or summary["tidemill.commit"] is not None
+        summary.operation == Operation.APPEND
+        or summary["tidemill.commit"] is not None
+        or summary[REWRITTEN] is not None
     )

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ..target import FilesTarget
 
 
-def _store(address: IcebergAddress) -> Store:
+def store_of(address: IcebergAddress) -> Store:
+    """Return the store of the tables' files, not connected yet."""
     if isinstance(address.options, IcebergBucketOptions):
         from ..bucket import Bucket
 
@@ -39,7 +40,7 @@ def _target(
     from ..target import files_target
 
     address = iceberg_of(url, options)
-    return files_target(_store(address), address.options, address.catalog, scratch)
+    return files_target(store_of(address), address.options, address.catalog, scratch)
 
 
 def _open(url: str, options: IcebergOptions | IcebergBucketOptions, context: SinkContext) -> Sink:

@@ -26,11 +26,12 @@ class IcebergLayout(LakeLayout):
 
     own_names = frozenset({HIDDEN, SQLITE})
 
-    def __init__(self, store: Store, parallel: int, address: CatalogAddress) -> None:
+    def __init__(self, store: Store, parallel: int, address: CatalogAddress, *, creates: bool = True) -> None:
         """Raises ConfigError for the URL of the catalog's database."""
         super().__init__(store, parallel)
         check_database(address)
         self._address = address
+        self._creates = creates
         self._lock = RLock()
         self._catalog: Catalog | None = None
 
@@ -72,7 +73,7 @@ class IcebergLayout(LakeLayout):
     def _opened_catalog(self) -> Catalog:
         with self._lock:
             if self._catalog is None:
-                self._catalog = open_catalog(self._address, self._store)
+                self._catalog = open_catalog(self._address, self._store, creates=self._creates)
             return self._catalog
 
 

@@ -29,6 +29,7 @@ from ..layout import DatedFolder, TablesLayout, date_of, file_name, folder_of
 from ..ledger import State
 from ..parquet_format import write_parquet
 from ..store import Store, in_parallel
+from .parquet import open_parquet
 
 if TYPE_CHECKING:
     from .copies.log import CopyLog
@@ -169,7 +170,7 @@ class LakeLayout(TablesLayout, ABC):
         with self._store.open(name) as file:
             size = file.seek(0, 2)
             file.seek(0)
-            return DataFile(path, date, size, pq.read_metadata(file))
+            return DataFile(path, date, size, open_parquet(file).metadata)
 
 
 def _parts(name: str) -> tuple[str, str, str]:

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from tidemill.codec.mysql.field import Field, Type, passed_over
 from tidemill.codec.mysql.row_code import Images
 from tidemill.codec.mysql.walk import Width
+from tidemill.emulator.mysql.bits import bitmap
+from tidemill.emulator.mysql.packed import datetime_bytes, decimal_bytes, time_bytes
 from tidemill.events import Column, Kind, Op, Table
-from tidemill.testing.binlog_events import bitmap, datetime_bytes, decimal_bytes, time_bytes
 
 _EXACT = Context(prec=65)
 _TEXTS = ("", "a", "abc", "grün", "日本", "\U0001f600", "x" * 300)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ..conformance import Conformance
+from tidemill.testing.sink_conformance import SinkConformance
+
 from .replayed import KafkaPlace
 
 
-class TestAtLeastOnce(Conformance):
+class TestAtLeastOnce(SinkConformance):
     @pytest.fixture
     def place(self, mock_kafka):
         place = KafkaPlace(mock_kafka.brokers, delivery="at least once")

@@ -30,8 +30,8 @@ from tidemill.testing.changes import (
 from tidemill.testing.kafka import WRITER, messages
 from tidemill.testing.private_server import PASSWORD
 from tidemill.testing.progress import eventually
+from tidemill.testing.sink_conformance import SinkConformance
 
-from ..conformance import Conformance
 from .replayed import KafkaPlace
 
 
@@ -40,7 +40,7 @@ def place(kafka_server):
     return KafkaPlace(kafka_server.brokers)
 
 
-class TestExactlyOnce(Conformance):
+class TestExactlyOnce(SinkConformance):
     @pytest.fixture
     def place(self, kafka_server):
         return KafkaPlace(kafka_server.brokers)
@@ -56,7 +56,7 @@ class TestExactlyOnce(Conformance):
         ],
     )
     def test_dying_over_and_over_changes_nothing(self, place, every, when):
-        Conformance.test_dying_over_and_over_changes_nothing(self, place, every, when)
+        SinkConformance.test_dying_over_and_over_changes_nothing(self, place, every, when)
 
 
 def row(number):

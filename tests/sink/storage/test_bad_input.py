@@ -250,13 +250,13 @@ def test_a_commit_saved_before_the_second_copy_reads_is_published_by_it(tmp_path
     place = DirectoryPlace(tmp_path / "copy")
     first, second = place.sink(), place.sink()
     first.open()
-    save = first._ledger.save
+    save = first._commits._ledger.save
 
     def saved_just_before(state):
         save(state)
         assert second.open() == at(1)
 
-    first._ledger.save = saved_just_before
+    first._commits._ledger.save = saved_just_before
     first.write(one(1))
     with pytest.raises(SinkError, match="has taken over"):
         first.flush()
@@ -269,13 +269,13 @@ def test_a_commit_saved_too_late_does_not_count(tmp_path):
     place = DirectoryPlace(tmp_path / "copy")
     first, second = place.sink(), place.sink()
     first.open()
-    save = first._ledger.save
+    save = first._commits._ledger.save
 
     def saved_too_late(state):
         assert second.open() is None
         save(state)
 
-    first._ledger.save = saved_too_late
+    first._commits._ledger.save = saved_too_late
     first.write(one(1))
     with pytest.raises(SinkError, match="has taken over"):
         first.flush()

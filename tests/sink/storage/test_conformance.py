@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ..conformance import HISTORY, Conformance, expected, feed, found
+from tidemill.testing.sink_conformance import HISTORY, SinkConformance, expected, feed, found
+
 from .places import BucketPlace, DirectoryPlace
 
 
-class TestDirectory(Conformance):
+class TestDirectory(SinkConformance):
     @pytest.fixture(params=["ndjson", "ndjson with a journal", "parquet by size"])
     def place(self, request, tmp_path):
         form, _, when = request.param.partition(" ")

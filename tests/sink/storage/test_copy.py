@@ -50,13 +50,18 @@ from tidemill.testing.changes import (
     update,
 )
 from tidemill.testing.s3 import LOGIN, Broken, S3Store
+from tidemill.testing.sink_conformance import HISTORY, ORDERS_3, SinkConformance, expected, feed, found, keyed
 
-from ..conformance import HISTORY, ORDERS_3, Conformance, expected, feed, found, keyed
 from .copies import PLACES, DeltaCopies, IcebergCopies, delta_rows
 from .copies import rows_of as named
 from .lakes import IcebergBucket
 from .test_interruptions import Killed, MortalStore
 
+MODES = {
+    "at once": {},
+    "with a journal": {"flush_seconds": 60.0, "journal_seconds": 0.0},
+    "by size": {"flush_seconds": 60.0, "journal_seconds": 60.0, "file_bytes": 200},
+}
 KEYED = [keyed(item) for item in HISTORY]
 STATES = [ORDERS_3, PAIRS]
 LOADED = transaction(1, chunk=Chunk(""))
@@ -68,18 +73,14 @@ def kind(request):
     return request.param
 
 
-class TestCopy(Conformance):
+class TestCopy(SinkConformance):
     history = KEYED
     states = STATES
 
-    @pytest.fixture(params=["at once", "with a journal", "by size"])
-    def place(self, request, kind, tmp_path):
-        options = {
-            "at once": {},
-            "with a journal": {"flush_seconds": 60.0, "journal_seconds": 0.0},
-            "by size": {"flush_seconds": 60.0, "journal_seconds": 60.0, "file_bytes": 200},
-        }
-        return PLACES[kind](tmp_path / "copy", **options[request.param])
+    @pytest.fixture(params=[*[f"delta {mode}" for mode in MODES], "iceberg with a journal"])
+    def place(self, request, tmp_path):
+        kind, _, mode = request.param.partition(" ")
+        return PLACES[kind](tmp_path / "copy", **MODES[mode])
 
 
 @pytest.fixture
@@ -92,9 +93,10 @@ def check(place):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_process_that_dies_at_any_call_of_the_store_makes_each_commit_once(tmp_path, kind, when):
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.soak)])
+def test_a_process_that_dies_at_any_call_of_the_store_makes_each_commit_once(tmp_path, kind, when, step):
     options = {"flush_seconds": 60.0, "journal_seconds": 60.0, "file_bytes": 700}
-    for calls in count(1, 3):
+    for calls in count(1 + (when == "after"), step):
         place = PLACES[kind](tmp_path / str(calls), **options)
         store = MortalStore(place.path, calls, when)
         with suppress(Killed):

@@ -26,8 +26,8 @@ from tidemill.sink.files.lakes.copies.iceberg_log import IcebergSnapshot
 from tidemill.sink.files.lakes.copies.iceberg_manifests import FileChanges, SnapshotWriter
 from tidemill.sink.files.lakes.iceberg_transaction import IcebergTransaction
 from tidemill.testing.changes import PAIRS, alter, create, delete, insert, transaction, update
+from tidemill.testing.sink_conformance import HISTORY, ORDERS_3, expected, feed, found, keyed
 
-from ..conformance import HISTORY, ORDERS_3, expected, feed, found, keyed
 from .copies import IcebergCopies
 from .test_copy import BEGUN
 

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import polars as pl
 import pytest
 
-from ..conformance import HISTORY, PAIRS, expected, feed, found, keyed
+from tidemill.testing.sink_conformance import HISTORY, PAIRS, expected, feed, found, keyed
+
 from . import duckdb_reader, spark_reader
 from .copies import DeltaCopies, IcebergCopies
 from .test_copy import STATES

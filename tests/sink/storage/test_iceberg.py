@@ -30,8 +30,8 @@ from tidemill.testing.changes import ORDERS, PAIRS, MemoryStore, create, insert,
 from tidemill.testing.disk import small_disk
 from tidemill.testing.private_server import PASSWORD
 from tidemill.testing.s3 import LOGIN, S3Store
+from tidemill.testing.sink_conformance import HISTORY, expected, feed, found
 
-from ..conformance import HISTORY, expected, feed, found
 from .lakes import IcebergBucket, IcebergLake
 from .test_lakes import LOADED, ONE_PAIR, WRITER, copied
 

@@ -16,8 +16,8 @@ from tidemill.sink.kind import SinkContext
 from tidemill.sink.registry import given_sink, survey_sink
 from tidemill.testing.changes import PAIRS, MemoryStore, insert, transaction
 from tidemill.testing.iceberg_rest import IcebergRest
+from tidemill.testing.sink_conformance import HISTORY, ORDERS_3, expected, feed, found, keyed
 
-from ..conformance import HISTORY, ORDERS_3, expected, feed, found, keyed
 from .lakes import RestLake
 from .test_lakes import ONE_PAIR
 

@@ -19,8 +19,8 @@ from tidemill.sink.kind import SinkContext
 from tidemill.testing.changes import ORDERS, PAIRS, MemoryStore
 from tidemill.testing.child import Child
 from tidemill.testing.s3 import Broken
+from tidemill.testing.sink_conformance import HISTORY, expected, feed
 
-from ..conformance import HISTORY, expected, feed
 from .places import DirectoryPlace
 
 SHORT = HISTORY[:9]

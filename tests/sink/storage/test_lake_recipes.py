@@ -1,4 +1,4 @@
-"""The statements and programs of docs/lakes.md, on tables of each kind of lake."""
+"""The statements and programs of docs/how-to/read-a-lake.md, on tables of each kind of lake."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import pytest
 
 from tidemill.events import LOGICAL_BITS, Chunk, TruncateTable
 from tidemill.testing.changes import ORDERS, alter, create, delete, insert, transaction, update
+from tidemill.testing.sink_conformance import feed
 
-from ..conformance import feed
 from .lakes import LAKES, Lake
 
-DOCUMENT = (Path(__file__).parents[3] / "docs/lakes.md").read_text()
+DOCUMENTS = Path(__file__).parents[3] / "docs"
+DOCUMENT = "".join((DOCUMENTS / name).read_text() for name in ("how-to/read-a-lake.md", "reference/lakes.md"))
 
 
 def ts(milliseconds: int) -> int:

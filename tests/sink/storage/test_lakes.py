@@ -35,8 +35,8 @@ from tidemill.testing.changes import (
     transaction,
 )
 from tidemill.testing.s3 import LOGIN, S3Process
+from tidemill.testing.sink_conformance import HISTORY, SinkConformance, expected, feed, found
 
-from ..conformance import HISTORY, Conformance, expected, feed, found
 from .lakes import LAKES, DeltaBucket, IcebergBucket, Lake
 from .test_interruptions import Killed, MortalStore
 from .test_parquet import shown
@@ -59,8 +59,8 @@ MODES = {
 }
 
 
-class TestLake(Conformance):
-    @pytest.fixture(params=[f"delta {mode}" for mode in MODES] + ["iceberg at once", "iceberg by size"])
+class TestLake(SinkConformance):
+    @pytest.fixture(params=[f"delta {mode}" for mode in MODES] + ["iceberg by size"])
     def place(self, request, tmp_path):
         kind, _, mode = request.param.partition(" ")
         return LAKES[kind](tmp_path / "copy", **MODES[mode])
@@ -90,11 +90,12 @@ def test_tables_in_a_bucket_end_with_the_rows_of_the_source(in_bucket):
 
 @pytest.mark.parametrize("kind", LAKES)
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_process_that_dies_at_any_call_of_the_store_adds_each_commit_once(tmp_path, when, kind):
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.soak)])
+def test_a_process_that_dies_at_any_call_of_the_store_adds_each_commit_once(tmp_path, when, kind, step):
     context = SinkContext(name="copy", feed="test", store=MemoryStore())
     options = {"flush_seconds": 60.0, "journal_seconds": 60.0, "file_bytes": 700, "parallel": 1}
     history = HISTORY[:9] if kind == "delta" else HISTORY[:3]  # a commit to Iceberg has more calls
-    for calls in count(1):
+    for calls in count(1 + (when == "after"), step):
         place = LAKES[kind](tmp_path / str(calls))
         store = MortalStore(place.path, calls, when)
         with suppress(Killed):

@@ -52,8 +52,8 @@ from tidemill.testing.changes import (
     update,
 )
 from tidemill.testing.child import Child
+from tidemill.testing.sink_conformance import HISTORY, ORDERS_2, SinkConformance, expected, feed
 
-from ..conformance import HISTORY, ORDERS_2, Conformance, expected, feed
 from ..test_conformance import altered
 
 EAGER = ArchiveOptions(flush_seconds=0)
@@ -118,7 +118,7 @@ class ParquetPlace:
         return [tuple(row[column.name] for column in table.columns) for row in rows]
 
 
-class TestParquet(Conformance):
+class TestParquet(SinkConformance):
     @pytest.fixture(params=OPTIONS)
     def place(self, request, directory):
         return ParquetPlace(directory, OPTIONS[request.param])
@@ -152,7 +152,7 @@ def test_a_file_has_a_table_and_a_day_and_says_which_changes(directory):
 
 
 def shown(column: Column, value):
-    """Return the value that a reader gets, by docs/parquet.md."""
+    """Return the value that a reader gets, by docs/reference/parquet.md."""
     match column.kind:
         case _ if value is None:
             return None

@@ -80,8 +80,8 @@ class Copied:
 
     def waits_for_its_turn(self) -> bool:
         """Another attempt at a task, for one that is in the middle of a transaction: it is about to begin."""
-        waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE"
-        return self.sql(f"{waiting} 'INSERT IGNORE INTO `{self.copy}`.tidemill_checkpoint%'") == [(1,)]
+        waiting = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+        return self.sql(f"{waiting} AND trx_query LIKE '%`{self.copy}`.tidemill_checkpoint%'") == [(1,)]
 
     def _both_wait(self, row: int) -> bool:
         """With its update in both tables, while that is locked."""

@@ -1,4 +1,4 @@
-"""A stream merged into Delta tables: the recipe of docs/spark-tables.md."""
+"""A stream merged into Delta tables: the recipe of docs/how-to/spark-tables.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The columns of a copy: those of the source's table by name, in types that lakes have.
 
-docs/lake-copies.md lists the types.
+docs/reference/lake-copies.md lists the types.
 """
 
 from __future__ import annotations

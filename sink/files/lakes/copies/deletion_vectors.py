@@ -34,11 +34,10 @@ def read_vector(store: Store, folder: str, descriptor: Descriptor) -> BitMap64:
     kind, place = descriptor["storageType"], descriptor["pathOrInlineDv"]
     if kind == "i":
         return _bitmap(folder, _from_digits(place)[: descriptor["sizeInBytes"]])
-    if kind != "u":
+    own = vector_file(descriptor)
+    if own is None:
         raise SinkError(f"{folder} has a deletion vector outside of its folder: {place}")
-    prefix, digits = place[:-_ID_DIGITS], place[-_ID_DIGITS:]
-    name = _file_name(UUID(bytes=_from_digits(digits)))
-    path = f"{folder}/{unquote(prefix)}/{name}" if prefix else f"{folder}/{name}"
+    path = f"{folder}/{own}"
     start, size = descriptor.get("offset") or 0, descriptor["sizeInBytes"]
     with store.open(path) as file:
         file.seek(start)
@@ -47,6 +46,16 @@ def read_vector(store: Store, folder: str, descriptor: Descriptor) -> BitMap64:
     if content[:4] != struct.pack(">I", size) or content[4 + size :] != struct.pack(">I", zlib.crc32(data)):
         raise SinkError(f"{store.name}/{path} is damaged: put back a copy of it")
     return _bitmap(path, data)
+
+
+def vector_file(descriptor: Descriptor) -> str | None:
+    """Return the path in its table's folder of the file that has a vector; None if it is in no such file."""
+    if descriptor["storageType"] != "u":
+        return None
+    place: str = descriptor["pathOrInlineDv"]
+    prefix, digits = place[:-_ID_DIGITS], place[-_ID_DIGITS:]
+    name = _file_name(UUID(bytes=_from_digits(digits)))
+    return f"{unquote(prefix)}/{name}" if prefix else name
 
 
 def write_vectors(store: Store, folder: str, vectors: Sequence[BitMap64]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import uuid4
 
 import msgspec
@@ -14,6 +14,9 @@ import msgspec
 from .deletion_vectors import Descriptor
 from .delta_columns import schema_string
 from .log import TABLE, CopyCommit, CopyFile, defined
+
+if TYPE_CHECKING:
+    from .files import CopyFiles
 
 Action: TypeAlias = dict[str, Any]
 """One line of a commit: its kind, and what it has."""
@@ -43,11 +46,29 @@ def commit_actions(
         actions.append({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
     if not metadata or commit.table != defined(metadata.get("configuration") or {}):
         actions.append({"metaData": _metadata(metadata, commit)})
+    return [*actions, *_file_actions(files, vectors, made_ms, is_change=True)]
+
+
+def rewrite_actions(files: CopyFiles, vectors: Mapping[str, Descriptor], made_ms: int) -> list[Action]:
+    """Return the actions of a commit that changes files and no row."""
+    info = {"timestamp": made_ms, "operation": "OPTIMIZE", "engineInfo": "tidemill"}
+    return [{"commitInfo": info}, *_file_actions(files, vectors, made_ms, is_change=False)]
+
+
+def _file_actions(
+    files: CopyFiles, vectors: Mapping[str, Descriptor], made_ms: int, *, is_change: bool
+) -> list[Action]:
     changed = [path for path in vectors if path in files.base]
     removed = [*files.removed, *[files.base[path] for path in changed]]
     added = [*files.added, *[files[path] for path in changed]]
-    actions += [{"remove": _removal(file.entry, made_ms)} for file in removed]
-    return [*actions, *[{"add": _addition(file, vectors, made_ms)} for file in added]]
+    actions = [
+        *[{"remove": _removal(file.entry, made_ms)} for file in removed],
+        *[{"add": _addition(file, vectors, made_ms)} for file in added],
+    ]
+    for action in actions:
+        for own in action.values():
+            own["dataChange"] = is_change
+    return actions
 
 
 def _metadata(before: Mapping[str, Any], commit: CopyCommit) -> dict[str, Any]:
@@ -70,6 +91,8 @@ def _metadata(before: Mapping[str, Any], commit: CopyCommit) -> dict[str, Any]:
 def _addition(file: CopyFile, vectors: Mapping[str, Descriptor], made_ms: int) -> Action:
     entry = dict(file.entry or {})
     entry.pop("deletionVector", None)
+    if file.like is not None:
+        entry["partitionValues"] = file.like["partitionValues"]
     stats = msgspec.json.decode(entry.get("stats") or "{}")
     if file.rows is not None:
         stats["numRecords"] = file.rows
@@ -83,10 +106,9 @@ def _addition(file: CopyFile, vectors: Mapping[str, Descriptor], made_ms: int) -
         "path": file.path,
         "size": file.size,
         "stats": msgspec.json.encode(stats).decode(),
-        "dataChange": True,
     }
 
 
 def _removal(add: Action, made_ms: int) -> Action:
     own = {name: add[name] for name in _KEPT if add.get(name) is not None}
-    return {**own, "deletionTimestamp": made_ms, "dataChange": True, "extendedFileMetadata": True}
+    return {**own, "deletionTimestamp": made_ms, "extendedFileMetadata": True}

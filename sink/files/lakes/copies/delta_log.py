@@ -13,7 +13,6 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import msgspec
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyroaring import BitMap64
@@ -22,10 +21,12 @@ from .....errors import Retryable, SinkError
 from .....events import Table
 from .....failpoint import reach
 from ...store import Store
-from .deletion_vectors import read_vector, write_vectors
-from .delta_actions import WRITER_FEATURES, Action, commit_actions
+from ..parquet import open_parquet, read_rows
+from .deletion_vectors import Descriptor, read_vector, write_vectors
+from .delta_actions import WRITER_FEATURES, Action, commit_actions, rewrite_actions
 from .delta_columns import DeltaColumns, refusal
-from .log import CopyCommit, CopyFile, Snapshot, defined
+from .files import CopyFiles
+from .log import WRITERS, CopyCommit, CopyFile, Snapshot, defined
 
 _KNOWN: Final = frozenset({*WRITER_FEATURES, "appendOnly", "vacuumProtocolCheck"})
 """Those, and features that change nothing in what is read and written here."""
@@ -48,6 +49,8 @@ class DeltaSnapshot:
     """Versions of applications."""
     files: dict[str, CopyFile] = field(default_factory=dict)
     columns: DeltaColumns = field(default_factory=DeltaColumns)
+    tombstones: dict[tuple[str, str], Action] | None = None
+    """Removals of files by path and deletion vector, as far as the log has them; None if nobody asks."""
 
     @property
     def exists(self) -> bool:
@@ -57,11 +60,27 @@ class DeltaSnapshot:
     def definition(self) -> Table | None:
         return defined(self.metadata.get("configuration") or {})
 
+    @property
+    def shape(self) -> object:
+        return self.metadata.get("schemaString"), self.metadata.get("partitionColumns")
+
+    @property
+    def column_names(self) -> list[str]:
+        schema = msgspec.json.decode(self.metadata.get("schemaString") or '{"fields": []}')
+        return [field["name"] for field in schema["fields"]]
+
+    @property
+    def writers(self) -> dict[str, int]:
+        return {name: number for name, number in self.numbers.items() if name.startswith(WRITERS)}
+
     def apply(self, actions: Sequence[Action]) -> None:
         """Change it by one commit's actions, whose order doesn't matter."""
         for action in actions:
             if remove := action.get("remove"):
                 self.files.pop(remove["path"], None)
+                if self.tombstones is not None:
+                    vector = (remove.get("deletionVector") or {}).get("pathOrInlineDv", "")
+                    self.tombstones[remove["path"], vector] = remove
         for action in actions:
             if add := action.get("add"):
                 self.files[add["path"]] = _file(self.folder, add)
@@ -76,8 +95,10 @@ class DeltaSnapshot:
 class DeltaLog:
     """A CopyLog of a Delta table."""
 
-    def __init__(self, store: Store, folder: str) -> None:
+    def __init__(self, store: Store, folder: str, *, has_tombstones: bool = False) -> None:
+        """`has_tombstones` is True to keep what the log says of removed files in memory."""
         self._store: Final = store
+        self._has_tombstones: Final = has_tombstones
         self._folder: Final = folder
         self._own: Final = f"{folder}/_delta_log"
         self.name: Final = f"{store.name}/{folder}"
@@ -115,11 +136,20 @@ class DeltaLog:
 
     def add(self, base: Snapshot, commit: CopyCommit) -> int | None:
         assert isinstance(base, DeltaSnapshot)
-        vectors = commit.files.changed
-        descriptors = write_vectors(self._store, self._folder, list(vectors.values()))
-        actions = commit_actions(base.metadata, commit, dict(zip(vectors, descriptors, strict=True)))
+        vectors = self._vectors(commit.files)
+        return self._add(base.version + 1, commit_actions(base.metadata, commit, vectors))
+
+    def rewrite(self, base: Snapshot, files: CopyFiles, made_ms: int) -> int | None:
+        assert isinstance(base, DeltaSnapshot)
+        return self._add(base.version + 1, rewrite_actions(files, self._vectors(files), made_ms))
+
+    def _vectors(self, files: CopyFiles) -> dict[str, Descriptor]:
+        """Write the deletion vectors that the log doesn't have."""
+        descriptors = write_vectors(self._store, self._folder, list(files.changed.values()))
+        return dict(zip(files.changed, descriptors, strict=True))
+
+    def _add(self, version: int, actions: Sequence[Action]) -> int | None:
         content = b"".join([msgspec.json.encode(action) + b"\n" for action in actions])
-        version = base.version + 1
         reach("copy.committing")
         if not self._store.create(self._path(version), content):
             return None
@@ -141,7 +171,7 @@ class DeltaLog:
                 parts.setdefault(version, []).append(name)
                 if len(parts[version]) == int(match[2] or 1):
                     complete.add(version)
-        snapshot = DeltaSnapshot(self._folder)
+        snapshot = DeltaSnapshot(self._folder, tombstones={} if self._has_tombstones else None)
         if complete:
             snapshot.version = max(complete)
             for name in parts[snapshot.version]:
@@ -154,8 +184,9 @@ class DeltaLog:
         content = self._store.read(f"{self._own}/{name}")
         if content is None:
             raise Retryable(f"{self.name}: its checkpoint {name} is gone", 1.0)
-        table = pq.read_table(BytesIO(content))
-        kinds = [kind for kind in ("txn", "add", "metaData", "protocol") if kind in table.column_names]
+        table = read_rows(open_parquet(BytesIO(content)))
+        wanted = ("txn", "add", "metaData", "protocol", *(("remove",) if self._has_tombstones else ()))
+        kinds = [kind for kind in wanted if kind in table.column_names]
         return [
             {kind: _plain(value) for kind, value in row.items() if value is not None}
             for row in table.select(kinds).to_pylist()
@@ -192,11 +223,24 @@ class DeltaLog:
 def _file(folder: str, add: Action) -> CopyFile:
     path = add["path"]
     stats = msgspec.json.decode(add.get("stats") or "{}")
-    return CopyFile(path, f"{folder}/{unquote(path)}", add["size"], stats.get("numRecords"), entry=add)
+    return CopyFile(
+        path,
+        f"{folder}/{unquote(path)}",
+        add["size"],
+        stats.get("numRecords"),
+        entry=add,
+        partition="/".join(str(value) for value in add["partitionValues"].values()),
+        deleted=(add.get("deletionVector") or {}).get("cardinality", 0),
+    )
 
 
 def _copied(snapshot: DeltaSnapshot) -> DeltaSnapshot:
-    return replace(snapshot, numbers=dict(snapshot.numbers), files=dict(snapshot.files))
+    return replace(
+        snapshot,
+        numbers=dict(snapshot.numbers),
+        files=dict(snapshot.files),
+        tombstones=None if snapshot.tombstones is None else dict(snapshot.tombstones),
+    )
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:

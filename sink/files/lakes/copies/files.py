@@ -13,6 +13,7 @@ from pyroaring import BitMap64
 
 from ...parquet_format import parquet_writer
 from ...store import Store
+from ..parquet import open_parquet
 from .log import CopyColumns, CopyFile, CopyLog
 
 
@@ -65,7 +66,7 @@ class CopyFiles:
             names = columns.names(parquet.schema_arrow)
             own = [names[field.name] for field in schema if field.name in names]
             for group in range(parquet.num_row_groups):
-                rows = parquet.read_row_group(group, columns=own)
+                rows = parquet.read_row_group(group, columns=own, use_threads=False)
                 count = parquet.metadata.row_group(group).num_rows
                 arrays = [
                     rows.column(names[field.name]).cast(field.type)
@@ -88,18 +89,19 @@ class CopyFiles:
 
     def add(self, parts: Iterable[pa.Table], columns: CopyColumns, schema: pa.Schema) -> str:
         """Write a file, and return its path."""
-        buffer = pa.BufferOutputStream()
-        stored = columns.stored(schema)
-        with parquet_writer(buffer, stored) as writer:
-            for part in parts:
-                writer.write_table(part.cast(stored))
-        content = buffer.getvalue()
-        metadata = pq.read_metadata(pa.BufferReader(content))
         path, name = self._named()
-        self._store.write(name, content)
-        self._files[path] = CopyFile(path, name, content.size, metadata.num_rows, metadata)
+        self._files[path] = write_file(self._store, name, path, parts, columns.stored(schema))
         self._vectors[path] = BitMap64()
         return path
+
+    def join(self, paths: Iterable[str], file: CopyFile, gone: BitMap64) -> None:
+        """Put a written file in the place of others, with the numbers of its rows that are gone."""
+        for path in paths:
+            self._remove(path)
+        self._files[file.path] = file
+        self._vectors[file.path] = gone
+        if gone:
+            self.changed[file.path] = gone
 
     def replace(self, path: str, parts: Iterable[pa.Table], columns: CopyColumns, schema: pa.Schema) -> str:
         """Write a file again with the same rows at the same places, and return its new path."""
@@ -139,7 +141,7 @@ class CopyFiles:
     @contextmanager
     def _opened(self, path: str) -> Iterator[pq.ParquetFile]:
         with self._store.open(self._files[path].name) as file:
-            yield pq.ParquetFile(file)
+            yield open_parquet(file)
 
     def _named(self) -> tuple[str, str]:
         """Return the path and the name of a new file."""
@@ -161,3 +163,15 @@ class CopyFiles:
                 file = self._files[path] = file._replace(rows=parquet.metadata.num_rows)
         assert file.rows is not None
         return file.rows
+
+
+def write_file(store: Store, name: str, path: str, parts: Iterable[pa.Table], schema: pa.Schema) -> CopyFile:
+    """Write rows as a file of these columns, which it has in the log by `path`. Raises as Store does."""
+    buffer = pa.BufferOutputStream()
+    with parquet_writer(buffer, schema) as writer:
+        for part in parts:
+            writer.write_table(part.cast(schema))
+    content = buffer.getvalue()
+    metadata = pq.read_metadata(pa.BufferReader(content))
+    store.write(name, content)
+    return CopyFile(path, name, content.size, metadata.num_rows, metadata)

@@ -10,7 +10,7 @@ from ...parquet_format import ParquetFormat
 
 
 class CopyFormat(ParquetFormat):
-    """Parquet files of changes, as docs/parquet.md describes them, in the order in which they came."""
+    """Parquet files of changes in the order in which they came (docs/reference/parquet.md)."""
 
     def pieces(self, items: Sequence[Item]) -> Iterator[Piece]:
         for piece in super().pieces(items):

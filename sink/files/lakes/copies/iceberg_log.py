@@ -13,6 +13,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.delete_file_index import DeleteFileIndex
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER_ID
 from pyiceberg.typedef import Identifier
 from pyroaring import BitMap64
 
@@ -21,22 +23,22 @@ from .....events import Table as SourceTable
 from .....failpoint import reach
 from ...store import Store, in_parallel
 from ..iceberg_catalog import create_table, explained, load_table
-from ..iceberg_expiry import remove_files
-from ..iceberg_file import data_file, moved
+from ..iceberg_expiry import REWRITTEN, remove_files
+from ..iceberg_file import data_file, moved, partition_values
 from ..iceberg_io import location_of, name_of
 from ..iceberg_transaction import IcebergTransaction, commit_number, summary_of
 from .columns import keyless
 from .files import CopyFiles
 from .iceberg_columns import IcebergColumns
 from .iceberg_manifests import FileChanges, Manifest, SnapshotWriter
-from .log import TABLE, CopyCommit, CopyFile, Snapshot, defined
+from .log import TABLE, WRITERS, CopyCommit, CopyFile, Snapshot, defined
 from .position_deletes import read_deletes, write_deletes
 
 _THREADS: Final = 8
 """Number of delete files that are written at once."""
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
     """A data file in a snapshot, and the files that delete rows of it."""
 
     data: DataFile
@@ -76,6 +78,19 @@ class IcebergSnapshot:
         if self.table is None:
             return IcebergColumns(self._name, Schema(), 0)
         return IcebergColumns(self._name, self.table.schema(), self.table.metadata.last_column_id)
+
+    @property
+    def shape(self) -> object:
+        return None if self.table is None else (self.table.schema(), self.table.spec())
+
+    @property
+    def column_names(self) -> list[str]:
+        return [] if self.table is None else [field.name for field in self.table.schema().fields]
+
+    @property
+    def writers(self) -> dict[str, int]:
+        properties = {} if self.table is None else self.table.properties
+        return {name: int(number) for name, number in properties.items() if name.startswith(WRITERS)}
 
     @property
     def manifests(self) -> list[Manifest]:
@@ -122,9 +137,24 @@ class IcebergSnapshot:
             name = name_of(self._store, data.file_path)
             path = name.removeprefix(f"{self._folder}/")
             files[path] = CopyFile(
-                path, name, data.file_size_in_bytes, data.record_count, entry=_Entry(data, frozenset(deletes))
+                path,
+                name,
+                data.file_size_in_bytes,
+                data.record_count,
+                entry=Entry(data, frozenset(deletes)),
+                partition=self._partition(data),
+                deleted=sum(one.record_count for one in deletes),
             )
         return files
+
+    def _partition(self, data: DataFile) -> str:
+        """Return a file's partition as Iceberg's readers show it."""
+        assert self.table is not None
+        spec, schema = self.table.spec(), self.table.schema()
+        return "/".join(
+            field.transform.to_human_string(schema.find_type(field.source_id), value)
+            for field, value in zip(spec.fields, partition_values(data), strict=True)
+        )
 
     def _entries(self, content: ManifestContent) -> Iterator[ManifestEntry]:
         for manifest in self.manifests:
@@ -178,7 +208,7 @@ class IcebergLog:
         return commit_number(self.name, snapshot.table, writer)
 
     def vector(self, file: CopyFile) -> BitMap64:
-        entry: _Entry = file.entry
+        entry: Entry = file.entry
         return read_deletes(self._store, entry.deletes, entry.data.file_path)
 
     def add(self, base: Snapshot, commit: CopyCommit) -> int | None:
@@ -189,25 +219,41 @@ class IcebergLog:
             transaction = IcebergTransaction(table)
             transaction.define(commit.columns.schema)
             self._set_properties(transaction, commit)
-            changes = [
-                self._rows(commit.files, transaction.table_metadata),
-                self._deletes(base, commit.files),
-            ]
-            writer = SnapshotWriter(table, transaction.table_metadata)
             summary = summary_of(commit.writer, commit.number, commit.made_ms)
-            snapshot = writer.write(base.manifests, changes, summary)
-            transaction.add_snapshot(snapshot)
-            old = transaction.expire(self._keep)
-            reach("copy.committing")
-            try:
-                transaction.commit_transaction()
-            except CommitFailedException:
-                if not self._has(snapshot.snapshot_id):
-                    for location in (*writer.written, *[file.file_path for file in changes[-1].added]):
-                        table.io.delete(location)
-                    return None
-            remove_files(table.io, old)
-            return snapshot.snapshot_id
+            return self._commit(table, transaction, base, commit.files, None, summary)
+
+    def rewrite(self, base: Snapshot, files: CopyFiles, made_ms: int) -> int | None:
+        assert isinstance(base, IcebergSnapshot)
+        assert base.table is not None
+        with explained(self.name):
+            summary = {REWRITTEN: str(made_ms)}
+            transaction = IcebergTransaction(base.table)
+            return self._commit(base.table, transaction, base, files, Operation.REPLACE, summary)
+
+    def _commit(
+        self,
+        table: Table,
+        transaction: IcebergTransaction,
+        base: IcebergSnapshot,
+        files: CopyFiles,
+        operation: Operation | None,
+        summary: Mapping[str, str],
+    ) -> int | None:
+        changes = [self._rows(files, transaction.table_metadata), self._deletes(base, files)]
+        writer = SnapshotWriter(table, transaction.table_metadata)
+        snapshot = writer.write(base.manifests, changes, summary, operation)
+        transaction.add_snapshot(snapshot)
+        old = transaction.expire(self._keep)
+        reach("copy.committing")
+        try:
+            transaction.commit_transaction()
+        except CommitFailedException:
+            if not self._has(snapshot.snapshot_id):
+                for location in (*writer.written, *[file.file_path for file in changes[-1].added]):
+                    table.io.delete(location)
+                return None
+        remove_files(table.io, old)
+        return snapshot.snapshot_id
 
     def _has(self, snapshot_id: int) -> bool:
         """Return True if the table has a snapshot, though the catalog says no."""
@@ -233,8 +279,14 @@ class IcebergLog:
             location = f"{self._location}/{file.path}"
             if file.metadata is None:
                 added.append(moved(file.entry.data, location))
-            else:
+            elif file.like is None:
                 added.append(data_file(location, file.size, file.metadata, metadata))
+            else:
+                like: DataFile = file.like.data
+                order = like.sort_order_id or UNSORTED_SORT_ORDER_ID
+                added.append(
+                    data_file(location, file.size, file.metadata, metadata, partition_values(like), order)
+                )
         return FileChanges(ManifestContent.DATA, added, [file.entry.data for file in files.removed])
 
     def _deletes(self, base: IcebergSnapshot, files: CopyFiles) -> FileChanges:
@@ -255,9 +307,11 @@ class IcebergLog:
         added: list[DataFile] = []
 
         def write(path: str) -> None:
-            entry = files[path].entry if path in base.files else None
+            entry: Entry | None = files[path].entry if path in base.files else None
             location = f"{self._location}/{path}" if entry is None else entry.data.file_path
-            added.append(write_deletes(self._store, self._folder, location, files.changed[path]))
+            like: Entry | None = entry or files[path].like
+            partition = None if like is None else like.data.partition
+            added.append(write_deletes(self._store, self._folder, location, files.changed[path], partition))
 
         in_parallel(_THREADS, write, list(files.changed))
         return FileChanges(ManifestContent.DELETES, added, removed)

@@ -19,7 +19,6 @@ from pyiceberg.manifest import (
     ManifestWriterV2,
     write_manifest_list,
 )
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import (
@@ -62,9 +61,14 @@ class SnapshotWriter:
         self._id: Final = metadata.new_snapshot_id()
 
     def write(
-        self, present: Sequence[Manifest], changes: Sequence[FileChanges], summary: Mapping[str, str]
+        self,
+        present: Sequence[Manifest],
+        changes: Sequence[FileChanges],
+        summary: Mapping[str, str],
+        operation: Operation | None = None,
     ) -> Snapshot:
-        """Return a snapshot that follows the one with the present manifests."""
+        """Return a snapshot that follows the one with the present manifests; without an operation that of the
+        changes."""
         parent, sequence = self._metadata.current_snapshot(), self._metadata.next_sequence_number()
         parent_id = None if parent is None else parent.snapshot_id
         manifests = [file for one in changes for file in self._manifests(present, one)]
@@ -79,7 +83,7 @@ class SnapshotWriter:
                 "parent-snapshot-id": parent_id,
                 "manifest-list": location,
                 "sequence-number": sequence,
-                "summary": self._summary(parent, changes, summary),
+                "summary": self._summary(parent, changes, summary, operation),
                 "schema-id": self._metadata.current_schema_id,
             }
         )
@@ -103,7 +107,7 @@ class SnapshotWriter:
         output = self._io.new_output(self._location(f"{uuid4()}-m0.avro"))
         kind = ManifestWriterV2 if changes.content == ManifestContent.DATA else _DeletesWriter
         schema = self._metadata.schema()
-        with kind(UNPARTITIONED_PARTITION_SPEC, schema, output, self._id, _CODEC) as writer:
+        with kind(self._metadata.spec(), schema, output, self._id, _CODEC) as writer:
             for file in changes.added:
                 writer.add(ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, data_file=file))
             for entry in again:
@@ -119,19 +123,25 @@ class SnapshotWriter:
         return location
 
     def _summary(
-        self, parent: Snapshot | None, changes: Sequence[FileChanges], summary: Mapping[str, str]
+        self,
+        parent: Snapshot | None,
+        changes: Sequence[FileChanges],
+        summary: Mapping[str, str],
+        operation: Operation | None,
     ) -> Summary:
         collector = SnapshotSummaryCollector()
         schema = self._metadata.schema()
         for one in changes:
             for file in one.added:
-                collector.add_file(file, schema)
+                collector.add_file(file, schema, self._metadata.spec())
             for file in one.removed:
-                collector.remove_file(file, schema)
+                collector.remove_file(file, schema, self._metadata.spec())
         only_adds = not any(one.removed for one in changes) and not changes[-1].added
-        operation = Operation.APPEND if only_adds else Operation.OVERWRITE
-        own = Summary(operation, **collector.build(), **summary)
-        return update_snapshot_summaries(own, None if parent is None else parent.summary)
+        done = Operation.APPEND if only_adds else Operation.OVERWRITE
+        own = Summary(done, **collector.build(), **summary)
+        totals = update_snapshot_summaries(own, None if parent is None else parent.summary)
+        # pyiceberg counts the totals of a replacement as of an overwrite, and refuses its name.
+        return totals if operation is None else Summary(operation, **totals.additional_properties)
 
 
 class _DeletesWriter(ManifestWriterV2):

@@ -1,4 +1,7 @@
-"""The protocol of a copy's log: what the lake's format decides, beneath the rules that all copies share."""
+"""The protocol of a table's log: what the lake's format decides, beneath the rules that all copies share.
+
+Copies are changed by it; tables of any kind get other files with the same rows (`upkeep`).
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from .alteration import Alteration
     from .files import CopyFiles
 
+WRITERS: Final = "tidemill/"
+"""Begins the names of writers, under which tables have the numbers of their commits."""
 TABLE: Final = "tidemill.table"
 """Property of a table: the source's definition as JSON. A table without it was dropped."""
 
@@ -27,7 +32,7 @@ def defined(properties: Mapping[str, str]) -> Table | None:
 
 
 class CopyFile(NamedTuple):
-    """A data file of a copy."""
+    """A data file of a table."""
 
     path: str
     """Its key in the log."""
@@ -40,6 +45,12 @@ class CopyFile(NamedTuple):
     """Parquet's metadata, for a file that isn't in the log yet."""
     entry: Any = None
     """The description of a file in a log, for that format."""
+    partition: str = ""
+    """Its partition, for people; empty in a table without partitions."""
+    deleted: int = 0
+    """Number of its rows that are deleted, as the log says."""
+    like: Any = None
+    """`entry` of a file of the same partition and order, for one that isn't in the log yet."""
 
 
 class CopyColumns(Protocol):
@@ -81,6 +92,19 @@ class Snapshot(Protocol):
 
     @property
     def columns(self) -> CopyColumns: ...
+
+    @property
+    def shape(self) -> object:
+        """Columns and partitions, equal as long as they are the same."""
+        ...
+
+    @property
+    def column_names(self) -> list[str]: ...
+
+    @property
+    def writers(self) -> dict[str, int]:
+        """Number of the last commit of each writer of feeds."""
+        ...
 
     @property
     def files(self) -> Mapping[str, CopyFile]:
@@ -134,4 +158,9 @@ class CopyLog(Protocol):
 
         After Retryable it may have been added, or may be later.
         """
+        ...
+
+    def rewrite(self, base: Snapshot, files: CopyFiles, made_ms: int) -> int | None:
+        """As `add`, of other files with the same rows: writers' numbers, columns and definition stay.
+        `made_ms` is the time in Unix milliseconds."""
         ...

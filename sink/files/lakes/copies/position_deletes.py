@@ -22,6 +22,7 @@ from .....errors import SinkError
 from ...store import Store
 from ..iceberg_io import location_of, name_of
 from ..iceberg_schema import FIELD_ID
+from ..parquet import open_parquet, read_rows
 
 _PATH_ID: Final = 2147483546
 _POSITION_ID: Final = 2147483545
@@ -43,14 +44,16 @@ def read_deletes(store: Store, deletes: Iterable[DataFile], location: str) -> Bi
                 "program that wrote them join the table's files"
             )
         with store.open(name_of(store, one.file_path)) as file:
-            rows = pq.read_table(file, columns=["file_path", "pos"])
-        gone.update(rows.filter(pc.field("file_path") == location).column("pos").to_pylist())
+            rows = read_rows(open_parquet(file), ["file_path", "pos"])
+        gone.update(rows.filter(pc.equal(rows["file_path"], location))["pos"].to_pylist())
     return gone
 
 
-def write_deletes(store: Store, folder: str, location: str, gone: BitMap64) -> DataFile:
-    """Write a file with the deleted rows of the data file at a location, and describe it. Raises as Store
-    does."""
+def write_deletes(
+    store: Store, folder: str, location: str, gone: BitMap64, partition: Record | None = None
+) -> DataFile:
+    """Write a file with the deleted rows of the data file at a location in a partition, and describe it.
+    Raises as Store does."""
     positions = pa.array(gone, pa.int64())
     paths = pa.repeat(pa.scalar(location, pa.string()), len(gone))
     buffer = pa.BufferOutputStream()
@@ -70,7 +73,7 @@ def write_deletes(store: Store, folder: str, location: str, gone: BitMap64) -> D
         content=DataFileContent.POSITION_DELETES,
         file_path=f"{location_of(store)}/{name}",
         file_format=FileFormat.PARQUET,
-        partition=Record(),
+        partition=partition or Record(),
         record_count=len(gone),
         file_size_in_bytes=content.size,
         # Readers find the data file by these: both are its whole location.

@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from .....errors import CheckpointError
 from .....events import Table
 from ...parquet_columns import TABLE
 from ...store import Store
+from ..parquet import open_parquet, read_rows
 from .columns import copy_schema, key_names
 
 GONE: Final = -1
@@ -41,7 +41,7 @@ def read_changes(store: Store, name: str) -> NetRows:
     content = store.read(name)
     if content is None:
         raise CheckpointError(f"{store.name}/{name} is missing: put back a copy of all that was here")
-    changes = pq.read_table(BytesIO(content))
+    changes = read_rows(open_parquet(BytesIO(content)))
     table = msgspec.json.decode(changes.schema.metadata[TABLE], type=Table)
     schema = pa.schema([field.with_nullable(True) for field in copy_schema(table)])  # where there is no row
     after = _image(changes, "after", schema)

@@ -1,0 +1,156 @@
+"""The disk below a feed's scratch store, which fails: RocksDB and the unified engine's files."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Final, Literal, TypeAlias, get_args
+from unittest.mock import patch
+
+from rocksdict import ColumnFamily, Options, Rdict, RdictIter, ReadOptions, WriteBatch, WriteOptions
+
+DiskFault: TypeAlias = Literal["full", "unreadable", "damaged", "short", "lost"]
+DISK_FAULTS: Final[tuple[DiskFault, ...]] = get_args(DiskFault)
+"""full: a write finds no space. unreadable: a read fails. damaged: a value has another bit. short: an
+iterator or a file ends too early. lost: a value that is read by its key isn't there."""
+
+
+class Disk:
+    """Faults of the next reads and writes that they concern."""
+
+    def __init__(self, note: Callable[[str, str], None]) -> None:
+        self.faults: deque[DiskFault] = deque()
+        self.hits = 0
+        self._note = note
+
+    def calm(self) -> None:
+        self.faults.clear()
+
+    def take(self, *faults: DiskFault) -> DiskFault | None:
+        fault = next((one for one in self.faults if one in faults), None)
+        if fault is not None:
+            self.faults.remove(fault)
+            self.hits += 1
+            self._note("disk", f"fault {fault}")
+        return fault
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Have stores and files of this process use the disk meanwhile."""
+        calls = SimpleNamespace(**{name: getattr(os, name) for name in dir(os)})
+        calls.pread, calls.pwrite = self._pread, self._pwrite
+        with (
+            patch("tidemill.store.store.Rdict", lambda *options: _Database(Rdict(*options), self)),
+            patch("tidemill.sorter.unified.file.os", calls),
+        ):
+            yield
+
+    def value(self, value: bytes | None) -> bytes | None:
+        """Return a value as the disk returns it. Raises an error of RocksDB."""
+        match self.take("unreadable", "damaged", "lost"):
+            case "unreadable":
+                raise OSError("IO error: While pread: Input/output error")
+            case "lost":
+                return None
+            case "damaged" if value:
+                return _damaged(value)
+        return value
+
+    def _pread(self, descriptor: int, size: int, offset: int) -> bytes:
+        data = os.pread(descriptor, size, offset)
+        match self.take("unreadable", "damaged", "short"):
+            case "unreadable":
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            case "short":
+                return data[: len(data) // 2]
+            case "damaged":
+                return _damaged(data)
+        return data
+
+    def _pwrite(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
+        if self.take("full"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return os.pwrite(descriptor, data, offset)
+
+
+def _damaged(data: bytes) -> bytes:
+    """Return the data with a bit of its middle turned over."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
+
+
+class _Database:
+    """RocksDB on the disk, as far as a Store uses it."""
+
+    def __init__(self, real: Rdict, disk: Disk) -> None:
+        self._real = real
+        self._disk = disk
+
+    def create_column_family(self, name: str, options: Options) -> _Family:
+        return _Family(self._real.create_column_family(name, options), self._disk)
+
+    def write(self, batch: WriteBatch, options: WriteOptions) -> None:
+        if self._disk.take("full"):
+            raise OSError("IO error: No space left on device")
+        self._real.write(batch, options)
+
+    def get_column_family_handle(self, name: str) -> ColumnFamily:
+        return self._real.get_column_family_handle(name)
+
+    def drop_column_family(self, name: str) -> None:
+        self._real.drop_column_family(name)
+
+    def close(self) -> None:
+        self._real.close()
+
+
+class _Family:
+    def __init__(self, real: Rdict, disk: Disk) -> None:
+        self._real = real
+        self._disk = disk
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._disk.value(self._real.get(key))
+
+    def iter(self, options: ReadOptions) -> _Iterator:
+        return _Iterator(self._real.iter(options), self._disk)
+
+    def flush(self, *, wait: bool) -> None:
+        self._real.flush(wait=wait)
+
+
+class _Iterator:
+    """An iterator that may become invalid before its end, as RocksDB's do where a file can't be read."""
+
+    def __init__(self, real: RdictIter, disk: Disk) -> None:
+        self._real = real
+        self._disk = disk
+        self._is_broken = False
+
+    def valid(self) -> bool:
+        if self._real.valid() and self._disk.take("short", "unreadable"):
+            self._is_broken = True
+        return self._real.valid() and not self._is_broken
+
+    def status(self) -> None:
+        if self._is_broken:
+            raise OSError("IO error: While pread: Input/output error")
+        self._real.status()
+
+    def value(self) -> bytes:
+        value: bytes = self._real.value()
+        return _damaged(value) if self._disk.take("damaged") else value
+
+    def seek(self, key: bytes) -> None:
+        self._real.seek(key)
+
+    def next(self) -> None:
+        self._real.next()
+
+    def key(self) -> bytes:
+        key: bytes = self._real.key()
+        return key

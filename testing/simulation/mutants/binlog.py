@@ -1,0 +1,74 @@
+"""Bugs about binlogs and their GTIDs, which no seed has: a test must find each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .mutant import mutant
+
+BINLOG: Final = (
+    mutant(
+        "a hole in a GTID set is closed",
+        "codec/mysql/gtid.py",
+        "        if at and intervals[at - 1][1] == number - 1:\n",
+        "        if at:\n",
+        "A set with holes loses them, so a dump doesn't have the transactions in them.",
+        source="FLINK-39149",
+        killed_by="tests/puller/test_gtid.py::test_mysql_has_intervals_which_grow_together",
+    ),
+    mutant(
+        "a frozen GTID set",
+        "puller/mysql/cursor.py",
+        "            else:  # without a GTID: the set before the next position isn't known\n"
+        "                self._gtids = None\n",
+        "",
+        "With gtid_mode = ON_PERMISSIVE, transactions without a GTID leave a set in the "
+        "position that isn't true any more.",
+        source="dbz#2519",
+        killed_by=(
+            "tests/puller/test_cursor.py::test_a_transaction_without_a_gtid_leaves_no_set_in_the_position"
+        ),
+    ),
+    mutant(
+        "a seek longer than the keepalive",
+        "puller/mysql/stream.py",
+        "            if self._silent_seconds > 3 * self._options.heartbeat_seconds + 1:\n",
+        "            if self._silent_seconds > self._options.heartbeat_seconds / 2:\n",
+        "A server that looks for the position of a dump is given up before its first "
+        "heartbeat, and looks again from the start.",
+        source="dbz#2266",
+        killed_by=(
+            "tests/puller/test_stream.py::test_a_server_that_looks_for_a_position_for_long_is_not_given_up"
+        ),
+    ),
+    mutant(
+        "a damaged record of the history",
+        "mounter/mysql/history.py",
+        '            raise StoreError(f"{path} is damaged at byte {offset}: {_REMOVE}") from None\n',
+        "            return\n",
+        "The definitions after a damaged record are dropped without a word.",
+        source="dbz#2221",
+        killed_by="tests/mounter/test_history.py::test_damage_is_an_error_that_names_the_place",
+    ),
+    mutant(
+        "a silent GTID domain",
+        "codec/mysql/gtid.py",
+        "            number <= self._last.get(domain, (0, -1))[1] for domain, (_, number) in "
+        "other._last.items()\n",
+        "            number < self._last.get(domain, (0, -1))[1] for domain, (_, number) in "
+        "other._last.items()\n",
+        "A server isn't held for up to date while one of its MariaDB domains has nothing new.",
+        source="maxwell#2150",
+        killed_by="tests/puller/test_gtid.py::test_a_larger_set_contains_a_smaller_one",
+    ),
+    mutant(
+        "chunk keys compared by their code points",
+        "events/collation.py",
+        '    "utf8mb4_general_ci": _GENERAL_CI,\n',
+        '    "utf8mb4_general_ci": str,\n',
+        "Keys are compared by their characters, and by the server without regard to case: "
+        "rows are missing between two chunks, or come twice.",
+        source="flink-cdc b8edfcfd3",
+        killed_by="tests/codec/test_key_order.py::test_forms_rise_with_the_values",
+    ),
+)
