@@ -366,6 +366,7 @@ def crashes(copy: Any, ddl: Ddl, nth: int, monkeypatch: pytest.MonkeyPatch) -> b
 
     with monkeypatch.context() as patched:
         patched.setattr("tidemill.dialects.mysql.changes.reach", reach)
+        patched.setattr("tidemill.sink.sql.definitions.reach", reach)
         patched.setattr("tidemill.sink.sql.sql.reach", reach)
         sink = copy.sink()
         sink.open()
