@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .ref import PooledRef as PooledRef
     from .runtime import Joinable as Joinable
     from .runtime import Machine as Machine
+    from .runtime import Queue as Queue
     from .runtime import Runtime as Runtime
     from .runtime import Signal as Signal
     from .seeded import SeededSystem as SeededSystem
@@ -54,6 +55,7 @@ _NAMES = Names(
         "PooledActor": ".actor",
         "PooledFuture": ".future",
         "PooledRef": ".ref",
+        "Queue": ".runtime",
         "Restart": ".supervision",
         "Runtime": ".runtime",
         "SeededSystem": ".seeded",

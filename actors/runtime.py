@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from .clock import Clock, SystemClock
 from .system import ActorSystem
 from .workers import Workers
+
+T = TypeVar("T")
 
 
 class Signal(Protocol):
@@ -23,7 +26,17 @@ class Signal(Protocol):
 class Joinable(Protocol):
     """A thread that has been started."""
 
-    def join(self) -> None: ...
+    def join(self, timeout: float | None = None) -> None: ...
+
+
+class Queue(Protocol[T]):
+    """The part of `queue.SimpleQueue` that is used."""
+
+    def put(self, item: T, /) -> None: ...
+
+    def get(self, block: bool = True, timeout: float | None = None, /) -> T:
+        """Raises queue.Empty if there is nothing, after `timeout` seconds if it waits."""
+        ...
 
 
 class Runtime(Protocol):
@@ -36,6 +49,9 @@ class Runtime(Protocol):
 
     def lock(self) -> AbstractContextManager[object]:
         """Return a lock that a thread may hold while it waits for something else."""
+
+    def queue(self) -> Queue[Any]:
+        """Return an endless queue between its threads."""
 
     def start(self, name: str, work: Callable[[], object]) -> Joinable:
         """Run `work` in a thread of its own."""
@@ -54,6 +70,9 @@ class Machine:
 
     def lock(self) -> AbstractContextManager[object]:
         return Lock()
+
+    def queue(self) -> Queue[Any]:
+        return SimpleQueue()
 
     def start(self, name: str, work: Callable[[], object]) -> Joinable:
         thread = Thread(target=work, name=name, daemon=True)

@@ -71,6 +71,7 @@ def start(parts: FeedParts, requests: PipelineRequests, course: Course) -> Pipel
                     decodes=all(sink.traits.reads_rows for sink in sinks),
                     state_dir=parts.options.data_dir if parts.keeps_state else None,
                     unneeded=unneeded,
+                    runtime=parts.runtime,
                     pace=lambda: 1.0 if parts.shared is None else parts.shared.pace,
                 )
             )

@@ -16,7 +16,7 @@ from .coordinator import Course
 from .failures import blamed
 
 BUSY_SECONDS = 1.0
-"""Driver calls longer than this are reported as waiting for an answer."""
+"""Driver calls longer than this are reported as waiting for an answer, of a source those beyond its rest."""
 
 
 class Startup:
@@ -64,9 +64,9 @@ def waits_of(
     """Return all waits, from the source to the sinks."""
     waits = [retry.wait(now) for retry in course.retries.values()]
     waits += [
-        Wait(str(who), "answer", now - since, on=where)
+        Wait(who, "answer", now - since, on=where)
         for who, where, since in _turns(blocking, source, deliveries)
-        if now - since > BUSY_SECONDS
+        if now - since > BUSY_SECONDS + (source.rest_seconds if who == "source" else 0.0)
     ]
     waits += [
         room_wait(wait.name, wait.waiting_on, now - wait.since, count=wait.depth, limit=wait.capacity)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from ..puller.lane import ALONE, Lane
 from ..puller.mysql.key_space import KeySnapshot
 from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.probe import probe_any
+from ..puller.mysql.pull import MOST_POLL_SECONDS
 from ..puller.mysql.puller import MysqlPuller
 from ..puller.mysql.retention import RetentionWatch
 from ..puller.mysql.stop_signal import StopSignal
@@ -62,6 +63,7 @@ class MysqlSource(Source):
         self._lane = lane
         self._layouts = Layouts(self._name if names_source else "")
         self._retention = RetentionWatch()
+        self._pace: Callable[[], float] = lambda: 1.0
 
     @property
     def begins_at(self) -> str:
@@ -136,6 +138,7 @@ class MysqlSource(Source):
         resolved = start.ts if start is not None else 0
         writer = context.sorter.add_table(BINLOG_KEYSPACE + self._lane.index, resolved)
         self._stop = StopSignal()
+        self._pace = context.pace
         self._puller = context.blocking.spawn(
             MysqlPuller,
             self._options,
@@ -152,6 +155,7 @@ class MysqlSource(Source):
             publish=self._note,
             retention=self._retention,
             pace=context.pace,
+            runtime=context.runtime,
             name="puller" if self._lane.count == 1 else self._lane.source,
             supervisor=context.coordinator,
         )
@@ -187,6 +191,10 @@ class MysqlSource(Source):
 
     def hours_left(self, place: TablePosition, age_seconds: float) -> float | None:
         return self._retention.hours_left(place.position, age_seconds)
+
+    @property
+    def rest_seconds(self) -> float:
+        return MOST_POLL_SECONDS * self._pace()
 
     def waits(self) -> list[Wait]:
         return []

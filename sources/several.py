@@ -291,6 +291,10 @@ class Several(Source):
         ]
         return min((hours for hours in left if hours is not None), default=None)
 
+    @property
+    def rest_seconds(self) -> float:
+        return max(member.source.rest_seconds for member in self._members)
+
     def waits(self) -> list[Wait]:
         """Return waits for the source that holds the others back, and for servers that don't answer."""
         if self._system is None:

@@ -15,7 +15,7 @@ from ..chain.selection.tables import named
 from ..events import Checkpoint, Item, Sorted, TablePosition, Ts, Wait
 
 if TYPE_CHECKING:
-    from ..actors import ActorSystem, Failed, PooledRef
+    from ..actors import ActorSystem, Failed, PooledRef, Runtime
     from ..puller.lane import LoadBarrier
     from ..puller.puller import PullerStatistics, SourceReport
     from ..sharding.key_space import KeySpace
@@ -70,6 +70,8 @@ class StartContext(Struct, frozen=True):
     """Full names of tables whose changes no sink needs before they are loaded again."""
     load_barrier: LoadBarrier | None = None
     """Where one of several sources waits for the snapshots of the others; None for a feed's only source."""
+    runtime: Runtime | None = None
+    """Threads of the feed; None: those of the machine."""
     pace: Callable[[], float] = lambda: 1.0
     """Returns how many times as long as alone an idle source rests: other feeds of the process work too."""
 
@@ -139,6 +141,11 @@ class Source(ABC):
         """Return the hours until the source discards its changes after a place, which is `age_seconds` old,
         if it goes on at its present rate; None if that isn't known, or if it never does. Any thread."""
         return None
+
+    @property
+    def rest_seconds(self) -> float:
+        """Longest time for which its actor waits for changes in one turn, though nothing is wrong."""
+        return 0.0
 
     @abstractmethod
     def waits(self) -> list[Wait]:

@@ -64,7 +64,7 @@ class Session(Guarded, pymysql.connections.Connection):
 def connect(options: ServerOptions) -> Session:
     """Open a session in UTC and utf8mb4, with autocommit. Raises Retryable or Fatal."""
     with translated(options):
-        return Session(
+        session = Session(
             host=options.host,
             port=options.port,
             user=options.user,
@@ -77,7 +77,10 @@ def connect(options: ServerOptions) -> Session:
             init_command=_SESSION,
             program_name="tidemill",
             ssl=options.tls.context(),
+            defer_connect=True,
         )
+        session.connect(options.dial())
+        return session
 
 
 def disconnect(session: Session) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import suppress
+from ssl import SSLSocket
 from struct import Struct
 from typing import Final
 
@@ -98,8 +99,9 @@ def _type_of(definition: bytes) -> int:
 def cut(session: Session) -> None:
     """Have what another thread waits for in this session fail at once, with Unavailable."""
     if (stream := session._sock) is not None:
+        plain = socket.socket if isinstance(stream, SSLSocket) else type(stream)
         with suppress(OSError):
-            socket.socket.shutdown(stream, socket.SHUT_RDWR)  # TLS's own would touch that thread's state
+            plain.shutdown(stream, socket.SHUT_RDWR)  # TLS's own would touch that thread's state
 
 
 def taken_over(session: Session) -> socket.socket:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from socket import socket
 from typing import Annotated
 
 from msgspec import Meta
@@ -51,3 +52,7 @@ class ServerOptions(TlsOptions):
     @property
     def address(self) -> str:
         return f"{self.host}:{self.port}"
+
+    def dial(self) -> socket | None:
+        """Return a socket that is connected to the server; None: the driver connects."""
+        return None

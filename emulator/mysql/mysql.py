@@ -11,12 +11,12 @@ with Mysql() as mysql:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from threading import RLock
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self, TypeAlias
 from urllib.parse import quote
 
 from ...actors.clock import Clock, SystemClock
@@ -29,6 +29,21 @@ from .session import Session
 from .transaction import MysqlTransaction
 
 _HOST: Final = "127.0.0.1"
+
+
+class Listener(Protocol):
+    """Accepts connections until it is closed."""
+
+    def close(self) -> None: ...
+
+
+Listen: TypeAlias = Callable[[Callable[[], Connection], int], Coroutine[object, None, tuple[Listener, int]]]
+"""Has a function called for each connection to a port, 0 for any; returns the listener and its port."""
+
+
+async def _listen(connected: Callable[[], Connection], port: int) -> tuple[Listener, int]:
+    listener = await asyncio.get_running_loop().create_server(connected, _HOST, port)
+    return listener, listener.sockets[0].getsockname()[1]
 
 
 class Mysql:
@@ -45,18 +60,22 @@ class Mysql:
         user: str = "root",
         password: str = "tidemill",
         clock: Clock | None = None,
+        loop: LoopThread | None = None,
+        listen: Listen = _listen,
     ) -> None:
+        """`loop` runs the connections, by default a new one; `listen` makes the listener."""
         self.clock: Final = clock or SystemClock()
         self.server: Final = MysqlServer(self.clock.time, server_id=server_id, user=user, password=password)
         """The server without its connections; to be used while `lock` is held."""
         self.lock: Final = RLock()
         self.port = 0
         self._faults = Faults()
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}
         self._threads = count(1)
-        self._listener: asyncio.Server | None = None
-        self._loop = LoopThread("emulated mysql")
-        self._loop.run(self._listen())
+        self._listen: Final = listen
+        self._listener: Listener | None = None
+        self._loop = loop or LoopThread("emulated mysql")
+        self._loop.run(self._begin())
 
     @property
     def url(self) -> str:
@@ -134,7 +153,7 @@ class Mysql:
         try:
             yield
         finally:
-            self._loop.run(self._listen())
+            self._loop.run(self._begin())
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -185,18 +204,16 @@ class Mysql:
         self._faults.now = fault
         self._pump()
 
-    async def _listen(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(self._connected, _HOST, self.port)
-        self.port = self._listener.sockets[0].getsockname()[1]
+    async def _begin(self) -> None:
+        self._listener, self.port = await self._listen(self._connected, self.port)
 
     def _connected(self) -> Connection:
         with self.lock:
             session = Session(self.server, next(self._threads))
         connection = Connection(session, self.lock, self._faults)
-        self._connections.add(connection)
+        self._connections[connection] = None
         ended = asyncio.ensure_future(connection.ended.wait())
-        ended.add_done_callback(lambda _: self._connections.discard(connection))
+        ended.add_done_callback(lambda _: self._connections.pop(connection, None))
         return connection
 
     async def _stop_listening(self) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from queue import SimpleQueue
-from threading import Thread
+from functools import partial
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...actors import Queue, Runtime
 from ...codec.mysql.position import Position
 from ...dialects.mysql.client import Session, Unavailable, connect, disconnect, is_mariadb, query, translated
 from ...dialects.mysql.key_range import chunk_query, is_key_of
@@ -65,21 +65,14 @@ Found: TypeAlias = Chunk | BaseException
 class ChunkReaders:
     """Threads that carry out tasks. After an error, which `results` has, its thread has ended."""
 
-    def __init__(self, options: MysqlOptions, watch: LogWatch, max_bytes: int) -> None:
-        self.results: SimpleQueue[Found] = SimpleQueue()
-        self._tasks: SimpleQueue[ReadChunk | None] = SimpleQueue()
+    def __init__(self, options: MysqlOptions, watch: LogWatch, max_bytes: int, runtime: Runtime) -> None:
+        self.results: Queue[Found] = runtime.queue()
+        self._tasks: Queue[ReadChunk | None] = runtime.queue()
         self._readers = [_ChunkReader(options, watch, max_bytes) for _ in range(options.snapshot_workers)]
         self._threads = [
-            Thread(
-                target=reader.run,
-                args=(self._tasks, self.results),
-                name=f"tidemill-chunks-{number}",
-                daemon=True,
-            )
+            runtime.start(f"tidemill-chunks-{number}", partial(reader.run, self._tasks, self.results))
             for number, reader in enumerate(self._readers)
         ]
-        for thread in self._threads:
-            thread.start()
 
     def read(self, task: ReadChunk) -> None:
         self._tasks.put(task)
@@ -102,7 +95,7 @@ class _ChunkReader:
         self._max_bytes = max_bytes
         self._session: Session | None = None
 
-    def run(self, tasks: SimpleQueue[ReadChunk | None], results: SimpleQueue[Found]) -> None:
+    def run(self, tasks: Queue[ReadChunk | None], results: Queue[Found]) -> None:
         try:
             while (task := tasks.get()) is not None and not self.stop.is_set:
                 with translated(self._options):

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from msgspec import structs
 
 from ... import failpoint
+from ...actors import Machine, Runtime
 from ...codec.mysql.entry import DDL, GoneTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.position import Position
@@ -59,7 +60,7 @@ Steps: TypeAlias = Generator[Step, None, None]
 
 _LOADING_POLL_SECONDS = 0.005
 """Maximum wait for the log while tables are loaded beside it."""
-_MOST_POLL_SECONDS = 1.0
+MOST_POLL_SECONDS = 1.0
 """Maximum wait for the log, if heartbeats don't come before; a stop cuts it short."""
 IDLE_MARGIN_SECONDS = 2.0
 """Lag of an idle stream's ts behind the source's clock."""
@@ -82,13 +83,16 @@ class Pull:
         stop: StopSignal | None = None,
         retention: RetentionWatch | None = None,
         pace: Callable[[], float] = lambda: 1.0,
+        runtime: Runtime | None = None,
     ) -> None:
         """`knows` is True for a table whose definition as of the start the catalog has or gets; None if there
         is no catalog. `stop` has a step that waits for the binlog raise Retryable. `retention` looks at the
         server's list of binlogs. `pace` returns how many times as long the pauses of an idle stream are.
-        Raises CheckpointError if the position of `start` can't be read."""
+        `runtime` has the threads that load tables; None: those of the machine. Raises CheckpointError if the
+        position of `start` can't be read."""
         self.retries = 0
         self._pace = pace
+        self._runtime: Runtime = runtime or Machine()
         numbered = replace(
             options,
             server_id=options.server_id or own_server_id(),
@@ -223,6 +227,7 @@ class Pull:
             progress,
             self._watch,
             self._planned,
+            self._runtime,
         )
         with closing(loads):
             yield from self._follow(None, loads)
@@ -385,7 +390,7 @@ class Pull:
                     loads.step(POLL_SECONDS)
                 else:
                     if loads is None:
-                        reader.read(min(self._options.heartbeat_seconds, _MOST_POLL_SECONDS * pace))
+                        reader.read(min(self._options.heartbeat_seconds, MOST_POLL_SECONDS * pace))
                     else:
                         reader.read(_LOADING_POLL_SECONDS, loads.between)
                         loads.step()

@@ -7,7 +7,7 @@ from typing import Final, assert_never
 
 from msgspec import Struct
 
-from ...actors import PooledActor, Target, pause_seconds
+from ...actors import PooledActor, Runtime, Target, pause_seconds
 from ...codec.mysql.layout import Layouts
 from ...errors import Retryable
 from ...events import Changes, Checkpoint
@@ -54,6 +54,7 @@ class MysqlPuller(PooledActor[_Read]):
         publish: Callable[[PullerStatistics], None] = lambda _statistics: None,
         retention: RetentionWatch | None = None,
         pace: Callable[[], float] = lambda: 1.0,
+        runtime: Runtime | None = None,
     ) -> None:
         """`follows` tells by schema and table if a table is followed. `start` is the checkpoint to resume
         from, None for a new feed; `sink_checkpoints` are the checkpoints of all sinks. `coordinator` gets
@@ -61,8 +62,9 @@ class MysqlPuller(PooledActor[_Read]):
         `load_barrier`. `knows` tells if the catalog has a table's definition as of the start; None without a
         catalog. `stop`, set after this actor's own stop, ends its turn if it waits for the binlog.
         `publish` gets the statistics in this actor's turns. `retention` looks at the server's list of
-        binlogs. `pace` returns how many times as long the pauses of an idle stream are. Raises
-        CheckpointError for a position that can't be read."""
+        binlogs. `pace` returns how many times as long the pauses of an idle stream are.
+        `runtime` has the threads that load tables; None: those of the machine. Raises CheckpointError for a
+        position that can't be read."""
         super().__init__()
         self._options = options
         self._output = output
@@ -83,6 +85,7 @@ class MysqlPuller(PooledActor[_Read]):
             self._signal,
             retention,
             pace,
+            runtime,
         )
         self._publish = publish
         self._next_publish = 0.0

@@ -8,6 +8,7 @@ from queue import Empty
 from typing import Final
 
 from ... import failpoint
+from ...actors import Runtime
 from ...codec.mysql.entry import DDL, RESULT_ROWS, ChunkRows, GoneTable, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.position import Position
@@ -76,10 +77,11 @@ class TableLoads:
         progress: LoadProgress,
         watch: LogWatch,
         planned: Mapping[tuple[str, str], SourceTable],
+        runtime: Runtime,
     ) -> None:
         """`loading` and `progress` are updated. Chunks are read, and the load ends, once the log reader is at
-        `end`. `watch` is
-        that of `transactions`. `planned` has definitions that tables had before."""
+        `end`. `watch` is that of `transactions`. `planned` has definitions that tables had before. `runtime`
+        has the readers' threads."""
         self.undivided: list[tuple[str, str]] = []
         """Tables that must be loaded while the log waits."""
         self._loading = loading
@@ -96,7 +98,7 @@ class TableLoads:
         self._watch = watch
         watch.clear()
         watch.move(decoder.position)
-        self._readers = ChunkReaders(options, watch, MAX_CHUNK_BYTES)
+        self._readers = ChunkReaders(options, watch, MAX_CHUNK_BYTES, runtime)
 
     def close(self) -> None:
         self._readers.close()

@@ -6,7 +6,7 @@ Statements for each of 10,000 tables would take minutes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
@@ -53,10 +53,18 @@ def read_table(
     `has_catalog` is True if the rows of the binlog will be decoded with this schema. Without
     `copies_generated`, the table has no generated columns.
     """
-    described = next(iter(describe(session, listed.schema, listed.name).values()), None)
-    if described is None:
-        return None
-    return table_of(session, listed, described, has_catalog=has_catalog, copies_generated=copies_generated)
+    read_as = {"has_catalog": has_catalog, "copies_generated": copies_generated}
+    described = _described(session, listed)
+    while described is not None:
+        table = table_of(session, listed, described, **read_as)
+        before, described = described, _described(session, listed)
+        if described is not None and described.is_like(before):
+            return table  # else it was altered between the statements that describe it
+    return None
+
+
+def _described(session: Session, listed: FoundTable) -> Description | None:
+    return next(iter(describe(session, listed.schema, listed.name).values()), None)
 
 
 def read_tables(
@@ -75,20 +83,33 @@ def read_tables(
     for one in listed:
         by_schema[one.schema].append(one)
     for schema, wanted in by_schema.items():
-        described = {} if len(wanted) <= FEW else describe(session, schema)
+        read = _read_together(session, schema, wanted, read_as) if len(wanted) > FEW else {}
         for one in wanted:
             try:
-                if len(wanted) <= FEW:
-                    table = read_table(session, one, **read_as)
-                elif one.name in described:
-                    table = table_of(session, one, described[one.name], **read_as)
-                else:
-                    table = None
+                table = read[one] if one in read else read_table(session, one, **read_as)
             except SourceError as error:
                 yield one, error
             else:
                 if table is not None:
                     yield one, table
+
+
+def _read_together(
+    session: Session, schema: str, wanted: Sequence[FoundTable], read_as: Mapping[str, bool]
+) -> dict[FoundTable, SourceTable]:
+    """Return the tables of a database that are supported, and that weren't altered meanwhile."""
+    before = describe(session, schema)
+    read = {}
+    for one in wanted:
+        if one.name in before:
+            with suppress(SourceError):
+                read[one] = table_of(session, one, before[one.name], **read_as)
+    after = describe(session, schema)
+    return {
+        one: table
+        for one, table in read.items()
+        if one.name in after and after[one.name].is_like(before[one.name])
+    }
 
 
 def is_unchanged(

@@ -88,6 +88,10 @@ class Description(Struct, frozen=True):
     """Texts of the CHECKs of a MariaDB, of which one tells a JSON column; those of a MySQL have no table."""
     unique_indexes: set[str]
 
+    def is_like(self, other: Description) -> bool:
+        """True if they differ at most in the number of rows."""
+        return self == replace(other, rows=self.rows)
+
 
 def find_tables(session: Session, only: FoundTable | None = None) -> list[FoundTable]:
     """Return every table except the server's own, ordered by name; or `only` that one, if it is there."""

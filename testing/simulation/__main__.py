@@ -17,6 +17,7 @@ from .mutants.mutant import Mutant
 from .patched import plant
 
 if TYPE_CHECKING:
+    from .plan import WorldSource
     from .world import Result
 
 
@@ -25,6 +26,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=300, help="number of seeds to run")
     parser.add_argument("--first", type=int, default=1, help="first of them")
     parser.add_argument("--seed", type=int, help="run this one, and show its story")
+    parser.add_argument("--source", choices=("tikv", "binlog"), default="tikv", help="the worlds' source")
     parser.add_argument("--whole", action="store_true", help="show failed seeds as they are, not shrunk")
     parser.add_argument(
         "--mutants", nargs="?", const="", help="plant each bug of that name or module, and tell what finds it"
@@ -38,8 +40,9 @@ def main() -> int:
     if given.mutant:
         return _hunt(given.mutant, given.seed, range(given.first, given.first + given.seeds))
     if given.seed is not None:
-        return _one(given.seed, shrinks=not given.whole)
-    return _many(range(given.first, given.first + given.seeds), shrinks=not given.whole)
+        return _one(given.seed, given.source, shrinks=not given.whole)
+    seeds = range(given.first, given.first + given.seeds)
+    return _many(seeds, given.source, shrinks=not given.whole)
 
 
 def _mutants(jobs: int, names: str, most: int) -> int:
@@ -81,10 +84,10 @@ def _hunt(name: str, seed: int | None, seeds: range) -> int:
     if mutant.killed_by:
         return _tested(mutant)
     if seed is not None:
-        return _one(seed, shrinks=True)
+        return _one(seed, mutant.world, shrinks=True)
     from .run import first_failure
 
-    failed = first_failure(seeds)
+    failed = first_failure(seeds, mutant.world)
     if failed is None:
         _say(f"not found by {len(seeds)} seeds")
         return 0
@@ -105,11 +108,11 @@ def _tested(mutant: Mutant) -> int:
     return int(failed) if failed or code == pytest.ExitCode.OK else 2
 
 
-def _one(seed: int, *, shrinks: bool) -> int:
+def _one(seed: int, source: WorldSource, *, shrinks: bool) -> int:
     from .run import run_seed, shrunk
     from .story import story
 
-    result = run_seed(seed)
+    result = run_seed(seed, source)
     if result.violations and shrinks:
         result = shrunk(result)
     _say(story(result))
@@ -117,7 +120,7 @@ def _one(seed: int, *, shrinks: bool) -> int:
     return 1 if result.violations else 0
 
 
-def _many(seeds: range, *, shrinks: bool) -> int:
+def _many(seeds: range, source: WorldSource, *, shrinks: bool) -> int:
     from .run import run_seeds, shrunk
     from .story import story
 
@@ -128,7 +131,7 @@ def _many(seeds: range, *, shrinks: bool) -> int:
             sys.stderr.write(f"\rseed {result.plan.seed}")
 
     began, used = perf_counter(), process_time()
-    tally = run_seeds(seeds, show)
+    tally = run_seeds(seeds, source, show)
     took, used = perf_counter() - began, process_time() - used
     _say(
         f"{tally.seeds} seeds, {len(tally.failed)} failed; {tally.seeds / took:.1f} a second, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -21,11 +21,17 @@ class Violation(Struct, frozen=True):
     text: str
 
 
-def audit(truth: Truth, snapshots: Sequence[Snapshot], selection: Selection) -> list[Violation]:
+def audit(
+    truth: Truth,
+    snapshots: Sequence[Snapshot],
+    selection: Selection,
+    as_of: Callable[[Checkpoint], Ts],
+) -> list[Violation]:
     """Return what is wrong: each commit of the target must be exactly the selected source as of its
     checkpoint.
 
     That is order, whole transactions, each once, the schema of each row, and nothing above the checkpoint.
+    `as_of` returns the ts of the truth up to which the target has rows at a checkpoint.
     """
     violations: list[Violation] = []
     replay, last = Replay(truth), 0
@@ -40,17 +46,12 @@ def audit(truth: Truth, snapshots: Sequence[Snapshot], selection: Selection) -> 
             violations.append(Violation(snapshot.time, text))
             continue
         last = checkpoint.ts
-        state = selection.of(replay.advance(_as_of(checkpoint)))
+        state = selection.of(replay.advance(as_of(checkpoint)))
         violations += [
             Violation(snapshot.time, f"the target at checkpoint {checkpoint.ts}: {text}")
             for text in _differences(state, snapshot, checkpoint)
         ]
     return violations
-
-
-def _as_of(checkpoint: Checkpoint) -> Ts:
-    """Return the ts of the source of which the target has rows."""
-    return max(checkpoint.ts, int(checkpoint.position or 0))
 
 
 def _differences(state: State, snapshot: Snapshot, checkpoint: Checkpoint) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A simulated machine that runs a feed from the emulated cluster into the simulated target."""
+"""A simulated machine that runs a feed from the emulated source into the simulated target."""
 
 from __future__ import annotations
 
@@ -6,26 +6,20 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
 
-from ...actors import Clock
 from ...engine.feed import Feed
-from ...engine.opening import source_context
 from ...engine.options import FeedOptions
 from ...errors import TidemillError
-from ...puller.tikv.options import TikvOptions
 from ...sink import SinkFactory
-from ...sources.source import Source
-from ...sources.tikv import TikvSource
-from .channel import MemoryTransport
 from .machine import Machine
 from .network import Network
 from .plan import PAUSE, RELOAD, RESUME
 from .target import TargetServer
+from .upstream import Upstream
 
 UNSYNCED: Final = ("status.json", "status.tmp", "tables.json", "tables.tmp")
 """Files of a data directory that are written without a sync."""
@@ -63,16 +57,15 @@ class FeedMachine(Machine):
         network: Network,
         target: TargetServer,
         forgives: Callable[[TidemillError], bool],
-        prewrite_bytes: int,
+        upstream: Upstream,
     ) -> None:
         """`forgives` is called with the feed's error if it ends with one; True: the machine is started
-        again. `prewrite_bytes` may be less than the option allows."""
+        again."""
         super().__init__(f"machine {number}", network.scheduler)
         self._options = options
         self._target = target
         self._forgives = forgives
-        self._prewrite_bytes = prewrite_bytes
-        self._transport = MemoryTransport(network, self)
+        self._clients = upstream.clients(self)
         self.feed: Feed | None = None
         self.has_ended = False
 
@@ -91,7 +84,7 @@ class FeedMachine(Machine):
             self._options,
             [SinkFactory(partial(self._target.new_sink, self, self._options.name))],
             runtime=self,
-            open_source=self._open_source,
+            open_source=self._clients.open_source,
         )
         self.feed.start(self._ended)
 
@@ -100,18 +93,6 @@ class FeedMachine(Machine):
         if not self.is_dead:
             error = self.feed.error if self.feed is not None else None
             self.has_ended = error is None or not self._forgives(error)
-
-    def _open_source(self, options: FeedOptions, clock: Clock) -> Source:
-        context = source_context(options, clock)
-        assert isinstance(options.source.options, TikvOptions)
-        return TikvSource(
-            replace(options.source.options, max_prewrite_bytes=self._prewrite_bytes),
-            context.tables,
-            context.feed,
-            context.directory,
-            clock,
-            transport=self._transport,
-        )
 
     def request(self, word: str, random: Random, note: Callable[[str, str], None]) -> None:
         """Request something about one of the feed's tables."""
@@ -142,5 +123,4 @@ class FeedMachine(Machine):
     def buried(self) -> None:
         """Release what the system releases when a process ends."""
         _release_locks(self.data_dir)
-        for loop in self._transport.loops:
-            loop.dispose()
+        self._clients.bury()

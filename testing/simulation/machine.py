@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from queue import Empty
 from random import Random
 from threading import Lock
+from typing import Any
 
 from ...actors import ActorSystem, Clock, Workers
 from ...actors.process import MAX_BATCH, Process
@@ -50,8 +53,26 @@ class Thread:
         self._scheduler = scheduler
         self._fiber = fiber
 
-    def join(self) -> None:
-        self._scheduler.wait(lambda: self._fiber.is_over)
+    def join(self, timeout: float | None = None) -> None:
+        self._scheduler.wait(lambda: self._fiber.is_over, timeout)
+
+
+class FiberQueue:
+    """A queue between fibers."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._items: deque[Any] = deque()
+
+    def put(self, item: Any, /) -> None:
+        self._items.append(item)
+
+    def get(self, block: bool = True, timeout: float | None = None, /) -> Any:
+        if block:
+            self._scheduler.wait(lambda: bool(self._items), timeout)
+        if not self._items:
+            raise Empty
+        return self._items.popleft()
 
 
 class Machine(Host):
@@ -67,6 +88,9 @@ class Machine(Host):
 
     def lock(self) -> FiberLock:
         return FiberLock(self.scheduler)
+
+    def queue(self) -> FiberQueue:
+        return FiberQueue(self.scheduler)
 
     def start(self, name: str, work: Callable[[], object]) -> Thread:
         return Thread(self.scheduler, self.scheduler.start(self, name, work))

@@ -1,4 +1,4 @@
-"""gRPC in memory: connections of simulated machines to the servers of an emulated cluster.
+"""The network in memory: connections of simulated machines to emulated servers; those of gRPC are here.
 
 A message takes a while, drawn by the seed; those of one call stay in order, as those of an HTTP/2 stream.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 from grpc import aio
@@ -16,6 +16,9 @@ from grpc import aio
 from ...emulator.server import RpcMethodHandler, Server
 from .machine import Machine
 from .scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from .sockets import MemoryListener, Stream
 
 WINDOW: Final = 6
 """Maximum number of messages of a stream that wait for the reader."""
@@ -34,6 +37,10 @@ class Network:
         """Maximum latency of most messages; 0: none have any."""
         self.servers: dict[str, MemoryServer] = {}
         self.calls: list[Call] = []
+        self.listeners: dict[str, MemoryListener] = {}
+        """Of servers without gRPC, by their address."""
+        self.streams: list[Stream] = []
+        """Connections to them."""
         self.held_until: dict[str, float] = {}
         """Until when nothing passes to and from a server, by its address."""
         self._ports = 20_000
@@ -42,15 +49,21 @@ class Network:
         self, handlers: Mapping[str, RpcMethodHandler], *, host: str, port: int = 0, **_tls: object
     ) -> MemoryServer:
         """Return a server, as `Cluster(serve=…)` takes it."""
+        return MemoryServer(self, handlers, f"{host}:{port or self.new_port()}")
+
+    def new_port(self) -> int:
         self._ports += 1
-        return MemoryServer(self, handlers, f"{host}:{port or self._ports}")
+        return self._ports
 
     def cut(self, address: str) -> int:
-        """Break all connections to a server; return the number of calls that end."""
+        """Break all connections to a server; return the number of calls and streams that end."""
         calls = [call for call in self.calls if call.address == address]
+        streams = [stream for stream in self.streams if stream.address == address]
         for call in calls:
             call.fail(grpc.StatusCode.UNAVAILABLE, "Socket closed")
-        return len(calls)
+        for stream in streams:
+            stream.fail()
+        return len(calls) + len(streams)
 
     def hold(self, address: str, seconds: float) -> None:
         """Let nothing pass to and from a server for a while; then everything comes."""
@@ -60,6 +73,8 @@ class Network:
         """A client was killed: the servers of its calls notice it after a while."""
         for call in [call for call in self.calls if call.machine is machine]:
             call.abandon(self.scheduler.random.random() * NOTICE_SECONDS)
+        for stream in [stream for stream in self.streams if stream.machine is machine]:
+            stream.abandon(self.scheduler.random.random() * NOTICE_SECONDS)
 
     def arrival(self, address: str, after: float) -> float:
         """Return when a message that is sent now arrives, not before `after`."""
@@ -98,15 +113,16 @@ class MemoryServer(Server):
 
 
 class Wire:
-    """One direction of a call."""
+    """One direction of a connection to an address."""
 
-    def __init__(self, call: Call) -> None:
-        self._call = call
+    def __init__(self, network: Network, address: str) -> None:
+        self._network = network
+        self._address = address
         self._last = 0.0
 
     def carry(self, loop: asyncio.AbstractEventLoop, arrive: Callable[[], None]) -> None:
-        now = self._call.network.scheduler.clock.now()
-        self._last = self._call.network.arrival(self._call.address, self._last)
+        now = self._network.scheduler.clock.now()
+        self._last = self._network.arrival(self._address, self._last)
         if self._last <= now:
             loop.call_soon_threadsafe(arrive)
         else:
@@ -165,7 +181,7 @@ class Call:
         self.server: Side | None = None
         self.in_flight = 0
         """Messages to the client that it hasn't read."""
-        self._up, self._down = Wire(self), Wire(self)
+        self._up, self._down = Wire(network, address), Wire(network, address)
         self._task: asyncio.Task[None] | None = None
         self._callbacks: list[Callable[[Any], object]] = []
         self._is_over = False

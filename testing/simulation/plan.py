@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,8 @@ from ...failpoint import POINTS
 from .disk import DISK_FAULTS
 from .limits import Limits
 from .target import TARGET_FAULTS
+
+WorldSource: TypeAlias = Literal["tikv", "binlog"]
 
 CLUSTER_FAULTS: Final = (
     "split",
@@ -33,6 +35,8 @@ CLUSTER_FAULTS: Final = (
 )
 """Words of the emulator's own schedule of faults."""
 NETWORK_FAULTS: Final = ("cut_store", "hold_store", "cut_pd", "hold_pd")
+BINLOG_FAULTS: Final = ("rotate", "cut_log", "silence", "slow_log", "down", "cut", "hold")
+"""Faults of an emulated MariaDB, and of the way to it."""
 WRITES: Final = ("write", "slow write", "dying write")
 """A slow writer holds its locks for seconds, a dying one leaves them."""
 RELOAD: Final = "reload"
@@ -65,15 +69,18 @@ SLOW: Final = (
     "tidemill-tikv",
     "watch",
 )
+BUSY_LOAD_SECONDS: Final = 1.5
 LOAD_SECONDS: Final = 0.8
 """About as long as it takes until the tables are loaded."""
-REACHED: Final = tuple(
-    point
-    for point in POINTS
-    if point in ("snapshot.chunk_read", "tikv.batch_read", "tikv.mounted")
-    or point.startswith(("sink.", "tables."))
-)
-"""Points that a feed from TiKV into a SQL database passes."""
+_OF_SOURCE: Final[dict[WorldSource, tuple[str, ...]]] = {
+    "tikv": ("snapshot.chunk_read", "tikv.batch_read", "tikv.mounted"),
+    "binlog": ("snapshot.chunk_read", "binlog.batch_read"),
+}
+REACHED: Final = {
+    source: tuple(point for point in POINTS if point in points or point.startswith(("sink.", "tables.")))
+    for source, points in _OF_SOURCE.items()
+}
+"""Points that a feed from this source into a SQL database passes."""
 
 
 class Step(Struct, frozen=True):
@@ -133,6 +140,11 @@ class Plan(Struct, frozen=True):
     """True if one table isn't followed, unless it is renamed."""
     merges: bool = False
     """True if the changes of a row in a batch are applied as one."""
+    source: WorldSource = "tikv"
+    snapshot_workers: int = 0
+    """Connections that load tables beside a binlog."""
+    batch_bytes: int = 1 << 20
+    """Size of a binlog's transaction beyond which it comes in parts."""
 
     @property
     def end(self) -> float:
@@ -172,6 +184,41 @@ def plan_of(seed: int) -> Plan:
         steps=_ordered(steps),
     )
     return _varied(plan, Random(f"variety {seed}"), seconds, calm=calm)
+
+
+def binlog_plan_of(seed: int) -> Plan:
+    """Draw a world whose source is a MariaDB."""
+    random = Random(f"binlog {seed}")
+    plan = plan_of(seed)
+    seconds = max(plan.end, 3.0)
+    steps = [
+        replace(step, word="write") if step.word in WRITES else step
+        for step in plan.steps
+        if step.word in (*WRITES, "ddl", "target", "kill", "restart", RELOAD, PAUSE, RESUME)
+    ]
+    if any(step.is_fault for step in plan.steps):
+        steps += [_step(random, seconds, random.choice(BINLOG_FAULTS)) for _ in range(random.randint(0, 6))]
+        for _ in range(random.choice((0, 0, 1, 2))):
+            point = f"{random.choice(REACHED['binlog'])}:{random.choice((1, 2, 5))}"
+            steps.append(_step(random, seconds, "kill at", point))
+    if random.random() < 0.5:  # much happens while the tables are loaded
+        words = ("write",) * 12 + ("ddl", "ddl", "slow_log", "cut_log", "hold")
+        steps += [_step(random, BUSY_LOAD_SECONDS, word) for word in words]
+        plan = replace(
+            plan, rows=12, scan_page=random.choice((1, 3)), latency_seconds=random.choice((0.002, 0.05))
+        )
+    return replace(
+        plan,
+        source="binlog",
+        snapshot_workers=random.choice((0, 1, 2, 2)),
+        batch_bytes=random.choice((1, 500, 1 << 20)),
+        steps=_ordered(steps),
+        slow=random.choice(("puller", "sink", "decoder", "chunks", "mariadb", "coordinator", "", "")),
+    )
+
+
+PLANS: Final[dict[WorldSource, Callable[[int], Plan]]] = {"tikv": plan_of, "binlog": binlog_plan_of}
+"""How a world with this source is drawn."""
 
 
 def _varied(plan: Plan, random: Random, seconds: float, *, calm: bool) -> Plan:
@@ -246,7 +293,7 @@ def _kill(random: Random, seconds: float) -> Step:
     word = random.choices(KILLS, (3, 4, 2))[0]
     detail = ""
     if word == "kill at":
-        detail = f"{random.choice(REACHED)}:{random.choice((1, 1, 2, 3, 7))}"
+        detail = f"{random.choice(REACHED['tikv'])}:{random.choice((1, 1, 2, 3, 7))}"
     in_load = random.random() < 0.3
     return _step(random, min(seconds, LOAD_SECONDS) if in_load else seconds, word, detail)
 

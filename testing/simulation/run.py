@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..disk import MEMORY_DISK
-from .plan import REACHED, Plan, plan_of
+from .plan import PLANS, REACHED, Plan, WorldSource
 from .shrink import shrink
 from .world import Result, World
 
@@ -23,6 +23,7 @@ def run_plan(plan: Plan) -> Result:
     with warnings.catch_warnings():
         # The code of a dead machine submits work to its loop, which takes none.
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+        warnings.filterwarnings("ignore", "unclosed file", ResourceWarning)  # of dead machines
         try:
             with tempfile.TemporaryDirectory(prefix="tidemill-simulation-", dir=parent) as directory:
                 return World(plan, Path(directory)).run()
@@ -31,8 +32,8 @@ def run_plan(plan: Plan) -> Result:
             gc.collect()
 
 
-def run_seed(seed: int) -> Result:
-    return run_plan(plan_of(seed))
+def run_seed(seed: int, source: WorldSource = "tikv") -> Result:
+    return run_plan(PLANS[source](seed))
 
 
 def shrunk(result: Result) -> Result:
@@ -54,6 +55,7 @@ def shrunk(result: Result) -> Result:
 class Tally:
     """Counts over many seeds."""
 
+    source: WorldSource = "tikv"
     seeds: int = 0
     steps: int = 0
     seconds: float = 0.0
@@ -80,7 +82,7 @@ class Tally:
     @property
     def unreached(self) -> list[str]:
         """Failpoints on the feed's way that no seed has passed."""
-        return [point for point in REACHED if not self.points[point]]
+        return [point for point in REACHED[self.source] if not self.points[point]]
 
 
 def _freeze() -> None:
@@ -89,19 +91,21 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def run_seeds(seeds: Iterable[int], show: Callable[[Result], object] | None = None) -> Tally:
+def run_seeds(
+    seeds: Iterable[int], source: WorldSource = "tikv", show: Callable[[Result], object] | None = None
+) -> Tally:
     """Run worlds; `show` gets the result of each."""
-    tally = Tally()
+    tally = Tally(source)
     _freeze()
     for seed in seeds:
-        result = run_seed(seed)
+        result = run_seed(seed, source)
         tally.add(result)
         if show is not None:
             show(result)
     return tally
 
 
-def first_failure(seeds: Iterable[int]) -> Result | None:
+def first_failure(seeds: Iterable[int], source: WorldSource) -> Result | None:
     """Return the first run that fails; None if none does."""
     _freeze()
-    return next((result for seed in seeds if (result := run_seed(seed)).violations), None)
+    return next((result for seed in seeds if (result := run_seed(seed, source)).violations), None)

@@ -14,15 +14,15 @@ from typing import Final
 from msgspec import Struct
 
 from ... import failpoint
-from ...emulator.sql.sql import Tidb
 from ...engine.options import FeedOptions, feed_options
 from ...errors import StoreError, TidemillError
 from ...events import parked_tables
 from .auditor import Violation, audit
-from .cluster_faults import CALM_SECONDS, ClusterFaults
+from .binlog import Binlog
+from .cluster import Cluster
+from .cluster_faults import CALM_SECONDS
 from .disk import DISK_FAULTS, Disk
 from .feed_machine import FeedMachine
-from .loop import ClusterLoop
 from .network import Network
 from .plan import DISK, PAUSE, RELOAD, RESUME, Plan, Step
 from .scheduler import Host, Scheduler
@@ -30,7 +30,7 @@ from .selection import Selection
 from .story import readable
 from .target import TARGET_FAULTS, TargetServer
 from .truth import Truth
-from .writers import Writers
+from .upstream import Surroundings, Upstream
 
 FEED: Final = "feed"
 RESTART_SECONDS: Final = 3.0
@@ -39,8 +39,6 @@ SETTLE_SECONDS: Final = 120.0
 """Virtual time within which the target has everything once all faults have ended."""
 STOP_SECONDS: Final = 40.0
 LOOK_SECONDS: Final = 0.1
-GC_SECONDS: Final = 1.0
-"""Interval at which the feed renews its safe point."""
 
 log = logging.getLogger("tidemill")
 
@@ -92,7 +90,7 @@ class World:
         """The failpoint that kills the machine, and after how many passes."""
         self._is_over = False
         self._writing = 0
-        self._loop: ClusterLoop | None = None
+        self._upstream: Upstream | None = None
 
     def note(self, who: str, what: str) -> None:
         what = readable(what.replace(f"{self.directory}/", ""))
@@ -108,7 +106,10 @@ class World:
                 Violation(self.scheduler.clock.now(), f"{name} failed: {error!r}")
                 for name, error in self.scheduler.errors
             ]
-            self._violations += audit(self._truth, self.target.snapshots, self._selection)
+            assert self._upstream is not None
+            self._violations += audit(
+                self._truth, self.target.snapshots, self._selection, self._upstream.as_of
+            )
             result = Result(
                 plan=self.plan,
                 violations=sorted(self._violations, key=lambda one: one.time),
@@ -124,6 +125,11 @@ class World:
             self._dispose()
             return result
 
+    @property
+    def _source(self) -> Upstream:
+        assert self._upstream is not None
+        return self._upstream
+
     def _has_ended(self) -> bool:
         return self._is_over or bool(self.scheduler.errors)
 
@@ -135,27 +141,9 @@ class World:
 
     def _play(self) -> None:
         plan, scheduler = self.plan, self.scheduler
-        self._loop = ClusterLoop("cluster", self._host, scheduler)
-        self._tidb = Tidb(
-            stores=3,
-            seed=plan.seed,
-            clock=scheduler.clock,
-            loop=self._loop,
-            serve=self.network.serve,
-            pd_members=plan.pd_members,
-            coarse_resolved=plan.coarse_resolved,
-            filter_span=plan.filter_span,
-            tick_seconds=plan.tick_seconds,
-            scan_rows=plan.scan_rows,
-        )
-        self._writers = Writers(self._tidb, plan, scheduler, self._truth, self.note)
-        self._faults = ClusterFaults(
-            self._tidb, self.network, scheduler, self._host, self._writers.split_keys, self.note
-        )
-        random = Random(f"world {plan.seed}")
-        self._writers.create(plan.tables, plan.rows, random)
-        for _ in range(plan.regions):
-            self._faults.split(random.getrandbits(32))
+        around = Surroundings(plan, scheduler, self.network, self._host, self._truth, self.note)
+        self._upstream = Binlog(around) if plan.source == "binlog" else Cluster(around)
+        self._upstream.create(Random(f"world {plan.seed}"))
         begin = scheduler.clock.now()
         self._start_machine()
         for step in plan.steps:
@@ -169,9 +157,7 @@ class World:
             self._write(step)
             return
         self.note("fault", step.text)
-        if word in ClusterFaults.words:
-            self._faults.perform(step)
-        elif word == "target":
+        if word == "target":
             self.target.faults.append(TARGET_FAULTS[TARGET_FAULTS.index(step.detail)])
         elif word == DISK:
             self.disk.faults.append(DISK_FAULTS[DISK_FAULTS.index(step.detail)])
@@ -187,12 +173,13 @@ class World:
             if self._stop_machine():
                 self._start_machine()
         else:
-            raise ValueError(f"no step is called {word!r}")
+            self._source.perform(step)
 
     def _write(self, step: Step) -> None:
         def work() -> None:
             try:
-                (self._writers.alter if step.word == "ddl" else self._writers.write)(step)
+                writers = self._source.writers
+                (writers.alter if step.word == "ddl" else writers.write)(step)
             finally:
                 self._writing -= 1
 
@@ -204,7 +191,7 @@ class World:
         scheduler = self.scheduler
         scheduler.wait(lambda: not self._writing, 60)
         scheduler.sleep(CALM_SECONDS)  # the faults' own ends
-        self._faults.calm()
+        self._source.calm()
         self._armed = None
         self.target.calm()
         self.disk.calm()
@@ -234,7 +221,7 @@ class World:
         return (
             checkpoint is not None
             and checkpoint.is_loaded
-            and checkpoint.ts >= ts
+            and self._source.as_of(checkpoint) >= ts
             and not parked_tables(checkpoint.loading)
         )
 
@@ -245,14 +232,7 @@ class World:
             {
                 "name": FEED,
                 "data_dir": str(data_dir),
-                "source": {
-                    "url": f"tikv://{self._tidb.pd_address}",
-                    "tables": self._selection.tables,
-                    "scan_page": self.plan.scan_page,
-                    "region_batch": self.plan.region_batch,
-                    "region_scan_limit": self.plan.region_scan_limit,
-                    "gc_interval_seconds": GC_SECONDS,
-                },
+                "source": {"tables": self._selection.tables, **self._source.options()},
                 "sorter": self.plan.sorter,
                 "filter": self._selection.filters,
             }
@@ -264,7 +244,7 @@ class World:
         self._machines += 1
         options = self._feed_options(self.directory / f"machine-{self._machines}")
         self.machine = machine = FeedMachine(
-            self._machines, options, self.network, self.target, self._forgives, self.plan.prewrite_bytes
+            self._machines, options, self.network, self.target, self._forgives, self._source
         )
         if before is not None and before.left.exists():
             before.left.rename(machine.data_dir)
@@ -380,7 +360,7 @@ class World:
                 for fiber in list(host.fibers):
                     fiber.end()
                 host.buried()
-        if self._loop is not None:
-            self._loop._end()
+        if self._upstream is not None:
+            self._upstream.end()
         self.target.close()
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,17 +1,12 @@
-"""The source's clients: transactions and schema changes of an emulated TiDB."""
+"""The source's clients: transactions and schema changes of an emulated database."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from ...codec.tidb.key import record_key
 from ...emulator import Rejected
-from ...emulator.options import CommitMode
-from ...emulator.sql.sql import Tidb
-from ...emulator.sql.transaction import SqlTransaction
 from ...events import Row, Ts
 from .plan import Plan, Step
 from .scheduler import Scheduler
@@ -22,9 +17,6 @@ LOG: Final = f"{SCHEMA}.log"
 KEYS: Final = 16
 WIDE: Final = 5_000
 """Characters of a wide value."""
-HELD_SECONDS: Final = 2.5
-"""Maximum time for which a slow writer holds its locks."""
-
 TABLES: Final = {
     f"{SCHEMA}.item": ("id int primary key, name varchar(20), n bigint", ("id", "name", "n")),
     f"{SCHEMA}.pair": (
@@ -35,14 +27,43 @@ TABLES: Final = {
 }
 
 
+class Transaction(Protocol):
+    """An open transaction of an emulated database."""
+
+    def get(self, name: str, key: Any) -> Row | None: ...
+    def insert(self, name: str, row: Mapping[str, object] | Sequence[object]) -> Any: ...
+    def update(self, name: str, key: Any, values: Mapping[str, object]) -> Row: ...
+    def delete(self, name: str, key: Any) -> object: ...
+
+
+class Database(Protocol):
+    """The part of an emulated database that writers use. Raises Rejected or ValueError."""
+
+    name: str
+
+    def execute(self, statement: str) -> Ts:
+        """Change definitions; return when."""
+        ...
+
+    def begin(self, word: str, random: Random) -> Any: ...
+
+    def commit(self, txn: Any) -> Ts:
+        """Return the ts of the commit, 0 if the client died before it."""
+        ...
+
+
 class Writers:
     """Commits transactions and notes them in the truth. To be used in fibers of the world."""
 
     def __init__(
-        self, tidb: Tidb, plan: Plan, scheduler: Scheduler, truth: Truth, note: Callable[[str, str], None]
+        self,
+        database: Database,
+        plan: Plan,
+        scheduler: Scheduler,
+        truth: Truth,
+        note: Callable[[str, str], None],
     ) -> None:
-        self._tidb = tidb
-        self._mode = plan.commit_mode
+        self._database = database
         self._filling = "." * WIDE if plan.is_wide else ""
         self._scheduler = scheduler
         self._truth = truth
@@ -55,7 +76,7 @@ class Writers:
 
     def create(self, count: int, rows: int, random: Random) -> None:
         """Create the tables, with rows."""
-        self._tidb.execute(f"create database {SCHEMA}")
+        self._database.execute(f"create database {SCHEMA}")
         for name, (columns, names) in list(TABLES.items())[:count]:
             self._create(name, columns, names)
         self._create(LOG, "note text", ("note",))
@@ -63,7 +84,7 @@ class Writers:
             self._transact("write", random, rows=3)
 
     def _create(self, name: str, columns: str, names: tuple[str, ...]) -> None:
-        ts = self._tidb.execute(f"create table {name} ({columns})")
+        ts = self._database.execute(f"create table {name} ({columns})")
 
         def alter(state: State) -> None:
             state[name] = TableState(names, {})
@@ -73,16 +94,12 @@ class Writers:
     def _commit_ddl(self, ts: Ts, text: str, alter: Callable[[State], None]) -> None:
         alter(self._tables)
         self._truth.commit(Change(ts, text, alter=alter))
-        self._note("tidb", f"{text}, at {ts}")
+        self._note(self._database.name, f"{text}, at {ts}")
 
-    def split_keys(self) -> list[bytes]:
-        """Return raw keys at which regions may be split."""
-        keys = []
-        for name in sorted(self._tables.keys() - {f"{SCHEMA}.pair"}):
-            with suppress(ValueError):  # it is just being renamed
-                table_id = self._tidb.schema.table(name).info.id
-                keys += [record_key(table_id, handle) for handle in (0, KEYS // 2)]
-        return keys
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables, in order."""
+        return sorted(self._tables)
 
     # --- transactions ----------------------------------------------------------------------------
 
@@ -97,13 +114,12 @@ class Writers:
         try:
             self._commit(word, random, rows or random.randint(1, 4), name)
         except (Rejected, ValueError) as error:
-            self._note("tidb", f"{word} {name} was refused: {_reason(error)}")
+            self._note(self._database.name, f"{word} {name} was refused: {_reason(error)}")
         finally:
             self._running -= 1
 
     def _commit(self, word: str, random: Random, rows: int, name: str) -> None:
-        storage = _Storage(self._tidb, self._scheduler, word, self._mode, random)
-        txn = SqlTransaction(storage, self._tidb.schema, self._tidb.pumps)
+        txn = self._database.begin(word, random)
         changes: list[tuple[str, Any, Row | None]] = []
         told = []
         for _ in range(rows):
@@ -111,17 +127,16 @@ class Writers:
             told.append(self._change(txn, table, random, name, changes))
         row = (name + self._filling,)
         changes.append((LOG, txn.insert(LOG, row), row))
-        txn.commit()
-        if txn.commit_ts:
+        if commit_ts := self._database.commit(txn):
             text = f"{name}: {'; '.join(told)}"
-            self._truth.commit(Change(txn.commit_ts, text, tuple(changes)))
-            self._note("tidb", f"{word} {text}, committed at {txn.commit_ts}")
+            self._truth.commit(Change(commit_ts, text, tuple(changes)))
+            self._note(self._database.name, f"{word} {text}, committed at {commit_ts}")
         else:
-            self._note("tidb", f"{word} {name} left its locks, and isn't committed")
+            self._note(self._database.name, f"{word} {name} left its locks, and isn't committed")
 
     def _change(
         self,
-        txn: SqlTransaction,
+        txn: Transaction,
         table: str,
         random: Random,
         name: str,
@@ -163,7 +178,7 @@ class Writers:
             self._scheduler.wait(lambda: not self._running)
             self._alter(Random(step.seed))
         except (Rejected, ValueError) as error:
-            self._note("tidb", f"a schema change was refused: {_reason(error)}")
+            self._note(self._database.name, f"a schema change was refused: {_reason(error)}")
         finally:
             self._altering = False
 
@@ -193,7 +208,7 @@ class Writers:
                 self._create(new, "id int primary key, n int", ("id", "n"))
 
     def _execute(self, text: str, alter: Callable[[State], None]) -> None:
-        self._commit_ddl(self._tidb.execute(text), text, alter)
+        self._commit_ddl(self._database.execute(text), text, alter)
 
 
 def _reason(error: Rejected | ValueError) -> str:
@@ -218,38 +233,3 @@ def _drop(state: State, table: str, column: str) -> None:
 
 def _rename(state: State, table: str, new: str) -> None:
     state[new] = state.pop(table)
-
-
-class _Storage:
-    """Writes a transaction at once, slowly, or as a client that dies on the way."""
-
-    def __init__(self, tidb: Tidb, scheduler: Scheduler, word: str, mode: CommitMode, random: Random) -> None:
-        self._tidb = tidb
-        self._scheduler = scheduler
-        self._word = word
-        self._mode = mode
-        self._random = random
-
-    def tso(self) -> Ts:
-        return self._tidb.tso()
-
-    def read(self, key: bytes, ts: Ts) -> bytes | None:
-        return self._tidb.read(key, ts)
-
-    def write(self, mutations: list[tuple[str, bytes, bytes]], *, start_ts: Ts = 0) -> Ts:
-        if self._word == "write":
-            return self._tidb.write(mutations, start_ts=start_ts, mode=self._mode)
-        keys = sorted(key for _, key, _ in mutations)
-        primary = keys[0]
-        try:
-            self._tidb.prewrite(start_ts, mutations, primary=primary, ttl_ms=500)
-        except Rejected:
-            self._tidb.rollback(start_ts, keys)
-            raise
-        held = self._random.random() * HELD_SECONDS
-        self._scheduler.sleep(held)
-        if self._word == "slow write":
-            return self._tidb.commit(start_ts, keys)
-        if self._random.random() < 0.5:
-            return self._tidb.commit(start_ts, [primary])
-        return 0

@@ -31,7 +31,7 @@ def transactions(pulling: Pulling) -> list[list[tuple[str, Any, Any]]]:
 
 
 def test_a_stop_does_not_wait_for_the_server(sql: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.puller.mysql.pull._MOST_POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("tidemill.puller.mysql.pull.MOST_POLL_SECONDS", 3600.0)
     sql("CREATE TABLE t (id INT PRIMARY KEY)")
     with follow(sql, snapshot=False, heartbeat_seconds=3600.0) as pulling:
         pulling.wait_until_told(Connected)

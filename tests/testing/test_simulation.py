@@ -22,6 +22,7 @@ from tidemill.testing.simulation.shrink import shrink
 from tidemill.testing.simulation.story import readable, story
 
 SEEDS = 300
+BINLOG_SEEDS = 100
 CHUNK = 50
 ROOT = Path(tidemill.__file__).parent
 SHIPPED = {
@@ -59,16 +60,27 @@ def test_the_target_is_the_source_as_of_its_checkpoint_whatever_happens(first):
     assert tally.kills > CHUNK / 4
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(1, BINLOG_SEEDS + 1, CHUNK))
+def test_the_target_of_a_binlog_is_the_source_as_of_its_checkpoint(first):
+    tally = run_seeds(range(first, first + CHUNK), "binlog")
+    assert not tally.failed, reports(tally)
+    assert not tally.unreached
+    assert tally.kills > CHUNK / 4
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(1_001, 11_001, 1_000))
-def test_ten_thousand_seeds(first):
-    tally = run_seeds(range(first, first + 1_000))
+@pytest.mark.parametrize("source", ["tikv", "binlog"])
+def test_ten_thousand_seeds(source, first):
+    tally = run_seeds(range(first, first + 1_000), source)
     assert not tally.failed, reports(tally)
 
 
+@pytest.mark.parametrize("source", ["tikv", "binlog"])
 @pytest.mark.parametrize("seed", [2, 7, 11])
-def test_the_same_seed_gives_the_same_trace(seed):
-    assert run_seed(seed).trace == run_seed(seed).trace
+def test_the_same_seed_gives_the_same_trace(seed, source):
+    assert run_seed(seed, source).trace == run_seed(seed, source).trace
 
 
 def test_another_process_gives_the_same_trace():

@@ -1,4 +1,4 @@
-"""Bugs about binlogs and their GTIDs, which no seed has: a test must find each."""
+"""Bugs about binlogs: of GTIDs, which a test must find, and of the stream and the loads beside it."""
 
 from __future__ import annotations
 
@@ -70,5 +70,38 @@ BINLOG: Final = (
         "rows are missing between two chunks, or come twice.",
         source="flink-cdc b8edfcfd3",
         killed_by="tests/codec/test_key_order.py::test_forms_rise_with_the_values",
+    ),
+    mutant(
+        "changes beside a chunk are lost",
+        "puller/mysql/table_loads.py",
+        "                for entry in entries:\n"
+        "                    self._out.add(entry.kind, entry.value, entry.layout)\n",
+        "",
+        "Changes that were logged while a chunk was read aren't laid over its rows: they are set back.",
+        world="binlog",
+    ),
+    mutant(
+        "two commits of one ts",
+        "puller/mysql/commit_clock.py",
+        "        if ts <= self.last or (",
+        "        if ts < self.last or (",
+        "Transactions of one second get one ts, of which a target has both or none.",
+        world="binlog",
+    ),
+    mutant(
+        "the offset of the former file",
+        "puller/mysql/cursor.py",
+        "        self._offset = _u64(event, HEADER)[0]\n",
+        "",
+        "After a rotation the position is one of the former file in the next one.",
+        world="binlog",
+    ),
+    mutant(
+        "definitions of the present",
+        "sources/mysql.py",
+        "self._history.restore(start.ts if start is not None and start.position else 0)",
+        "self._history.restore(1 << 62 if start is not None and start.position else 0)",
+        "After a restart, rows of before a schema change are read by the definition after it.",
+        world="binlog",
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 
@@ -39,6 +41,8 @@ class Mutant(Struct, frozen=True):
     """Test that must fail in place of a seed: the simulation hasn't this part."""
     survives: str = ""
     """Why no seed can find it."""
+    world: Literal["tikv", "binlog"] = "tikv"
+    """The source of the seeds' worlds."""
 
     @property
     def modules(self) -> list[str]:
@@ -56,7 +60,8 @@ def mutant(
     source: str = "",
     killed_by: str = "",
     survives: str = "",
+    world: Literal["tikv", "binlog"] = "tikv",
 ) -> Mutant:
     """Return a bug in one module, and in those of `more`."""
     patches = Patch(file, before, after), *more
-    return Mutant(name, what, patches, within, source, killed_by, survives)
+    return Mutant(name, what, patches, within, source, killed_by, survives, world)
