@@ -18,8 +18,9 @@ class Modules(build_py):
 
 
 def readme() -> str:
-    """Return README.md without links to files of the repository, which an index of packages hasn't."""
-    return re.sub(r"\[([^\]]+)\]\((?!https?:)[^)]+\)", r"\1", Path("README.md").read_text())
+    """Return README.md without links to files of the repository, which an index of packages hasn't: with
+    the words of each link, and of each picture."""
+    return re.sub(r"!?\[([^\]]+)\]\((?!https?:)[^)]+\)", r"\1", Path("README.md").read_text())
 
 
 setup(

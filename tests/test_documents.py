@@ -1,4 +1,4 @@
-"""The documents: the site builds without a warning, and each link leads somewhere."""
+"""The documents: the site builds without a warning, each link leads somewhere, concepts have pictures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -85,6 +86,85 @@ def test_each_page_ends_with_what_to_read_next(page: Path) -> None:
     title, _, links = page.read_text().rpartition("\n## ")[2].partition("\n")
     assert title == "Next"
     assert "](" in links
+
+
+PICTURES = sorted((ROOT / "docs/pictures").iterdir())
+LISTS_OF_CASES = {"fidelity", "limits"}
+"""Concept pages that have tables only."""
+
+_PICTURE = re.compile(r"!\[([^\]]+)\]\(([^)\s]+)\)")
+SVG = "{http://www.w3.org/2000/svg}"
+ELEMENTS = {"svg", "title", "desc", "style", "marker", "path", "rect", "circle", "text", "tspan"}
+"""Elements of pictures. None runs a script or loads a file."""
+MAX_PICTURE_BYTES = 6000
+MIN_TEXT_PIXELS = 13
+PHONE_PIXELS = 328
+"""Width of a picture in a window of 360 px."""
+
+
+def pictures(document: Path) -> set[Path]:
+    return {(document.parent / path).resolve() for _, path in _PICTURE.findall(document.read_text())}
+
+
+def faults(picture: str) -> Iterator[str]:
+    """Yield what is wrong with an SVG file. Raises ParseError unless it is well-formed XML."""
+    root = ElementTree.fromstring(picture)
+    for name in ("title", "desc"):
+        if not (root.findtext(SVG + name) or "").strip():
+            yield f"no {name}"
+    for element in root.iter():
+        if element.tag not in {SVG + name for name in ELEMENTS}:
+            yield f"element {element.tag.removeprefix(SVG)}"
+        for attribute in element.attrib:
+            if re.search(r"^on|href$|^style$|^font", attribute):
+                yield f"attribute {attribute}"
+    yield from re.findall(r"@import|url\([^#].*?\)", picture)
+    width = float(root.get("viewBox", "").split()[2])
+    for size in map(int, re.findall(r"(\d+)px", picture)):
+        if size * PHONE_PIXELS / width < MIN_TEXT_PIXELS:
+            yield f"text of {size} px"
+    if len(picture.encode()) > MAX_PICTURE_BYTES:
+        yield "too large"
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.stem)
+def test_each_picture_is_small_legible_and_described_and_loads_nothing(picture: Path) -> None:
+    assert list(faults(picture.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        ("<title>", "<title/><title>", "no title"),
+        ("desc>", "metadata>", "no desc"),
+        ("</svg>", "<script>alert(1)</script></svg>", "element script"),
+        ("</svg>", '<path onclick="alert(1)"/></svg>', "attribute onclick"),
+        ("</svg>", '<text font-size="9">a</text></svg>', "attribute font-size"),
+        ("#tip)", "other.svg#tip)", "url(other.svg#tip)"),
+        ("24px", "20px", "text of 20 px"),
+        ("</desc>", f"{'long' * 1000}</desc>", "too large"),
+    ],
+)
+def test_a_fault_of_a_picture_is_found(before: str, after: str, fault: str) -> None:
+    picture = PICTURES[0].read_text()
+    assert before in picture
+    assert fault in faults(picture.replace(before, after))
+
+
+def test_all_pictures_have_the_same_boxes_arrows_and_colours() -> None:
+    styles = {re.search(r"<style>.*</marker>", each.read_text(), re.DOTALL) for each in PICTURES}
+    assert len({style and style[0] for style in styles}) == 1
+
+
+def test_each_picture_is_on_a_page() -> None:
+    shown = {picture for document in documents() for picture in pictures(document)}
+    assert set(PICTURES) - shown == set()
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/concepts").glob("*.md")), ids=lambda page: page.stem)
+def test_each_concept_has_a_picture_in_place_of_a_drawing_in_text(page: Path) -> None:
+    assert bool(pictures(page)) == (page.stem not in LISTS_OF_CASES)
+    assert not re.search("[┌└├│▶◀▼▲]", page.read_text())
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:

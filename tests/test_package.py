@@ -82,6 +82,8 @@ def test_the_wheel_holds_the_folders_and_nothing_else(tmp_path):
     text = zipfile.ZipFile(wheel).read(described).decode()
     assert "# tidemill\n" in text
     assert re.findall(r"\]\((?!https?:)[^)]+\)", text) == [], "links to nowhere"
+    (words,) = re.findall(r"!\[([^\]]+)\]", (ROOT / "README.md").read_text())
+    assert f"\n{words}\n" in text, "the picture's words in its place"
     (sdist,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
