@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -19,7 +22,7 @@ from tidemill.testing.child import Child
 from tidemill.testing.kafka_mock import MockKafka
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
-from tidemill.testing.progress import eventually
+from tidemill.testing.progress import completed, eventually
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -201,3 +204,88 @@ def test_changes_are_objects_of_models(shop: Client, mariadb: MariaDb, tmp_path:
         (1, Decimal("1.50")),
         (1, Decimal("2.00")),
     ]
+
+
+def test_changes_are_objects_of_django_models(shop: Client, mariadb: MariaDb, tmp_path: Path) -> None:
+    shop(
+        "CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(50), note TEXT)",
+        "CREATE TABLE orders (id INT PRIMARY KEY, customer_id INT, total DECIMAL(8,2),"
+        " is_paid BOOL, placed DATETIME(6), details JSON)",
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+        "INSERT INTO customers VALUES (7, 'Ada', 'x')",
+        "INSERT INTO other VALUES (1)",
+    )
+    command = [sys.executable, EXAMPLES / "django_models.py", mariadb.url(), tmp_path / "state", "now"]
+
+    def printed() -> list[str]:
+        done = completed(command, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    assert printed() == ["insert: None -> customer 7 (Ada)"]
+    shop(
+        """INSERT INTO orders VALUES (1, 7, 1.50, 0, '2026-05-04 03:02:01', '{"gift": [true, null]}')""",
+        "UPDATE orders SET total = NULL, is_paid = 1 WHERE id = 1",
+        "DELETE FROM customers",
+    )
+    rest = "2026-05-04 03:02:01+00:00, {'gift': [True, None]})"
+    assert printed() == [
+        f"insert: None -> order 1 of 7 (1.50, open, {rest}",
+        f"update: order 1 of 7 (1.50, open, {rest} -> order 1 of 7 (None, paid, {rest}",
+        "delete: customer 7 (Ada) -> None",
+    ]
+
+
+OTHER_FIELDS = """
+import sys
+
+from django.db import models
+from django_models import MODELS, follow
+
+
+class Visit(models.Model):
+    guest = models.UUIDField(primary_key=True)
+    day = models.DateField()
+    began = models.TimeField(null=True, db_column="start")
+    lasted = models.DurationField()
+    noted = models.DateTimeField()
+    stars = models.IntegerField(default=3)
+
+    class Meta:
+        app_label = "shop"
+
+
+MODELS["visits"] = Visit
+names = [field.attname for field in Visit._meta.concrete_fields]
+follow(lambda op, before, after: print([getattr(after, name) for name in names]), *sys.argv[1:])
+"""
+
+
+def test_fields_of_django_have_the_types_of_their_queries(
+    shop: Client, mariadb: MariaDb, tmp_path: Path
+) -> None:
+    shop(
+        "CREATE TABLE visits (guest CHAR(32) PRIMARY KEY, day DATE, start TIME(6), lasted BIGINT,"
+        " noted TIMESTAMP(6))",
+        "SET time_zone = '+00:00'",
+        "INSERT INTO visits VALUES"
+        f" ('{'0' * 31}1', '2026-05-04', '09:30:00.5', 1500000, '2026-05-04 12:00:00'),"
+        f" ('{'0' * 31}2', '2026-05-05', NULL, 60000000, '2026-05-05 12:00:00')",
+    )
+    program = tmp_path / "program.py"
+    program.write_text(OTHER_FIELDS)
+    command = [sys.executable, program, mariadb.url(), tmp_path / "state", "now"]
+    done = completed(command, env=os.environ | {"PYTHONPATH": str(EXAMPLES)})
+    assert done.returncode == 0, done.stderr
+    wanted = [
+        [
+            UUID(int=1),
+            date(2026, 5, 4),
+            time(9, 30, 0, 500000),
+            timedelta(seconds=1.5),
+            datetime(2026, 5, 4, 12, tzinfo=UTC),
+            3,
+        ],
+        [UUID(int=2), date(2026, 5, 5), None, timedelta(minutes=1), datetime(2026, 5, 5, 12, tzinfo=UTC), 3],
+    ]
+    assert done.stdout.splitlines() == [repr(row) for row in wanted]

@@ -30,6 +30,7 @@ spark.driver.host 127.0.0.1
 spark.driver.memory 600m
 spark.executor.memory 512m
 spark.executor.cores 1
+spark.scheduler.maxRegisteredResourcesWaitingTime 180s
 spark.ui.enabled false
 spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
