@@ -26,7 +26,8 @@ class _Read(Struct, frozen=True):
 
 _READ = _Read()
 _PUBLISH_SECONDS: Final = 0.1
-"""Least time between two statistics."""
+_MOST_PUBLISHED: Final = 10
+"""Number of statistics in that time: all of a stream that then rests for a second, few of a busy one."""
 
 
 class MysqlPuller(PooledActor[_Read]):
@@ -89,6 +90,7 @@ class MysqlPuller(PooledActor[_Read]):
         )
         self._publish = publish
         self._next_publish = 0.0
+        self._published = 0
         self._steps = self._pull.steps()
 
     def on_start(self) -> None:
@@ -112,6 +114,9 @@ class MysqlPuller(PooledActor[_Read]):
             self._read_on()
         if (now := self.clock.now()) >= self._next_publish:
             self._next_publish = now + _PUBLISH_SECONDS
+            self._published = 0
+        if self._published < _MOST_PUBLISHED:
+            self._published += 1
             self._publish(self._pull.statistics())
 
     def on_stop(self) -> None:

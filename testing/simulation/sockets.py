@@ -71,7 +71,7 @@ class Stream:
         self.machine = machine
         self.address = listener.address
         self.received = bytearray()
-        """What the client hasn't read."""
+        """Bytes that the client hasn't read."""
         self.is_ended = False
         """True if the client gets no more than what it has received."""
         self.is_reset = False

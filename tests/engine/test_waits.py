@@ -1,4 +1,4 @@
-"""What a pipeline waits for, as it is told."""
+"""Waits of a pipeline, as they are told."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOW, REST = 100.0, 3.0
 
 
 def waits(turn_seconds: float) -> list[str]:
-    """What is told of a source whose actor's turn has lasted so far."""
+    """Return the waits that are told while the turn of a source's actor has lasted so far."""
     actor = SimpleNamespace(name="puller", turn_since=NOW - turn_seconds)
     busy: Any = SimpleNamespace(statistics=lambda: SimpleNamespace(actors=[actor]), waiting=list)
     idle: Any = SimpleNamespace(waiting=list)

@@ -226,6 +226,7 @@ def a_pump_is_away(place: Place) -> None:
 def the_source_stamps_its_changes_an_hour_ago(place: Place) -> None:
     both(place)
     place.start()
+    eventually(lambda: place.feed.status().idle)  # else it has never seen the source's end
     place.at_source("SET @@timestamp = UNIX_TIMESTAMP() - 3600", "INSERT INTO shop.item VALUES (7, 'early')")
     eventually(lambda: place.feed.status().sinks[0].rows >= 2)
 
