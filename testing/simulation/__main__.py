@@ -10,14 +10,13 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from .mutants import MUTANTS
-from .mutants.mutant import Mutant
+from .mutants.mutant import Mutant, WorldSource
 from .patched import plant
 
 if TYPE_CHECKING:
-    from .plan import WorldSource
     from .world import Result
 
 
@@ -26,7 +25,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=300, help="number of seeds to run")
     parser.add_argument("--first", type=int, default=1, help="first of them")
     parser.add_argument("--seed", type=int, help="run this one, and show its story")
-    parser.add_argument("--source", choices=("tikv", "binlog"), default="tikv", help="the worlds' source")
+    parser.add_argument("--source", choices=get_args(WorldSource), default="tikv", help="the worlds' source")
     parser.add_argument("--whole", action="store_true", help="show failed seeds as they are, not shrunk")
     parser.add_argument(
         "--mutants", nargs="?", const="", help="plant each bug of that name or module, and tell what finds it"

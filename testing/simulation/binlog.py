@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import fields
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -20,14 +21,11 @@ from ...sources.registry import open_kind
 from ...sources.source import Source
 from .loop import ClusterLoop
 from .machine import Machine
-from .network import Network
-from .plan import Step
-from .sockets import HOST, Listening, SimulatedOptions
+from .plan import CALM_SECONDS, Step
+from .sockets import HOST, SimulatedOptions, listen
 from .upstream import Surroundings
 from .writers import Writers
 
-CALM_SECONDS: Final = 2.5
-"""Maximum duration of a fault."""
 OFFSET_BITS: Final = 40
 
 
@@ -37,7 +35,9 @@ class Binlog:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._loop = ClusterLoop("mariadb", around.host, around.scheduler)
-        self._mysql = Mysql(clock=around.scheduler.clock, loop=self._loop, listen=Listening(around.network))
+        self._mysql = Mysql(
+            clock=around.scheduler.clock, loop=self._loop, listen=partial(listen, around.network)
+        )
         self._is_faulty = False
         database = _Database(self._mysql)
         self.writers = Writers(database, around.plan, around.scheduler, around.truth, around.note)
@@ -54,8 +54,12 @@ class Binlog:
             "max_batch_bytes": plan.batch_bytes,
         }
 
-    def clients(self, machine: Machine) -> BinlogClients:
-        return BinlogClients(self._around.network, machine)
+    def open_on(self, machine: Machine, options: FeedOptions, clock: Clock) -> Source:
+        server = options.source.options
+        assert isinstance(server, MysqlOptions)
+        given = {one.name: getattr(server, one.name) for one in fields(server)}
+        simulated = SimulatedOptions(**given, network=self._around.network, machine=machine)
+        return open_kind(options.source.kind, simulated, source_context(options, clock))
 
     def perform(self, step: Step) -> None:
         random = Random(step.seed)
@@ -100,22 +104,6 @@ class Binlog:
 
     def end(self) -> None:
         self._loop._end()
-
-
-class BinlogClients:
-    def __init__(self, network: Network, machine: Machine) -> None:
-        self._network = network
-        self._machine = machine
-
-    def open_source(self, options: FeedOptions, clock: Clock) -> Source:
-        server = options.source.options
-        assert isinstance(server, MysqlOptions)
-        given = {one.name: getattr(server, one.name) for one in fields(server)}
-        simulated = SimulatedOptions(**given, network=self._network, machine=self._machine)
-        return open_kind(options.source.kind, simulated, source_context(options, clock))
-
-    def bury(self) -> None:
-        pass
 
 
 class _Database:

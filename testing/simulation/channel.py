@@ -10,7 +10,7 @@ import grpc
 from grpc import aio
 
 from ...puller.grpc.loop import LoopThread
-from .loop import ClientLoop, VirtualLoop
+from .loop import ClientLoop
 from .machine import Machine
 from .network import Call, Network, rpc_error
 
@@ -115,14 +115,13 @@ class MemoryTransport:
     def __init__(self, network: Network, machine: Machine) -> None:
         self._network = network
         self._machine = machine
-        self.loops: list[VirtualLoop] = []
 
     def loop(self, on_error: Callable[[BaseException], None]) -> LoopThread:
         return LoopThread(on_error=on_error, running=self._running)
 
     def _running(self, name: str) -> ClientLoop:
         made = ClientLoop(name, self._machine, self._network.scheduler)
-        self.loops.append(made._virtual)
+        self._machine.loops.append(made._virtual)
         return made
 
     def random(self) -> Any:

@@ -23,8 +23,7 @@ from .channel import MemoryTransport
 from .cluster_faults import ClusterFaults
 from .loop import ClusterLoop
 from .machine import Machine
-from .network import Network
-from .plan import Plan, Step
+from .plan import Step
 from .scheduler import Scheduler
 from .upstream import Surroundings
 from .writers import KEYS, SCHEMA, Writers
@@ -83,8 +82,17 @@ class Cluster:
             "gc_interval_seconds": GC_SECONDS,
         }
 
-    def clients(self, machine: Machine) -> ClusterClients:
-        return ClusterClients(self._network, machine, self._plan)
+    def open_on(self, machine: Machine, options: FeedOptions, clock: Clock) -> Source:
+        context = source_context(options, clock)
+        assert isinstance(options.source.options, TikvOptions)
+        return TikvSource(
+            replace(options.source.options, max_prewrite_bytes=self._plan.prewrite_bytes),
+            context.tables,
+            context.feed,
+            context.directory,
+            clock,
+            transport=MemoryTransport(self._network, machine),
+        )
 
     def perform(self, step: Step) -> None:
         self._faults.perform(step)
@@ -97,28 +105,6 @@ class Cluster:
 
     def end(self) -> None:
         self._loop._end()
-
-
-class ClusterClients:
-    def __init__(self, network: Network, machine: Machine, plan: Plan) -> None:
-        self._transport = MemoryTransport(network, machine)
-        self._prewrite_bytes = plan.prewrite_bytes
-
-    def open_source(self, options: FeedOptions, clock: Clock) -> Source:
-        context = source_context(options, clock)
-        assert isinstance(options.source.options, TikvOptions)
-        return TikvSource(
-            replace(options.source.options, max_prewrite_bytes=self._prewrite_bytes),
-            context.tables,
-            context.feed,
-            context.directory,
-            clock,
-            transport=self._transport,
-        )
-
-    def bury(self) -> None:
-        for loop in self._transport.loops:
-            loop.dispose()
 
 
 class _Database:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Final
 
 from ...emulator.faults.schedule import Schedule
 from ...emulator.sql.sql import Tidb
 from .network import Network
-from .plan import CLUSTER_FAULTS, GC, NETWORK_FAULTS, STOP_SCANS, Step
+from .plan import CALM_SECONDS, CLUSTER_FAULTS, GC, NETWORK_FAULTS, STOP_SCANS, Step
 from .scheduler import Host, Scheduler
-
-CALM_SECONDS: Final = 2.5
-"""Maximum duration of a fault."""
 
 
 class ClusterFaults:

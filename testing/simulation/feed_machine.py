@@ -16,8 +16,8 @@ from ...engine.options import FeedOptions
 from ...errors import TidemillError
 from ...sink import SinkFactory
 from .machine import Machine
-from .network import Network
 from .plan import PAUSE, RELOAD, RESUME
+from .scheduler import Scheduler
 from .target import TargetServer
 from .upstream import Upstream
 
@@ -54,18 +54,18 @@ class FeedMachine(Machine):
         self,
         number: int,
         options: FeedOptions,
-        network: Network,
+        scheduler: Scheduler,
         target: TargetServer,
         forgives: Callable[[TidemillError], bool],
         upstream: Upstream,
     ) -> None:
         """`forgives` is called with the feed's error if it ends with one; True: the machine is started
         again."""
-        super().__init__(f"machine {number}", network.scheduler)
+        super().__init__(f"machine {number}", scheduler)
         self._options = options
         self._target = target
         self._forgives = forgives
-        self._clients = upstream.clients(self)
+        self._open_source = partial(upstream.open_on, self)
         self.feed: Feed | None = None
         self.has_ended = False
 
@@ -84,7 +84,7 @@ class FeedMachine(Machine):
             self._options,
             [SinkFactory(partial(self._target.new_sink, self, self._options.name))],
             runtime=self,
-            open_source=self._clients.open_source,
+            open_source=self._open_source,
         )
         self.feed.start(self._ended)
 
@@ -122,5 +122,5 @@ class FeedMachine(Machine):
 
     def buried(self) -> None:
         """Release what the system releases when a process ends."""
+        super().buried()
         _release_locks(self.data_dir)
-        self._clients.bury()

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from queue import Empty
 from random import Random
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...actors import ActorSystem, Clock, Workers
 from ...actors.process import MAX_BATCH, Process
 from .scheduler import Fiber, Host, Scheduler
+
+if TYPE_CHECKING:
+    from .loop import VirtualLoop
 
 
 class Signal:
@@ -82,6 +85,12 @@ class Machine(Host):
         super().__init__(name)
         self.scheduler = scheduler
         self.clock: Clock = scheduler.clock
+        self.loops: list[VirtualLoop] = []
+        """Event loops of its clients."""
+
+    def buried(self) -> None:
+        for loop in self.loops:
+            loop.dispose()
 
     def signal(self) -> Signal:
         return Signal(self.scheduler)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,9 +13,8 @@ from ...emulator.options import CommitMode
 from ...failpoint import POINTS
 from .disk import DISK_FAULTS
 from .limits import Limits
+from .mutants.mutant import WorldSource
 from .target import TARGET_FAULTS
-
-WorldSource: TypeAlias = Literal["tikv", "binlog"]
 
 CLUSTER_FAULTS: Final = (
     "split",
@@ -69,7 +68,10 @@ SLOW: Final = (
     "tidemill-tikv",
     "watch",
 )
+CALM_SECONDS: Final = 2.5
+"""Maximum duration of a fault of the source."""
 BUSY_LOAD_SECONDS: Final = 1.5
+"""Time in which much happens beside the load of a binlog's tables."""
 LOAD_SECONDS: Final = 0.8
 """About as long as it takes until the tables are loaded."""
 _OF_SOURCE: Final[dict[WorldSource, tuple[str, ...]]] = {

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..disk import MEMORY_DISK
-from .plan import PLANS, REACHED, Plan, WorldSource
+from .mutants.mutant import WorldSource
+from .plan import PLANS, REACHED, Plan
 from .shrink import shrink
 from .world import Result, World
 

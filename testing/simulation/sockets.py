@@ -33,17 +33,12 @@ class MemoryListener:
         del self.network.listeners[self.address]
 
 
-class Listening:
-    """Makes listeners, as an emulated server takes it."""
-
-    def __init__(self, network: Network) -> None:
-        self._network = network
-
-    async def __call__(
-        self, connected: Callable[[], asyncio.Protocol], port: int
-    ) -> tuple[MemoryListener, int]:
-        port = port or self._network.new_port()
-        return MemoryListener(self._network, connected, port), port
+async def listen(
+    network: Network, connected: Callable[[], asyncio.Protocol], port: int
+) -> tuple[MemoryListener, int]:
+    """Return a listener at a port, 0 for any, and its port, as an emulated server takes it."""
+    port = port or network.new_port()
+    return MemoryListener(network, connected, port), port
 
 
 class ServerTransport(asyncio.Transport):
@@ -167,8 +162,7 @@ class MemorySocket:
 
     def recv(self, size: int) -> bytes:
         stream = self._stream
-        until = self._timeout
-        if not stream.machine.scheduler.wait(self._is_readable, until):
+        if not stream.machine.scheduler.wait(self._is_readable, self._timeout):
             raise TimeoutError("timed out")
         if self._is_closed:
             return b""

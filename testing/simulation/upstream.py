@@ -31,15 +31,6 @@ class Surroundings(Struct, frozen=True):
     note: Callable[[str, str], None]
 
 
-class Clients(Protocol):
-    """The connections of a machine's feed to the source."""
-
-    def open_source(self, options: FeedOptions, clock: Clock) -> Source: ...
-
-    def bury(self) -> None:
-        """Forget what is left of them: the machine is dead."""
-
-
 class Upstream(Protocol):
     """Made, and used, in fibers of the world."""
 
@@ -52,7 +43,9 @@ class Upstream(Protocol):
         """Return the section `source` of the feed's options, without the tables."""
         ...
 
-    def clients(self, machine: Machine) -> Clients: ...
+    def open_on(self, machine: Machine, options: FeedOptions, clock: Clock) -> Source:
+        """Return the source of a feed on a machine, not connected yet."""
+        ...
 
     def perform(self, step: Step) -> None:
         """Begin a fault, and end it after a while."""

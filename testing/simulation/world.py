@@ -20,11 +20,10 @@ from ...events import parked_tables
 from .auditor import Violation, audit
 from .binlog import Binlog
 from .cluster import Cluster
-from .cluster_faults import CALM_SECONDS
 from .disk import DISK_FAULTS, Disk
 from .feed_machine import FeedMachine
 from .network import Network
-from .plan import DISK, PAUSE, RELOAD, RESUME, Plan, Step
+from .plan import CALM_SECONDS, DISK, PAUSE, RELOAD, RESUME, Plan, Step
 from .scheduler import Host, Scheduler
 from .selection import Selection
 from .story import readable
@@ -244,7 +243,7 @@ class World:
         self._machines += 1
         options = self._feed_options(self.directory / f"machine-{self._machines}")
         self.machine = machine = FeedMachine(
-            self._machines, options, self.network, self.target, self._forgives, self._source
+            self._machines, options, self.scheduler, self.target, self._forgives, self._source
         )
         if before is not None and before.left.exists():
             before.left.rename(machine.data_dir)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
+
+WorldSource: TypeAlias = Literal["tikv", "binlog"]
+"""Source of a simulated world."""
 
 
 class Patch(Struct, frozen=True):
@@ -41,7 +44,7 @@ class Mutant(Struct, frozen=True):
     """Test that must fail in place of a seed: the simulation hasn't this part."""
     survives: str = ""
     """Why no seed can find it."""
-    world: Literal["tikv", "binlog"] = "tikv"
+    world: WorldSource = "tikv"
     """The source of the seeds' worlds."""
 
     @property
@@ -60,7 +63,7 @@ def mutant(
     source: str = "",
     killed_by: str = "",
     survives: str = "",
-    world: Literal["tikv", "binlog"] = "tikv",
+    world: WorldSource = "tikv",
 ) -> Mutant:
     """Return a bug in one module, and in those of `more`."""
     patches = Patch(file, before, after), *more
