@@ -129,6 +129,12 @@ FORMER: Final = "former tables"
 there, a table that `loading` doesn't list and that the former patterns don't match isn't in the target."""
 
 
+def noted_key(source: str) -> str:
+    """Return the key in `Checkpoint.stages` of the last schema change that a source had noted
+    (`Ddl.noted`) and the target has passed: its ts."""
+    return f"noted by {source}"
+
+
 class Checkpoint(Struct, frozen=True):
     """State of a target: it contains every transaction up to `ts`, for the tables that `loading` lists."""
 

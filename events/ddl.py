@@ -157,6 +157,9 @@ class Ddl(Struct, frozen=True):
     shared: int | None = None
     """Number of the change of a table that several feeds write into, 0 for its creation: the target executes
     each once, whichever feeds apply it. None for a change that only this feed applies."""
+    noted: bool = False
+    """True if the source has noted it in the feed's data directory, and needs the note at a restart after
+    it. One without actions is only noted."""
 
     @property
     def full_name(self) -> str:

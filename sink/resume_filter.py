@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from ..chain import Element, Lag, Mark, Stage, StageContext, emptied, narrowed
+from ..chain import Element, Keep, Lag, Mark, Stage, StageContext, emptied, narrowed
 from ..chain.selection.former import former_tables
 from ..errors import InvariantViolated
 from ..events import (
@@ -31,6 +31,7 @@ from ..events import (
     Transaction,
     computed_columns,
     key_order,
+    noted_key,
     parked_tables,
     progress_of,
     runs_of,
@@ -63,6 +64,8 @@ class ResumeFilter(Stage):
     the state after these changes; so are schema changes of a table that doesn't exist yet;
     * rows of a snapshot that are loaded already are dropped;
     * everything of a parked table is dropped, and of one that the target lacks, as its patterns are new.
+
+    The checkpoint keeps the ts of the last schema change that the source had noted.
     """
 
     name = "resume filter"
@@ -81,6 +84,7 @@ class ResumeFilter(Stage):
         self._behind = [name for name, place in start.tables.items() if place.ts < start.ts]
         self._ahead_ts = max([start.ts, *(place.ts for place in start.tables.values())])
         self._is_late_open = False  # a transaction with late rows continues
+        self._noted_ts = start.ts
         self._reloaded: set[str] = set()
         """Tables to be loaded again: their rows are other ones by now than those of the progress here."""
 
@@ -98,6 +102,12 @@ class ResumeFilter(Stage):
             elif item.commit_ts > self._start.ts:
                 if self._behind:
                     passed += self._caught_up()
+                if isinstance(item, Ddl) and item.noted:
+                    if item.commit_ts != self._noted_ts:
+                        self._noted_ts = item.commit_ts
+                        passed.append(Keep(noted_key(item.source), str(item.commit_ts)))
+                    if not (item.actions or item.refusal or item.reload):
+                        item = emptied(item)
                 passed.append(self._admit(item))
             elif self._behind and (late := self._late(item)) is not None:
                 passed.append(late)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from ..codec.mysql.left_out import leave_out_generated, with_generated
 from ..codec.mysql.tokens import NotUnderstood
 from ..errors import SourceError
+from ..events import Checkpoint, Ts, noted_key
 from ..mounter.mysql.catalog import Catalog
 from ..mounter.mysql.history import Later
 from ..puller.lane import ALONE, Lane
@@ -25,6 +26,12 @@ def file_name(feed: str, source: str, kind: str) -> str:
 def catalog_name(feed: str, source: str) -> str:
     """Return the name of the file of the catalog's history."""
     return file_name(feed, source, "catalog")
+
+
+def noted_ts(source: str, start: Checkpoint, checkpoints: Iterable[Checkpoint]) -> Ts:
+    """Return the ts of the last noted schema change up to `start` that a target has passed; 0 without one."""
+    noted = [int(one.stages.get(noted_key(source), 0)) for one in checkpoints]
+    return max([ts for ts in noted if ts <= start.ts], default=0)
 
 
 def known_tables(catalog: Catalog | None) -> Callable[[str, str], bool] | None:

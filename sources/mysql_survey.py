@@ -21,7 +21,7 @@ from ..puller.mysql.pull import Pull
 from ..puller.mysql.requirements import Survey
 from ..puller.mysql.stream import try_position
 from .kind import SourceContext
-from .mysql_state import catalog_name, choose_columns, known_tables, name_of
+from .mysql_state import catalog_name, choose_columns, known_tables, name_of, noted_ts
 from .source import no_table_matches
 
 
@@ -76,7 +76,8 @@ def survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Find
 
 def _history(context: SourceContext, start: Checkpoint) -> History:
     assert context.state_dir is not None
-    return History(context.state_dir / catalog_name(context.feed, name_of(context.lane)), start.source)
+    path = context.state_dir / catalog_name(context.feed, name_of(context.lane))
+    return History(path, start.source, noted_ts(start.source, start, context.sink_checkpoints))
 
 
 def _grants(

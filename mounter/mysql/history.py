@@ -63,11 +63,14 @@ class _Entry(Struct, frozen=True):
 class History:
     """The file of one source's catalog. `acknowledged` may be called from any thread."""
 
-    def __init__(self, path: Path, source: str) -> None:
+    def __init__(self, path: Path, source: str, passed: Ts = 0) -> None:
+        """`passed` is the ts of the last noted change that a target has passed: a file without it is older
+        than the target, and not used."""
         self.path = path
         self.later: list[Later] = []
         """Definitions after the ts that was restored, in their order."""
         self._source = source
+        self._passed = passed
         self._acknowledged: Ts = 0
         self._base_ts: Ts = 0
         self._compacted_bytes = 0
@@ -77,21 +80,20 @@ class History:
     def restore(self, ts: Ts) -> Catalog:
         """Return the catalog as of `ts`, and remove later changes, which come again; 0 begins a new file.
 
-        The catalog is empty if the file is missing, or has only later changes. Raises StoreError if the file
-        is damaged or can't be read or written.
+        The catalog is empty if the file is missing or outdated, or has only later changes. Raises StoreError
+        if the file is damaged or can't be read or written.
         """
-        catalog = Catalog()
         try:
             with self._doing("read"):
                 content = self.path.read_bytes() if ts and self.path.exists() else b""
-            end = self._replay(content, ts, catalog) if content else 0
+            catalog, end = self._replay(content, ts)
             with self._doing("write"):
                 if end:
                     self._open(end)
                     if self.later:
                         self._write(_record(_Entry(ts, CatalogChange(), tuple(self.later))))
                 else:
-                    self._begin(CatalogChange(), 0)
+                    self._begin(CatalogChange(), ts)
         except StoreError:
             self.close()
             raise
@@ -102,14 +104,12 @@ class History:
 
         Raises StoreError if the file is damaged or can't be read.
         """
-        catalog = Catalog()
         with self._doing("read"):
             content = self.path.read_bytes() if self.path.exists() else b""
-        self._replay(content, ts, catalog)
-        return catalog
+        return self._replay(content, ts)[0]
 
     def append(self, changes: Sequence[tuple[Ts, CatalogChange]]) -> None:
-        """Append changes durably. Raises StoreError."""
+        """Append changes durably, empty ones too. Raises StoreError."""
         records = b"".join(_record(_Entry(ts, change)) for ts, change in changes)
         with self._doing("write"):
             self._write(records)
@@ -132,12 +132,12 @@ class History:
             self._file.close()
             self._file = None
 
-    def _replay(self, content: bytes, ts: Ts, catalog: Catalog) -> int:
-        """Apply the changes up to `ts`; return the end of the last one, 0 to begin a new file."""
+    def _replay(self, content: bytes, ts: Ts) -> tuple[Catalog, int]:
+        """Return the catalog after the changes up to `ts`, and the end of the last one; 0 for a new file."""
         records = _records(content, self.path)
         head = next(records, (None, 0))[0]
         if not isinstance(head, _Head):
-            return 0
+            return Catalog(), 0
         if head.version != _VERSION or head.source != self._source:
             raise StoreError(
                 f"{self.path} is of version {head.version} and of {head.source}, not of {self._source}: "
@@ -151,8 +151,9 @@ class History:
                 head.base_ts,
                 ts,
             )
-            return 0
-        self._base_ts = head.base_ts
+            return Catalog(), 0
+        catalog = Catalog()
+        last_ts = self._base_ts = head.base_ts
         known_later: dict[Later, None] = {}
         end = len(_record(head))
         for entry, offset in _readable(records, ts):
@@ -162,9 +163,19 @@ class History:
                 continue
             catalog.apply(entry.change)
             known_later = _valid(known_later, entry)
-            end = offset
+            last_ts, end = entry.ts, offset
+        if last_ts < self._passed:
+            log.warning(
+                "%s ends at ts %d, and a target has passed the schema change of ts %d: the data directory is "
+                "older than the target, and the definitions in it are not used; a table is loaded again if a "
+                "statement on it needs its definition",
+                self.path,
+                last_ts,
+                self._passed,
+            )
+            return Catalog(), 0
         self.later = sorted(known_later, key=lambda later: later.ts)
-        return end
+        return catalog, end
 
     def _open(self, end: int) -> None:
         self.close()

@@ -301,13 +301,18 @@ class Mounter:
             changes = self._policy.apply(self._statements.changes(statement), statement)
             ddls = [self._ddl(change, one, statement) for one in changes]
             self._reloading.update(ddl.full_name for ddl in ddls if ddl.reload and not ddl.actions)
-        self._note(change)
+        is_changed = self._note(change, always=bool(ddls))
+        if is_changed and not ddls and isinstance(statement, Query) and self._history is not None:
+            ddls = [self._ddl(change, Change(statement.schema, ""), statement)]
         return ddls
 
-    def _note(self, change: KvChange) -> None:
-        """Note what a change did to the catalog, for the history."""
-        if (changed := self.catalog.take_change()) is not None:
-            self._changes.append((change.commit_ts, changed))
+    def _note(self, change: KvChange, *, always: bool = False) -> bool:
+        """Note what a change did to the catalog, for the history; return False if that is nothing. With
+        `always`, that is noted too."""
+        changed = self.catalog.take_change()
+        if changed is not None or always:
+            self._changes.append((change.commit_ts, changed or CatalogChange()))
+        return changed is not None
 
     def _ddl(self, change: KvChange, made: Change, query: Query = _NO_STATEMENT) -> Ddl:
         return Ddl(
@@ -325,4 +330,5 @@ class Mounter:
             reload=made.reload,
             sql_mode=query.sql_mode,
             logged_at=query.position,
+            noted=self._history is not None,
         )

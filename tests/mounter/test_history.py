@@ -111,6 +111,26 @@ def test_without_a_file_nothing_is_known(path: Path) -> None:
     assert path.exists()
 
 
+def test_a_file_without_a_change_that_a_target_has_passed_is_not_used(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    states = played(path)
+    last = len(states)
+    current = History(path, "source-1", passed=last)
+    assert current.as_of(last + 5).whole() == states[-1]
+    assert caplog.text == ""
+    outdated = History(path, "source-1", passed=last + 3)
+    assert outdated.as_of(last + 5).state == outdated.restore(last + 5).state == "unknown"
+    outdated.append([(last + 6, CatalogChange())])
+    outdated.close()
+    assert f"ends at ts {last}, and a target has passed the schema change of ts {last + 3}" in caplog.text
+    caplog.clear()
+    # The new file is complete from there on.
+    assert History(path, "source-1", passed=last + 6).as_of(last + 7).state == "unknown"
+    assert History(path, "source-1", passed=last + 3).as_of(last + 5).state == "unknown"
+    assert caplog.text == ""
+
+
 def test_a_new_feed_begins_a_new_file(path: Path) -> None:
     played(path)
     assert restored(path, 0) == restored(path, 99) == CatalogChange((), (), {}, False, "unknown")

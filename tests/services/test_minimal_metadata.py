@@ -3,6 +3,7 @@ like others in a binlog."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,24 @@ def test_without_its_catalog_a_feed_says_which_tables_need_it(
     (tmp_path / "state" / "copies.catalog").unlink()
     copies.execute("UPDATE u SET w = UUID()")
     with pytest.raises(SourceError, match=r"shop\.u as of the start aren't known.*--resnapshot shop\.u"):
+        copies.follow()
+
+
+@pytest.mark.parametrize("metadata", ["MINIMAL", "FULL"])
+def test_definitions_that_are_older_than_the_copy_are_not_used(
+    private_mariadb: MariaDb, tmp_path: Path, metadata: str
+) -> None:
+    copies = started(private_mariadb, tmp_path, f"--binlog-row-metadata={metadata}")
+    copies.execute("CREATE TABLE s (id INT PRIMARY KEY, a INT, b INT)")
+    copies.follow()
+    shutil.copytree(tmp_path / "state", tmp_path / "backup")
+    copies.execute("ALTER TABLE s RENAME COLUMN a TO b, RENAME COLUMN b TO a")
+    copies.follow()
+    shutil.rmtree(tmp_path / "state")
+    (tmp_path / "backup").rename(tmp_path / "state")
+    copies.execute("INSERT INTO s (id, a, b) VALUES (1, 10, 20)")
+    needed = "shop.s, shop.t, shop.u" if metadata == "MINIMAL" else "shop.u"
+    with pytest.raises(SourceError, match=f"the definitions of {needed} as of the start aren't known"):
         copies.follow()
 
 
