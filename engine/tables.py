@@ -22,6 +22,7 @@ from ..events import (
     Item,
     Op,
     Parking,
+    RowChange,
     Rows,
     Run,
     SnapshotProgress,
@@ -115,36 +116,48 @@ class FeedTables:
             self._known = set(names)
 
     def count(self, items: Sequence[Item]) -> None:
-        """Count the rows of items, by run: about 0.5 µs each, and nothing for each row."""
-        by_id = self._by_id
+        """Count the rows of items, by run or one by one as they came: about 0.1 µs each."""
+        part: Run | RowChange | None = None
+        number = 0
         for item in items:
             if isinstance(item, Ddl):
                 self._note(item)
-                continue
-            rows = item.rows
-            runs = rows.runs if isinstance(rows, Rows) else item.runs
-            for run in runs:
-                table = run.table
-                entry = by_id.get(id(table))
-                if entry is None or entry[0] is not table:
-                    entry = self._entry(run)
-                # The number of an item's rows is known by now, that of a run's is found again.
-                count = len(rows) if len(runs) == 1 else len(run)
-                if item.chunk is not None:
-                    entry[1].loaded += count
-                else:
-                    entry[1].changes[run.op] += count
+            elif item.chunk is not None:
+                for run in item.runs:
+                    self._tally(run.table).loaded += len(run)
+            elif type(rows := item.rows) is Rows:
+                runs = rows.runs
+                for run in runs:
+                    if part is None or run.table is not part.table or run.op != part.op:
+                        self._add(part, number)
+                        part, number = run, 0
+                    # The number of an item's rows is known by now, that of a run's is found again.
+                    number += len(rows) if len(runs) == 1 else len(run)
+            else:
+                for change in rows:
+                    if part is None or change.table is not part.table or change.op != part.op:
+                        self._add(part, number)
+                        part, number = change, 0
+                    number += 1
+        self._add(part, number)
 
-    def _entry(self, run: Run) -> tuple[Table, _Tally]:
-        if len(self._by_id) >= _MAX_TALLIES:
-            self._by_id.clear()
-        tally = self._tallies.get(run.origin_name)
-        if tally is None:
-            tally = self._tallies[run.origin_name] = _Tally()
-            with self._lock:
-                self._known.add(run.origin_name)
-        entry = self._by_id[id(run.table)] = run.table, tally
-        return entry
+    def _add(self, part: Run | RowChange | None, number: int) -> None:
+        """Count a number of rows of the table and operation of this part."""
+        if part is not None:
+            self._tally(part.table).changes[part.op] += number
+
+    def _tally(self, table: Table) -> _Tally:
+        entry = self._by_id.get(id(table))
+        if entry is None or entry[0] is not table:
+            if len(self._by_id) >= _MAX_TALLIES:
+                self._by_id.clear()
+            name = table.origin_name
+            if name not in self._tallies:
+                self._tallies[name] = _Tally()
+                with self._lock:
+                    self._known.add(name)
+            entry = self._by_id[id(table)] = table, self._tallies[name]
+        return entry[1]
 
     def _note(self, ddl: Ddl) -> None:
         renamed = renamed_tables(ddl)

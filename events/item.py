@@ -32,7 +32,8 @@ class Transaction(Struct, frozen=True, gc=False):
     @property
     def runs(self) -> Sequence[Run]:
         """The rows as runs, which need not be decoded."""
-        return self.rows.runs if isinstance(self.rows, Rows) else runs_of(self.rows)
+        rows = self.rows
+        return rows.runs if type(rows) is Rows else runs_of(rows)  # isinstance asks the abstract class
 
 
 Item: TypeAlias = Transaction | Ddl

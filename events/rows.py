@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import Any, Final, Literal, TypeAlias, final, overload
 
 from msgspec import Struct
 
@@ -80,6 +80,7 @@ def runs_of(changes: Iterable[RowChange]) -> list[Run]:
     return runs
 
 
+@final
 class Rows(Sequence[RowChange]):
     """The changes of several runs, one after the other.
 
