@@ -45,11 +45,6 @@ LakeSink = Annotated[
 _WEEK_HOURS = 168
 
 
-def add_commands(app: typer.Typer) -> None:
-    for command in (analyze, compact):
-        app.command()(command)
-
-
 def analyze(
     what: Analyzed = None,
     name: Name = None,

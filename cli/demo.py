@@ -12,10 +12,6 @@ LARGE_ROWS = 5_000
 """Rows of the one large transaction."""
 
 
-def add_commands(app: typer.Typer) -> None:
-    app.command()(demo)
-
-
 def demo(
     seconds: Annotated[float, typer.Option(min=1, help="Seconds for which the writers run")] = 12.0,
     seed: Annotated[int, typer.Option(help="Seed of all randomness")] = 1,

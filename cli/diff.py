@@ -16,10 +16,6 @@ from .flags import DataDir, Json, Name, RequiredFile, feed_tables
 from .say import say
 
 
-def add_commands(app: typer.Typer) -> None:
-    app.command()(diff)
-
-
 def diff(
     file: RequiredFile,
     table: Annotated[

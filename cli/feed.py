@@ -47,11 +47,6 @@ PLAIN_WIDTH = 4096
 """Width of a status that isn't printed on a terminal: nothing is cut."""
 
 
-def add_commands(app: typer.Typer) -> None:
-    for command in (run, status, explain, check):
-        app.command()(command)
-
-
 def run(
     file: FeedFile = None,
     source: Source = None,

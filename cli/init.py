@@ -22,10 +22,6 @@ SourceUrl = Annotated[
 ]
 
 
-def add_commands(app: typer.Typer) -> None:
-    app.command()(init)
-
-
 def init(
     source: SourceUrl,
     sink: Sinks = None,

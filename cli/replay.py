@@ -27,10 +27,6 @@ DEFAULT_NAME = "replay"
 SHOW_SECONDS = 1.0
 
 
-def add_commands(app: typer.Typer) -> None:
-    app.command()(replay)
-
-
 def replay(
     what: Annotated[
         Path,

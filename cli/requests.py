@@ -43,11 +43,6 @@ Parked = Annotated[
 ]
 
 
-def add_commands(app: typer.Typer) -> None:
-    for command in (tables, pause, resume, snapshot):
-        app.command()(command)
-
-
 def tables(file: DirectoryFile = None, data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the tables of a feed: state, lag, rows and errors.
 

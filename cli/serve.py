@@ -42,10 +42,6 @@ _LOOK_SECONDS: Final = 5.0
 """Pause between two looks at the number of feeds."""
 
 
-def add_commands(app: typer.Typer) -> None:
-    app.command()(serve)
-
-
 def serve(
     directory: Directory = Path(),
     http: Http = "127.0.0.1:8300",
