@@ -210,8 +210,8 @@ class Demo:
         self._until(lambda: self._state_of("shop.items") == "following", "the table isn't followed again")
 
     def _state_of(self, table: str) -> str:
-        found = self._client.tables("north-to-south", TablesQuery(search=table)).tables
-        return found[0].state if found else ""
+        tables = self._client.tables("north-to-south", TablesQuery(search=table)).tables
+        return tables[0].state if tables else ""
 
     def _add_pattern(self) -> None:
         print("the pattern extra.* is added to the feed north-copy")

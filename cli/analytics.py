@@ -118,13 +118,13 @@ def _given_lake(what: str, sink: str | None) -> GivenSink:
 
 
 @contextmanager
-def _lake(given: GivenSink) -> Iterator[Lake]:
+def _lake(sink: GivenSink) -> Iterator[Lake]:
     """Yield the lake of a sink. Raises ConfigError."""
     try:
         from ..sink.files.lakes.upkeep import lake_of
     except ImportError as error:
         raise ConfigError(f"a lake needs: pip install 'tidemill[lake]' ({error})") from error
-    with closing(lake_of(str(given.target), given.options)) as lake:
+    with closing(lake_of(str(sink.target), sink.options)) as lake:
         yield lake
 
 
@@ -147,13 +147,13 @@ def _analyze_lake(what: str, sink: str | None, page: Path, plan: Path | None, ke
 
 
 def _compact_lake(
-    given: GivenSink, spark: _Spark | None, path: Path, page: Path | None, as_json: bool
+    sink: GivenSink, spark: _Spark | None, path: Path, page: Path | None, as_json: bool
 ) -> None:
     from ..actors import SystemClock
 
     _check_written("--page", page)
     clock = SystemClock()
-    with _lake(given) as lake:
+    with _lake(sink) as lake:
         from ..sink.files.lakes.upkeep import analyze_lake, carry_out, decode_lake_plan, plan_of
         from ..spark.analytics.lake_page import comparison, lake_page
 
@@ -162,7 +162,7 @@ def _compact_lake(
             raise ConfigError(f"--plan: {path} is for {plan.lake}")
         before = analyze_lake(lake, clock, plan.keep_hours)
         outcomes = []
-        with _executor(given, spark) as execute:
+        with _executor(sink, spark) as execute:
             for one in carry_out(lake, plan, clock, execute):
                 outcomes.append(one)
                 say(one.line, err=True)
@@ -183,7 +183,7 @@ class _Spark(NamedTuple):
 
 
 @contextmanager
-def _executor(given: GivenSink, spark: _Spark | None) -> Iterator[Executor | None]:
+def _executor(sink: GivenSink, spark: _Spark | None) -> Iterator[Executor | None]:
     """Yield an executor of Spark's tasks; None to use this process."""
     if spark is None:
         yield None
@@ -191,18 +191,18 @@ def _executor(given: GivenSink, spark: _Spark | None) -> Iterator[Executor | Non
     with _session(*spark) as session:
         from ..spark.lakes.joins import SparkJoins
 
-        yield SparkJoins(session, str(given.target), given.options)
+        yield SparkJoins(session, str(sink.target), sink.options)
 
 
 def _merge_lake(what: str, sink: str | None, copy: str, index: Path | None, as_json: bool) -> None:
     from ..actors import SystemClock
     from ..sink.registry import given_sink
 
-    given = given_sink("copy", copy, {"mode": "copy"})
+    target_sink = given_sink("copy", copy, {"mode": "copy"})
     with _lake(_given_lake(what, sink)) as lake:
         from ..sink.files.lakes.upkeep import Merge, copy_target
 
-        target = copy_target(copy, given.options, index)
+        target = copy_target(copy, target_sink.options, index)
         report = Merge(lake, target, SystemClock()).run()
     _report(report, report.lines, as_json)
 

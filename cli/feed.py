@@ -128,8 +128,10 @@ def run(
             if flags := [key for key, value in how.items() if value]:
                 raise ConfigError(f"--{flags[0].replace('_', '-')}: it is for --engine spark")
             options = checked_options(document)
-            given = None if http is None else (http, token_file, tls_cert, tls_key, allowed_host or ())
-            run_local(options, as_json, partial(window, document, *given) if given is not None else None)
+            shown_at = None if http is None else (http, token_file, tls_cert, tls_key, allowed_host or ())
+            run_local(
+                options, as_json, partial(window, document, *shown_at) if shown_at is not None else None
+            )
         case "spark":
             if http is not None:
                 raise ConfigError("--http: it is for --engine local")

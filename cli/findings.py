@@ -15,8 +15,8 @@ def say_findings(findings: Iterable[Finding], *, as_json: bool = False) -> None:
     """Print a line for each finding, and one for each statement that corrects it; or an object of JSON."""
     for one in findings:
         if as_json:
-            found = {"level": one.level, "about": one.about, "text": one.text}
+            document = {"level": one.level, "about": one.about, "text": one.text}
             more = {key: value for key, value in (("tables", one.tables), ("remedy", one.remedy)) if value}
-            typer.echo(msgspec.json.encode(found | more))
+            typer.echo(msgspec.json.encode(document | more))
         else:
             say(f"{one.level:7} {one.about}: {one.text}", *(f"        run: {each}" for each in one.remedy))

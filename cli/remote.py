@@ -42,18 +42,18 @@ CaFile = Annotated[
 class ServerFeed:
     """The feed of a server that a command asks about."""
 
-    def __init__(self, client: Client, given: str) -> None:
+    def __init__(self, client: Client, name: str) -> None:
         self.client = client
-        self._given = given
+        self._name = name
 
     @cached_property
     def name(self) -> str:
         """The name that was given, or that of the server's only feed. Raises ConfigError."""
-        return self.client.only_feed(self._given)
+        return self.client.only_feed(self._name)
 
     def several(self) -> list[FeedSummary] | None:
         """Return the server's feeds if they aren't one and none is named."""
-        feeds = None if self._given else self.client.feeds()
+        feeds = None if self._name else self.client.feeds()
         return None if feeds is None or len(feeds) == 1 else feeds
 
     @property
@@ -101,9 +101,9 @@ def may_ask_a_server(command: Callable[..., None]) -> Callable[..., None]:
 def _client(server: str, token_file: Path | None, ca_file: Path | None) -> Client:
     from ..client import Client
 
-    given = os.environ.get(TOKEN, "")
+    token = os.environ.get(TOKEN, "")
     return Client(
-        server, read_token(token_file, "--token-file") if token_file is not None else given, ca_file=ca_file
+        server, read_token(token_file, "--token-file") if token_file is not None else token, ca_file=ca_file
     )
 
 

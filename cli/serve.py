@@ -110,8 +110,8 @@ def _serving(
     if (tls_cert is None) != (tls_key is None):
         raise ConfigError("--tls-cert, --tls-key: give both or neither")
     tls = Tls(cert=tls_cert, key=tls_key) if tls_cert is not None and tls_key is not None else None
-    given = access(http, token_file, hosts, has_tls=tls is not None)
-    server = HttpServer(application(registry, given), http, tls)
+    rules = access(http, token_file, hosts, has_tls=tls is not None)
+    server = HttpServer(application(registry, rules), http, tls)
     with closing(server), registry, server:
         say(f"tidemill: {server.url}", err=True)
         yield

@@ -93,9 +93,9 @@ class FeedFiles:
         return self._complete(name, config.expand(document))
 
     def _complete(self, name: str, document: dict[str, Any]) -> dict[str, Any]:
-        given = document.setdefault("name", name)
-        if given != name:
-            raise ConfigError(f"name: {given!r} isn't the name of the file {name}.toml: rename one of them")
+        written = document.setdefault("name", name)
+        if written != name:
+            raise ConfigError(f"name: {written!r} isn't the name of the file {name}.toml: rename one of them")
         document.setdefault("data_dir", str(self.data_dir(name)))
         return document
 

@@ -115,13 +115,13 @@ def _query_parameters(one: Operation) -> Iterable[dict[str, Any]]:
 
 def _structs(types: Iterable[Any]) -> dict[str, type]:
     """Return all structs that are in these types, by name."""
-    found: dict[str, type] = {}
+    structs: dict[str, type] = {}
     waiting = [msgspec.inspect.type_info(one) for one in types]
     while waiting:
         info = waiting.pop()
         match info:
-            case msgspec.inspect.StructType(cls=cls, fields=fields) if cls.__name__ not in found:
-                found[cls.__name__] = cls
+            case msgspec.inspect.StructType(cls=cls, fields=fields) if cls.__name__ not in structs:
+                structs[cls.__name__] = cls
                 waiting += [field.type for field in fields]
             case msgspec.inspect.ListType(item_type=item) | msgspec.inspect.VarTupleType(item_type=item):
                 waiting.append(item)
@@ -131,7 +131,7 @@ def _structs(types: Iterable[Any]) -> dict[str, type]:
                 waiting += several
             case msgspec.inspect.Metadata(type=inner):
                 waiting.append(inner)
-    return found
+    return structs
 
 
 def _with_docstrings(name: str, schema: dict[str, Any], structs: dict[str, type]) -> dict[str, Any]:

@@ -115,10 +115,10 @@ class Registry:
     def feed(self, name: str) -> HostedFeed:
         """Raises Problem if there is none of this name."""
         with self._lock:
-            found = self._feeds.get(name)
-        if found is None:
+            hosted = self._feeds.get(name)
+        if hosted is None:
             raise Problem(404, f"there is no feed {name!r}")
-        return found
+        return hosted
 
     def managed(self, name: str) -> ManagedFeed:
         """Return a feed that can be paused and the like. Raises Problem."""

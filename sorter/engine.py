@@ -96,9 +96,9 @@ class Engine:
 
     def advance(self, resolved: Mapping[int, Ts]) -> None:
         with self._lock:  # by uid from here on: the id may soon be that of a table added again
-            there = self._tables
-            found = {there[id_].table.uid: ts for id_, ts in resolved.items() if id_ in there}
-        self._gate.advance(found)
+            tables = self._tables
+            by_uid = {tables[id_].table.uid: ts for id_, ts in resolved.items() if id_ in tables}
+        self._gate.advance(by_uid)
 
     def acknowledge(self, ts: Ts) -> None:
         raise NotImplementedError

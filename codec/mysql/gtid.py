@@ -276,5 +276,5 @@ class _Fields:
         return encoded.decode("ascii")
 
     def expect(self, field: int) -> None:
-        if (found := self.number()) != field:
-            raise ValueError(f"field {found} in place of {field}")
+        if (number := self.number()) != field:
+            raise ValueError(f"field {number} in place of {field}")

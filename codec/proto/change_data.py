@@ -55,8 +55,8 @@ def read(data: bytes) -> ChangeData:
     message = _Message.FromString(data)
     resolved = None
     if message.HasField("resolved_ts"):
-        found = message.resolved_ts
-        resolved = Resolved(found.regions or _packed(data), found.ts, found.request_id)
+        watermark = message.resolved_ts
+        resolved = Resolved(watermark.regions or _packed(data), watermark.ts, watermark.request_id)
     return ChangeData([*_events(map(cdcpb.Event.FromString, message.events))], resolved)
 
 

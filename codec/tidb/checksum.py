@@ -151,11 +151,11 @@ _ANY: Final = tuple(
 def any_digests(cell: bytes) -> set[bytes]:
     """Return the bytes that the cell of a column of unknown type may add to the checksum, including none, if
     it wasn't public when the row was written."""
-    found = {b""}
+    texts = {b""}
     for field in _ANY:
         with suppress(*UNREADABLE):
-            found.update(digests(field, field.storage.decode(cell)))
-    return found
+            texts.update(digests(field, field.storage.decode(cell)))
+    return texts
 
 
 def _counted(text: bytes) -> bytes:

@@ -195,10 +195,12 @@ class TikvPuller:
         """Forward resolved ts for tables that still exist: another one may have been added under the same
         id."""
         with self._lock:
-            there = self._tables.get
-            found = {table.table_id: ts for table, ts in advanced.items() if table is there(table.table_id)}
-            if found and self._advance_tables is not None:
-                self._advance_tables(found)
+            table_of = self._tables.get
+            known = {
+                table.table_id: ts for table, ts in advanced.items() if table is table_of(table.table_id)
+            }
+            if known and self._advance_tables is not None:
+                self._advance_tables(known)
 
     # --- in the loop's thread --------------------------------------------------------------------
 

@@ -133,7 +133,7 @@ class BackEndPool:
 def _pressure(meminfo: Path) -> float:
     """Return the share of the machine's memory in use; 1 if it can't be determined."""
     try:
-        found = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
-        return 1 - int(found["MemAvailable"].split()[0]) / int(found["MemTotal"].split()[0])
+        memory = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+        return 1 - int(memory["MemAvailable"].split()[0]) / int(memory["MemTotal"].split()[0])
     except (OSError, KeyError, ValueError, ZeroDivisionError):
         return 1.0

@@ -144,13 +144,13 @@ class _Backfill:
         """Collect the changes between the position of each chunk and the latest of these positions."""
         records = self._records(plan, READ).values()
         until = max([record.high for record in records], key=lambda text: Position.parse(text).rank)
-        found = self._directory.changes(until)
-        if found is None:
+        changes = self._directory.changes(until)
+        if changes is None:
             with Watch(self._directory, plan, "catching up", _numbers(plan), self._report):
                 run(self._spark, CatchUp(self._options, self._directory, until))
-            found = self._directory.changes(until)
-        assert found is not None
-        return found
+            changes = self._directory.changes(until)
+        assert changes is not None
+        return changes
 
     def _merge(self, plan: BackfillPlan, changes: Changes) -> None:
         done = self._merged(plan, changes.position)
@@ -194,8 +194,8 @@ class _Backfill:
         read = self._records(plan, READ)
         merged = self._merged(plan, position)
         # A chunk whose changes were all taken back has none.
-        found = {n: merged.get(n, record) if n in changed else record for n, record in read.items()}
-        return Manifest(plan, position, tuple(found[number] for number in sorted(found)))
+        records = {n: merged.get(n, record) if n in changed else record for n, record in read.items()}
+        return Manifest(plan, position, tuple(records[number] for number in sorted(records)))
 
     def _tidy(self, manifest: Manifest) -> None:
         """Remove files that aren't part of the result."""

@@ -77,11 +77,11 @@ def collect(
         for items, start in log.read(Position.parse(plan.position), Position.parse(until)):
             route.take(items, start)
         route.flush()
-    found = Changes(
+    changes = Changes(
         until, path.name, tuple(sorted(route.chunks)), route.rows, tuple(log.voided), tuple(route.altered)
     )
-    directory.save_changes(found)
-    return found
+    directory.save_changes(changes)
+    return changes
 
 
 class _Log:

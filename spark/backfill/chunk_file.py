@@ -134,14 +134,14 @@ class ChunkFiles:
             _BOUND.pack(plan.uid, table.number, plan.first_ts(number))
             for number in (chunk.number, chunk.number + 1)
         )
-        found = 0
+        blocks = 0
         for _, value in self._store.iterate(self._window, lower, upper):
             yield read_block(value)
-            found += 1
-        if found != self._records[chunk.number].blocks:
+            blocks += 1
+        if blocks != self._records[chunk.number].blocks:
             wanted = self._records[chunk.number].blocks
             raise StoreError(
-                f"chunk {chunk.number} of {table.table.full_name} has {found} of {wanted} blocks"
+                f"chunk {chunk.number} of {table.table.full_name} has {blocks} of {wanted} blocks"
             )
 
     def close(self) -> None:

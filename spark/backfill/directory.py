@@ -94,12 +94,12 @@ class Directory:
         return {int(path.stem) for path in (self.path / folder).glob("*.json")}
 
     def records(self, folder: str, numbers: Sequence[int]) -> dict[int, ChunkRecord]:
-        found = {}
+        records = {}
         for number in numbers:
             record = self.record(folder, number)
             if record is not None:
-                found[number] = record
-        return found
+                records[number] = record
+        return records
 
     def sweep(self, folder: str, kept: dict[int, ChunkRecord], missing: Collection[int] = ()) -> None:
         """Remove all but these records and their files; of `missing` chunks only the records.

@@ -178,8 +178,8 @@ def _check(said: Sequence[_Said]) -> list[str]:
     for kind, text in said:
         if kind not in ("", _ALTERED, "stopped"):
             known = {**vars(errors), NotLoadable.__name__: NotLoadable}
-            found: Callable[[str], BaseException] = known.get(kind, Fatal)
-            raise found(text)
+            error_type: Callable[[str], BaseException] = known.get(kind, Fatal)
+            raise error_type(text)
     return sorted({text for kind, text in said if kind == _ALTERED})
 
 

@@ -85,7 +85,7 @@ class CaptureEntry:
 def _ends(batch: pa.RecordBatch) -> list[int]:
     """Return the numbers of the rows that end a transaction: they have a position."""
     valid: list[bool] = batch.column("position").is_valid().to_pylist()
-    return [row for row, there in enumerate(valid) if there]
+    return [row for row, is_valid in enumerate(valid) if is_valid]
 
 
 def _count(batch: pa.RecordBatch, ends: list[int], rank: Rank, rank_of: RankOf) -> int:

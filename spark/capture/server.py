@@ -133,12 +133,12 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
             match action.type:
                 case "acknowledge":
                     self._acknowledge(read(Acknowledge, "an acknowledgement", action.body.to_pybytes()))
-                    found = b"{}"
+                    body = b"{}"
                 case "status":
-                    found = write(self.status())
+                    body = write(self.status())
                 case other:
                     raise Fatal(f"no action {other!r}; there are: {', '.join(_ACTIONS)}")
-        return [flight.Result(pa.py_buffer(found))]
+        return [flight.Result(pa.py_buffer(body))]
 
     def _acknowledge(self, asked: Acknowledge) -> None:
         source = self._source()

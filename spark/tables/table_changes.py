@@ -44,23 +44,23 @@ class TableChanges(NamedTuple):
         return (step for step in self.steps if isinstance(step, Ddl))
 
 
-def changes_of(found: DataFrame | TableChanges) -> TableChanges:
+def changes_of(changes: DataFrame | TableChanges) -> TableChanges:
     """Return the changes of a typed frame, which has no schema changes. Raises ConfigError for others."""
-    if isinstance(found, TableChanges):
-        return found
-    kind = row_type(found)
-    if lacks_schema_changes(found.schema):
+    if isinstance(changes, TableChanges):
+        return changes
+    kind = row_type(changes)
+    if lacks_schema_changes(changes.schema):
         raise ConfigError(
             "changes: they were read without schema changes, so a copy would miss a TRUNCATE or a RENAME: "
             "leave the option operations out, or give it ddl too"
         )
-    table = told_table(found.schema)
+    table = told_table(changes.schema)
     if table is not None and [column.name for column in table.columns] != kind.names:
         table = None
-    last = found.agg(f.max(f.struct(*ORDER)).alias("end")).collect()[0].end
+    last = changes.agg(f.max(f.struct(*ORDER)).alias("end")).collect()[0].end
     name = "the table" if table is None else table.full_name
     end = NOTHING if last is None else (last.commit_ts, last.start_ts, last.sequence)
-    return TableChanges(found.sparkSession, name, (Rows(found, table),), end)
+    return TableChanges(changes.sparkSession, name, (Rows(changes, table),), end)
 
 
 def check_key(key: Sequence[str] | None, effect: Alteration) -> None:
