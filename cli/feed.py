@@ -189,7 +189,7 @@ def status(
         bool, typer.Option("--prometheus", help="Print metrics in the Prometheus text format")
     ] = False,
     *,
-    at: ServerFeed | None,
+    server_feed: ServerFeed | None,
 ) -> None:
     """Show the status of a feed, running or not.
 
@@ -197,8 +197,8 @@ def status(
 
         tidemill status feed.toml
     """
-    if at is not None:
-        feeds = at.several()
+    if server_feed is not None:
+        feeds = server_feed.several()
         if feeds is not None:
             if as_json:
                 typer.echo(msgspec.json.encode(feeds))
@@ -207,7 +207,7 @@ def status(
             if any(one.state == "failed" for one in feeds):
                 raise typer.Exit(1)
             return
-        last = at.client.feed(at.name).status
+        last = server_feed.client.feed(server_feed.name).status
     else:
         last = StatusFile(directory_of(file, data_dir)).load()
     if prometheus:
@@ -226,7 +226,7 @@ def explain(
     data_dir: DataDir = None,
     as_json: Json = False,
     *,
-    at: ServerFeed | None,
+    server_feed: ServerFeed | None,
 ) -> None:
     """Explain why a feed is slow or stuck.
 
@@ -234,8 +234,8 @@ def explain(
 
         tidemill explain feed.toml
     """
-    if at is not None:
-        lines = at.client.waits(at.name).explanation
+    if server_feed is not None:
+        lines = server_feed.client.waits(server_feed.name).explanation
     else:
         last = StatusFile(directory_of(file, data_dir)).load()
         lines = explanation(last, last.waits)

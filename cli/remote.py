@@ -62,7 +62,7 @@ class ServerFeed:
 
 
 def may_ask_a_server(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the flags of a server: its argument `at` is the server's feed, None without --server.
+    """Give a command the flags of a server; its argument `server_feed` is None without --server.
 
     Raises ConfigError for a server beside a feed file or a data directory.
     """
@@ -70,18 +70,18 @@ def may_ask_a_server(command: Callable[..., None]) -> Callable[..., None]:
     def call(
         server: str | None, feed: str, token_file: Path | None, ca_file: Path | None, **given: Any
     ) -> None:
-        at = None
+        server_feed = None
         if server is not None:
             if given.get("file") is not None or given.get("data_dir") is not None:
                 raise ConfigError("--server: give it without a feed file and without --data-dir; see --feed")
-            at = ServerFeed(_client(server, token_file, ca_file), feed)
-        command(**given, at=at)
+            server_feed = ServerFeed(_client(server, token_file, ca_file), feed)
+        command(**given, server_feed=server_feed)
 
     hints = get_type_hints(command, include_extras=True)
     own = [
         one.replace(annotation=hints[name])
         for name, one in signature(command).parameters.items()
-        if name != "at"
+        if name != "server_feed"
     ]
     flags = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=flag)

@@ -24,5 +24,5 @@ def table_failed(error: SinkError, sink: str, durable: Checkpoint, now: float) -
     """
     if not error.table or error.table in parked_tables(durable.loading):
         return error
-    at = TablePosition(durable.ts, durable.position)
-    return TableFailed(error, sink, Parking("failed", now, at, str(error)))
+    position = TablePosition(durable.ts, durable.position)
+    return TableFailed(error, sink, Parking("failed", now, position, str(error)))

@@ -40,8 +40,8 @@ _INTEGERS: Final = (Type.TINY, Type.SHORT, Type.INT24, Type.LONG, Type.LONGLONG)
 
 def names_of(payload: bytes) -> tuple[str, str]:
     """Return schema and table of a Table_map event's payload, without parsing the rest."""
-    at = 2 + payload[0]
-    return payload[1 : at - 1].decode(), payload[at + 1 : at + 1 + payload[at]].decode()
+    offset = 2 + payload[0]
+    return payload[1 : offset - 1].decode(), payload[offset + 1 : offset + 1 + payload[offset]].decode()
 
 
 def has_names(payload: bytes) -> bool:

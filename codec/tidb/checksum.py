@@ -68,13 +68,13 @@ def verify(columns: Columns, layout: ValueLayout, key: bytes, value: bytes) -> N
     every type that its cell may have is tried.
     """
     cells = cells_of(layout, value)
-    at = layout.data + sum(map(len, cells.values()))
-    header, stored = value[at], unpack_from("<I", value, at + 1)
+    offset = layout.data + sum(map(len, cells.values()))
+    header, stored = value[offset], unpack_from("<I", value, offset + 1)
     if header & _VERSION:
-        _verify_bytes(header & _VERSION, key, value[: at + 1], stored[0])
+        _verify_bytes(header & _VERSION, key, value[: offset + 1], stored[0])
         return
     if header & SECOND_CHECKSUM:
-        stored += unpack_from("<I", value, at + 5)
+        stored += unpack_from("<I", value, offset + 5)
     bare = columns.key_values(key)
     orphans = cells.keys() - {field.column.id for field in columns.stored}
     for field in columns.stored:

@@ -37,8 +37,8 @@ def entry_at(timeline: tuple[_Timed, ...], ts: Ts) -> _Timed | None:
     """Return the last entry at or below ts; None if there is none."""
     if len(timeline) == 1 and timeline[0].since <= ts:
         return timeline[0]
-    at = bisect_right(timeline, ts, key=_since_of)
-    return timeline[at - 1] if at else None
+    index = bisect_right(timeline, ts, key=_since_of)
+    return timeline[index - 1] if index else None
 
 
 def entries_since(timeline: tuple[_Timed, ...], ts: Ts) -> tuple[_Timed, ...]:

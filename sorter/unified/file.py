@@ -51,15 +51,15 @@ class FileWriter(SorterActor[Flush]):
         data = b"".join(blocks)
         try:
             file = self._file = self._file or self._pool.file()
-            at = self._pool.reserve(file, len(data))
-            _write_all(file.descriptor, data, at)
+            offset = self._pool.reserve(file, len(data))
+            _write_all(file.descriptor, data, offset)
         except OSError as error:
             where = self._file.path if self._file else "a new file"
             raise StoreError(f"the sorter can't write {where}: {error.strerror or error}") from error
         for run, block in zip(runs, blocks, strict=True):
-            key = at.to_bytes(8, "big")
+            key = offset.to_bytes(8, "big")
             self._tier.stored(run, BlockLocation(file, key, key, 1, len(block)))
-            at += len(block)
+            offset += len(block)
         if file.bytes >= FILE_BYTES:
             file.is_full = True
             self._file = None
@@ -98,9 +98,9 @@ def _load(place: BlockLocation) -> Block:
         raise StoreError(str(error)) from error
 
 
-def _write_all(descriptor: int, data: bytes, at: int) -> None:
+def _write_all(descriptor: int, data: bytes, offset: int) -> None:
     left = memoryview(data)
     while left:
-        written = os.pwrite(descriptor, left, at)
+        written = os.pwrite(descriptor, left, offset)
         left = left[written:]
-        at += written
+        offset += written

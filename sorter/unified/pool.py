@@ -94,9 +94,9 @@ class BackEndPool:
                 " have not left yet; raise max_disk_bytes or see what the slowest sink waits for"
             )
         with self._lock:
-            at = file.bytes
+            offset = file.bytes
             file.bytes += size
-            return at
+            return offset
 
     def sweep(self) -> None:
         """Empty the files that are fully read, and keep some of them for reuse."""
