@@ -314,7 +314,7 @@ def _spoil(path: Path) -> None:
 
 def _delta(path: Path) -> Rows:
     """Apply a table's changes in their order."""
-    rows: dict[int, tuple[Any, ...]] = {}
+    rows: dict[int, tuple[object, ...]] = {}
     changes = DeltaTable(path).to_pyarrow_table().to_pylist()
     for change in sorted(changes, key=lambda one: (one["commit_ts"], one["start_ts"], one["sequence"])):
         if change["before"] is not None:

@@ -71,7 +71,7 @@ def _load(url: str, items: list[Item]) -> None:
         work.flush(0)
 
 
-def _timed(work: Callable[[], Any]) -> float:
+def _timed(work: Callable[[], object]) -> float:
     begun = time.perf_counter()
     work()
     return time.perf_counter() - begun

@@ -301,7 +301,7 @@ def _latency(server: Server) -> float:
     return latencies.median()
 
 
-def _pulled(server: Server, start: Ts, receiver: type[PooledActor[Sorted]], *arguments: Any) -> float:
+def _pulled(server: Server, start: Ts, receiver: type[PooledActor[Sorted]], *arguments: object) -> float:
     """Pull and merge all pumps above `start` until the receiver has enough; return the seconds."""
     done = Event()
     options = PumpOptions(pd=(server["pd"],), pumps=tuple(server["pumps"]))

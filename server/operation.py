@@ -115,7 +115,7 @@ def operations(*apis: object) -> list[Operation]:
     return declared_operations
 
 
-def _required(body: Any) -> bool:
+def _required(body: object) -> bool:
     info = msgspec.inspect.type_info(body)
     if isinstance(info, msgspec.inspect.StructType):
         return any(field.required for field in info.fields)

@@ -171,11 +171,11 @@ class Registry:
         feed.replace(document, by)
         return feed
 
-    def options_of(self, document: Mapping[str, Any]) -> FeedOptions:
+    def options_of(self, document: Mapping[str, object]) -> FeedOptions:
         """Return the options of a document that needn't be stored. Raises ConfigError."""
         return feed_options(config.expand(document))
 
-    def _checked(self, document: Mapping[str, Any]) -> str:
+    def _checked(self, document: Mapping[str, object]) -> str:
         """Return the name of a feed with a valid document. Raises ConfigError."""
         assert self._files is not None
         name = document.get("name")

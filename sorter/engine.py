@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ..actors import ActorSystem, Failed, PooledRef, Target
 from ..events import Changes, Receipts, Sorted, Ts, Wait, WatermarkLog, room_wait
@@ -48,7 +48,7 @@ class Engine:
         self._tables: dict[int, Writer] = {}
 
     def _spawn(
-        self, part: type[SorterActor[M]], *args: Any, capacity: int = NO_BOUND, name: str | None = None
+        self, part: type[SorterActor[M]], *args: object, capacity: int = NO_BOUND, name: str | None = None
     ) -> PooledRef[M]:
         return self._system.spawn(
             part, self._gate, *args, capacity=capacity, name=name, supervisor=self._supervisor

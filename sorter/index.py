@@ -39,7 +39,7 @@ class Index:
             del self._runs[window], self._live_bytes[window]
         self.memory_bytes -= run.bytes
 
-    def live_bytes(self, window: Any) -> int:
+    def live_bytes(self, window: object) -> int:
         """Return the bytes of a generation that are still to be read."""
         return self._live_bytes.get(window, 0)
 

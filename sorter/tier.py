@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterable
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from ..codec.blocks import merge
 from ..events import Block, Ts
@@ -162,12 +162,12 @@ class Tier:
                 self._index.remove(run)
                 self._index.add(run, place)
 
-    def live_bytes(self, window: Any) -> int:
+    def live_bytes(self, window: object) -> int:
         """Return the bytes of a generation that are still to be read."""
         with self._lock:
             return self._index.live_bytes(window)
 
-    def runs_in(self, window: Any) -> list[tuple[Run, BlockLocation]]:
+    def runs_in(self, window: object) -> list[tuple[Run, BlockLocation]]:
         """Return the runs of a generation that are still to be read."""
         with self._lock:
             return [(run, run.place) for run in self._index.runs(window) if run.place is not None]

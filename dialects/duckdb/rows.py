@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -110,7 +109,7 @@ class Rows:
 
     def _padded(self, key: Row) -> Row:
         """Return a row with this key, and with nothing else."""
-        row: list[Any] = [None] * len(self._every)
+        row: list[object] = [None] * len(self._every)
         for i, value in zip(self._table.key, key, strict=True):
             row[i] = value
         return tuple(row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ...actors import SystemClock
 from ...config import Finding
@@ -88,7 +88,7 @@ def _client(url: str, options: KafkaOptions, context: SinkContext) -> Client:
     return Client(address, options, f"tidemill-{context.feed}-{context.name}", f"feed {context.feed!r}")
 
 
-def _encoding(topic: TopicTemplate, options: KafkaOptions) -> Mapping[str, Any]:
+def _encoding(topic: TopicTemplate, options: KafkaOptions) -> Mapping[str, object]:
     """Return the options of the encoding with those that a topic asks for."""
     written = {name.replace("-", "_"): value for name, value in options.encoding.items()}
     encoding = {_LIMIT: DEFAULT_MAX_MESSAGE_BYTES, **written}

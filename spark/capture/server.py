@@ -98,7 +98,7 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
 
     # --- what there is
 
-    def list_flights(self, context: Any, criteria: bytes) -> Iterator[flight.FlightInfo]:  # noqa: ARG002
+    def list_flights(self, context: object, criteria: bytes) -> Iterator[flight.FlightInfo]:  # noqa: ARG002
         with _translated():
             if self._buffer.statistics().base is not None:
                 yield self._info(self._tables)

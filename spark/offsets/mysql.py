@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from math import inf
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.position import Position
@@ -201,7 +201,7 @@ class MysqlOffsets:
             self.following(at, None, Limit(bytes=1))
         return self._oldest
 
-    def lag(self, at: Offset) -> dict[str, Any]:
+    def lag(self, at: Offset) -> dict[str, object]:
         oldest, end = self.oldest(at), self.latest()
         behind = Position.parse(at.position).rank < Position.parse(end.position).rank
         return {

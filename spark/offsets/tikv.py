@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from ...actors import SystemClock
 from ...chain.selection.tables import TablePatterns
@@ -80,7 +80,7 @@ class TikvOffsets:
         """Return `at.ts`: a cluster doesn't tell, but no change is older."""
         return at.ts
 
-    def lag(self, at: Offset) -> dict[str, Any]:
+    def lag(self, at: Offset) -> dict[str, object]:
         end = self.latest()
         return {**end.fields(), "lagSeconds": max(0.0, (physical_ms(end.ts) - physical_ms(at.ts)) / 1000)}
 
