@@ -21,7 +21,6 @@ from ..engine.progress import explanation, open_progress, panel
 from ..engine.status import StatusFile
 from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
-from .findings import say_findings
 from .flags import (
     DataDir,
     DirectoryFile,
@@ -35,7 +34,7 @@ from .flags import (
     feed_tables,
 )
 from .remote import ServerFeed, may_ask_a_server, say_feeds
-from .say import say
+from .say import say, say_findings
 from .serve import AllowedHosts, TlsCert, TlsKey, TokenFile, window
 from .spark import Directory, Master, Settings, settings_of_spark
 

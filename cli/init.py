@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from ..errors import ConfigError
-from .findings import say_findings
 from .flags import Name, Sinks, Tables
-from .say import say
+from .say import say, say_findings
 
 SourceUrl = Annotated[
     str,
