@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..sink.files.lakes.upkeep import Executor, Lake
     from ..sink.registry import GivenSink
     from ..spark.analytics.analyze import FeedStore
-    from ..store.plan import Outcome
+    from ..store.plan import StepOutcome
 
 Analyzed = Annotated[
     str | None,
@@ -317,7 +317,7 @@ def _report(report: object, lines: list[str], as_json: bool) -> None:
         say(*lines)
 
 
-def _outcome_lines(outcomes: Iterable[Outcome]) -> list[str]:
+def _outcome_lines(outcomes: Iterable[StepOutcome]) -> list[str]:
     lines = [
         f"{one.store}/{one.window}: {one.bytes_before:,} bytes became {one.bytes_after:,}"
         + (f" ({one.left})" if one.left else "")

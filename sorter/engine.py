@@ -9,13 +9,13 @@ from typing import Final, TypeVar
 
 from ..actors import ActorSystem, Failed, PooledRef, Target
 from ..events import Changes, Receipts, Sorted, Ts, Wait, WatermarkLog, room_wait
-from ..store.plan import CompactionPlan, Outcome
+from ..store.plan import CompactionPlan, StepOutcome
 from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, Wake
 from .intake import Intake, Spill
-from .merge import MergeProgress, Merger, Read, RunsRead
+from .keyspace import SortKeyspace
+from .merge import MergeProgress, Merger, ReadRuns, RunsRead
 from .sorter import SorterOptions, SorterStatistics
-from .table import Table
 from .tier import Tier
 from .writer import Writer
 
@@ -55,7 +55,7 @@ class Engine:
         )
 
     def _spawn_merger(
-        self, downstream: Target[Sorted], readers: Sequence[PooledRef[Read]] = ()
+        self, downstream: Target[Sorted], readers: Sequence[PooledRef[ReadRuns]] = ()
     ) -> PooledRef[Wake | RunsRead]:
         return self._spawn(
             Merger, self._arrivals, self._tier, self._progress, downstream, readers, self._options.merge_bytes
@@ -68,8 +68,8 @@ class Engine:
         self._gate.intake = intake.actor_inbox
         self._intake = intake
 
-    def _new_table(self, table_id: int, uid: int) -> Table:
-        return Table(table_id, uid, 0)
+    def _new_table(self, table_id: int, uid: int) -> SortKeyspace:
+        return SortKeyspace(table_id, uid, 0)
 
     @property
     def receipts(self) -> Receipts:
@@ -103,7 +103,7 @@ class Engine:
     def acknowledge(self, ts: Ts) -> None:
         raise NotImplementedError
 
-    def compact(self, plan: CompactionPlan, done: Callable[[list[Outcome]], object]) -> None:  # noqa: ARG002
+    def compact(self, plan: CompactionPlan, done: Callable[[list[StepOutcome]], object]) -> None:  # noqa: ARG002
         done([])
 
     def statistics(self) -> SorterStatistics:

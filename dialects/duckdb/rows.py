@@ -20,7 +20,7 @@ from .tables import quoted
 from .types import Encoder
 
 
-class Rows:
+class RowWriter:
     """Writes the rows of one table, at one version of its schema.
 
     Staged columns are a0, a1, … after a change, and b0, b1, … before it.

@@ -20,10 +20,10 @@ from .client import TikvClient
 from .explain import explain, slow_regions, slowness
 from .feed.event_feed import EventFeed
 from .feed.lock_resolver import LockResolver
-from .feed.options import FeedOptions
+from .feed.options import EventFeedOptions
 from .feed.reports import FatalReport
 from .feed.span_puller import SpanProgress, SpanPuller
-from .match.spill import Shared as Spill
+from .match.spill import PrewriteMemory as Spill
 from .span import Span
 from .statistics import TableStatistics, TikvStatistics
 
@@ -60,7 +60,7 @@ class TikvPuller:
         client: TikvClient,
         system: ActorSystem,
         scratch: ScratchStore,
-        options: FeedOptions | None = None,
+        options: EventFeedOptions | None = None,
         *,
         supervisor: PooledRef[Failed] | None = None,
         max_prewrite_bytes: int = 128 << 20,
@@ -75,7 +75,7 @@ class TikvPuller:
         self._client = client
         self._system = system
         limits = client.options
-        self._options = options or FeedOptions(
+        self._options = options or EventFeedOptions(
             region_scan_limit=limits.region_scan_limit,
             region_batch=limits.region_batch,
             region_retry_seconds=limits.region_retry_seconds,

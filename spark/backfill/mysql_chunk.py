@@ -25,7 +25,7 @@ from ...snapshot.mysql.tables import SourceTable
 from ...snapshot.mysql.view import begin, begin_unlocked, listed_end, table_view
 from ...sources.source import no_table_matches
 from .chunk_file import ChunkWriter
-from .directory import READ, Directory
+from .directory import READ, BackfillDirectory
 from .errors import NotLoadable
 from .options import BackfillOptions
 from .plan import BackfillPlan, ChunkPlan, TablePlan, new_uid
@@ -131,7 +131,7 @@ def _chunk_rows(session: Session, source: SourceTable, settings: BackfillOptions
     return max(1, min(settings.chunk_rows, settings.chunk_bytes // max(1, int(length or 0))))
 
 
-def read_mysql(options: MysqlOptions, directory: Directory, plan: BackfillPlan, number: int) -> None:
+def read_mysql(options: MysqlOptions, directory: BackfillDirectory, plan: BackfillPlan, number: int) -> None:
     """Read one chunk under a metadata lock of its table, and no other lock.
 
     Raises TableAltered, Retryable and SourceError.

@@ -14,7 +14,7 @@ from .place import LogPoint, RankOf
 from .segment import Segment
 
 
-class Span:
+class SharedRows:
     """Rows kept or freed together: the transactions of one entry, or the entries of one transaction."""
 
     __slots__ = ("dropped", "end", "rank_of", "whole")
@@ -34,7 +34,7 @@ class CaptureEntry:
 
     __slots__ = ("_batch", "_number", "bytes", "rows", "segment", "span")
 
-    def __init__(self, batch: pa.RecordBatch, span: Span, size: int) -> None:
+    def __init__(self, batch: pa.RecordBatch, span: SharedRows, size: int) -> None:
         self.span = span
         self.bytes = size
         self.rows = batch.num_rows

@@ -22,7 +22,7 @@ from ...errors import ConfigError, Retryable
 from ...events import Checkpoint
 from ...sink import SinkFactory
 from ..backfill.backfilled import Backfilled, opened
-from ..backfill.directory import Directory
+from ..backfill.directory import BackfillDirectory
 from ..backfill.errors import NotLoadable
 from ..backfill.fill import Stopped, fill
 from ..backfill.fill_status import FillStatus
@@ -103,7 +103,7 @@ class Load:
                     break
                 except NotLoadable as error:
                     log.warning("loaded by the local engine, not by Spark: %s", error)
-                    Directory(self._directory).remove()
+                    BackfillDirectory(self._directory).remove()
                     return False
                 except Retryable as error:
                     failures += 1

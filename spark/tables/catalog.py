@@ -22,7 +22,7 @@ from .altering import altered, check_nulls
 from .columns import check_columns
 from .delta_copy import DeltaCopy, Note, check_steps
 from .last_changes import KEY, ROW, last_changes, quoted
-from .table_changes import Rows, TableChanges, changes_of, check_key, key_of
+from .table_changes import RowStep, TableChanges, changes_of, check_key, key_of
 from .typed_tables import TypedTables
 
 PARALLEL: Final = 4
@@ -50,7 +50,7 @@ def merge_into(
             return
     begun = 0 if last is None or last.batch < batch else last.step + 1
     known = None if last is None else last.table
-    if known is None and not begun and told.steps and isinstance(told.steps[0], Rows):
+    if known is None and not begun and told.steps and isinstance(told.steps[0], RowStep):
         known = told.steps[0].table
     steps = _steps(told, copy.schema, known, key, begun)
     for step in steps:
@@ -92,7 +92,7 @@ def _steps(
         number = 2 * place
         if number + 1 < begun:
             continue
-        if isinstance(step, Rows):
+        if isinstance(step, RowStep):
             kind = step.frame.schema["after"].dataType
             assert isinstance(kind, StructType)
             its_key = key_of(changes, step, key)

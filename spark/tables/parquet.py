@@ -23,7 +23,7 @@ from .alteration import NONE, alteration, check_creation
 from .altering import altered, check_nulls
 from .columns import check_columns
 from .last_changes import KEY, ROW, last_changes, quoted
-from .table_changes import Order, Rows, TableChanges, changes_of, check_key, key_of
+from .table_changes import Order, RowStep, TableChanges, changes_of, check_key, key_of
 
 _MARKER: Final = re.compile(r"_version-(\d+)")
 _DIRECTORY: Final = re.compile(r"version=(\d+)\.\w+")
@@ -99,13 +99,13 @@ class _Copy:
         for frame in self._persisted:
             frame.unpersist()
 
-    def apply(self, step: Rows | Ddl) -> None:
+    def apply(self, step: RowStep | Ddl) -> None:
         if isinstance(step, Ddl):
             self._alter(step)
         else:
             self._merge(step)
 
-    def _merge(self, step: Rows) -> None:
+    def _merge(self, step: RowStep) -> None:
         key = key_of(self._changes, step, self._key)
         last = last_changes(step.frame, key).persist()
         self._persisted.append(last)

@@ -21,7 +21,7 @@ NOTHING: Final = (0, 0, 0)
 """Order before every change."""
 
 
-class Rows(NamedTuple):
+class RowStep(NamedTuple):
     """Typed changes of rows, between two schema changes."""
 
     frame: DataFrame
@@ -35,7 +35,7 @@ class TableChanges(NamedTuple):
     spark: SparkSession
     name: str
     """The table's full name."""
-    steps: tuple[Rows | Ddl, ...]
+    steps: tuple[RowStep | Ddl, ...]
     end: Order
     """Order of the last change."""
 
@@ -60,7 +60,7 @@ def changes_of(changes: DataFrame | TableChanges) -> TableChanges:
     last = changes.agg(f.max(f.struct(*ORDER)).alias("end")).collect()[0].end
     name = "the table" if table is None else table.full_name
     end = NOTHING if last is None else (last.commit_ts, last.start_ts, last.sequence)
-    return TableChanges(changes.sparkSession, name, (Rows(changes, table),), end)
+    return TableChanges(changes.sparkSession, name, (RowStep(changes, table),), end)
 
 
 def check_key(key: Sequence[str] | None, effect: Alteration) -> None:
@@ -72,7 +72,7 @@ def check_key(key: Sequence[str] | None, effect: Alteration) -> None:
         )
 
 
-def key_of(changes: TableChanges, rows: Rows, key: Sequence[str] | None) -> Sequence[str]:
+def key_of(changes: TableChanges, rows: RowStep, key: Sequence[str] | None) -> Sequence[str]:
     """Return the columns that identify a row: `key`, or the primary key. Raises ConfigError without one."""
     table = rows.table
     found = key if key is not None else table and [table.columns[index].name for index in table.key]

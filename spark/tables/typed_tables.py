@@ -24,7 +24,7 @@ from ..read.schema_changes import difference
 from ..read.superset import superset
 from ..read.typed import TypedEncoder, check_visible
 from .last_changes import ORDER
-from .table_changes import NOTHING, Order, Rows, TableChanges
+from .table_changes import NOTHING, Order, RowStep, TableChanges
 
 _NAMES: Final = ("schema", "table")
 _END: Final = (1 << 63) - 1
@@ -115,14 +115,14 @@ class TypedTables(Mapping[str, DataFrame]):
         by_segment = [table.versions]
         if table.statements:
             by_segment = self._by_segment(table.versions, bounds)
-        steps: list[Rows | Ddl] = []
+        steps: list[RowStep | Ddl] = []
         for number, versions in enumerate(by_segment):
             if number:
                 steps.append(table.statements[number - 1].ddl)
             if versions:
                 _check_alike(versions)
                 after, before = bounds[number : number + 2] if table.statements else (NOTHING, NOTHING)
-                steps.append(Rows(self._rows(versions[-1], after, before), versions[-1]))
+                steps.append(RowStep(self._rows(versions[-1], after, before), versions[-1]))
         return TableChanges(self.raw.sparkSession, name, tuple(steps), table.end)
 
     def _by_segment(self, versions: Sequence[Table], bounds: Sequence[Order]) -> list[list[Table]]:

@@ -20,7 +20,7 @@ from ..kv.transactions import PrimaryMismatch
 from ..pd.pd import PdClient
 from ..span import UPPER_BOUND
 from .event_feed import EventFeed
-from .options import FeedOptions
+from .options import EventFeedOptions
 from .request import Request
 
 log = logging.getLogger("tidemill.puller")
@@ -50,7 +50,9 @@ class HeldLock(Struct, frozen=True):
 class LockResolver:
     """Checks the regions periodically (TiCDC puller document). To be used in the loop's thread only."""
 
-    def __init__(self, feed: EventFeed, kv: Kv, pd: PdClient, clock: Clock, options: FeedOptions) -> None:
+    def __init__(
+        self, feed: EventFeed, kv: Kv, pd: PdClient, clock: Clock, options: EventFeedOptions
+    ) -> None:
         self._feed = feed
         self._kv = kv
         self._pd = pd
