@@ -40,7 +40,7 @@ KeepHours = Annotated[
     ),
 ]
 LakeSink = Annotated[
-    str | None, typer.Option("--sink", help="With a feed file: name of its sink whose lake is meant")
+    str | None, typer.Option("--sink", help="With a feed file: name of the sink that writes the lake")
 ]
 _WEEK_HOURS = 168
 
@@ -224,23 +224,23 @@ def compact(
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option(help="With --plan: HTML file to write a report to, with figures from before and after"),
+        typer.Option(help="With --plan: HTML file for a report with figures from before and after"),
     ] = None,
     archive: Annotated[Path | None, typer.Option(help="Directory of Parquet files to compact")] = None,
     sink: LakeSink = None,
     copy: Annotated[
         str | None,
         typer.Option(
-            help="With the lake of a history: URL of a lake that gets its present rows, or what is new"
+            help="With a lake of changes: URL of the lake to update with the latest row of each key"
         ),
     ] = None,
     index: Annotated[
         Path | None,
-        typer.Option(help="With --copy: directory where the keys of the target are kept for the next time"),
+        typer.Option(help="With --copy: directory that keeps the target's keys between runs"),
     ] = None,
     up_to: Annotated[
         int,
-        typer.Option(help="With --archive: commit ts up to which only the latest row of each key is kept"),
+        typer.Option(help="With --archive: commit ts up to which each key keeps only its latest row"),
     ] = 0,
     master: Master = None,
     settings: Settings = None,

@@ -93,7 +93,7 @@ def run(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Show the feed on a page at this address, with the API of tidemill serve",
+            help="Address of a page and an HTTP API for this feed",
         ),
     ] = None,
     token_file: TokenFile = None,

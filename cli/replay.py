@@ -44,7 +44,7 @@ def replay(
         int | None,
         typer.Option(
             min=0,
-            help="Commit ts that a target without a checkpoint is at; default: the start of the relay",
+            help="Commit ts of a target that has no checkpoint; default: the start of the relay",
         ),
     ] = None,
     until: Annotated[

@@ -62,7 +62,7 @@ Words = Annotated[
     list[str],
     typer.Argument(
         metavar="[FEED.TOML] TABLE...",
-        help="Feed file (not with --server), and full names of tables, such as shop.orders",
+        help="Feed file (not with --server) and full names of tables, such as shop.orders",
     ),
 ]
 
@@ -73,7 +73,7 @@ def pause(
         list[str] | None,
         typer.Argument(
             metavar="[FEED.TOML] TABLE...",
-            help="Feed file (not with --server), and tables, such as shop.orders; only --server: its feed",
+            help="Feed file (not with --server) and tables, such as shop.orders; none: the server's feed",
         ),
     ] = None,
     name: Name = None,
@@ -82,7 +82,7 @@ def pause(
     *,
     server_feed: ServerFeed | None,
 ) -> None:
-    """Pause tables, while the others go on, or a server's feed.
+    """Pause tables of a feed, or a whole feed of a server.
 
     Nothing of a table is applied until it is resumed. Takes effect while the feed runs, or when it runs next.
 

@@ -31,7 +31,7 @@ TlsCert = Annotated[Path | None, typer.Option(help="PEM file of the server's cer
 TlsKey = Annotated[Path | None, typer.Option(help="PEM file of its key")]
 AllowedHosts = Annotated[
     list[str] | None,
-    typer.Option("--allowed-host", help="Further name by which clients reach this server; repeatable"),
+    typer.Option("--allowed-host", help="Additional host name of this server; repeatable"),
 ]
 
 _SWITCH_SECONDS: Final = sys.getswitchinterval()
@@ -50,7 +50,7 @@ def serve(
     tls_key: TlsKey = None,
     allowed_host: AllowedHosts = None,
     sorter_memory: Annotated[
-        str, typer.Option(help="Memory for changes that aren't delivered yet, of all feeds together")
+        str, typer.Option(help="Maximum memory for undelivered changes of all feeds together")
     ] = "256MiB",
 ) -> None:
     """Run all feeds of a directory, with an HTTP API and a page.
