@@ -87,8 +87,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = demo_run.parser(str(__doc__), seconds=20.0, large=20_000)
     parser.add_argument("--seed", type=int, default=1, help="seed of all randomness")
     parser.add_argument("--without-spark", action="store_true", help="skip the part that runs on Spark")
-    given = vars(parser.parse_args(arguments))
-    demo = Demo(with_spark=not given.pop("without_spark"), **given)
+    settings = vars(parser.parse_args(arguments))
+    demo = Demo(with_spark=not settings.pop("without_spark"), **settings)
     with demo_run.folder() as directory:
         return 0 if run(directory, demo) else 1
 

@@ -210,8 +210,8 @@ class Demo:
         self._until(lambda: self._state_of("shop.items") == "following", "the table isn't followed again")
 
     def _state_of(self, table: str) -> str:
-        found = self._client.tables("north-to-south", TablesQuery(search=table)).tables
-        return found[0].state if found else ""
+        tables = self._client.tables("north-to-south", TablesQuery(search=table)).tables
+        return tables[0].state if tables else ""
 
     def _add_pattern(self) -> None:
         print("the pattern extra.* is added to the feed north-copy")
@@ -314,7 +314,7 @@ def _spoil(path: Path) -> None:
 
 def _delta(path: Path) -> Rows:
     """Apply a table's changes in their order."""
-    rows: dict[int, tuple[Any, ...]] = {}
+    rows: dict[int, tuple[object, ...]] = {}
     changes = DeltaTable(path).to_pyarrow_table().to_pylist()
     for change in sorted(changes, key=lambda one: (one["commit_ts"], one["start_ts"], one["sequence"])):
         if change["before"] is not None:

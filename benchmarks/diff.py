@@ -25,7 +25,7 @@ from ..engine.checkpoint import CheckpointFile
 from ..events import Item
 from ..sink import Delivery, open_sink
 from ..testing.mariadb import MariaDb
-from .sink import TABLE, _loads, _login, row
+from .sink import TABLE, loads, login, row
 
 _SELECT = f"SELECT * FROM {TABLE.name}"
 
@@ -37,7 +37,7 @@ def run(*, rows: int = 500_000, rounds: int = 3) -> dict[str, Any]:
         MariaDb(Path(name, "source")) as source,
         MariaDb(Path(name, "target")) as target,
     ):
-        items = _loads([row(key, "n" * 40) for key in range(rows)])
+        items = loads([row(key, "n" * 40) for key in range(rows)])
         file = Path(name, "copy.db")
         targets = {"diff": target.url(), "diff_sqlite": f"sqlite:///{file}"}
         for url in source.url(TABLE.schema), *targets.values():
@@ -71,7 +71,7 @@ def _load(url: str, items: list[Item]) -> None:
         work.flush(0)
 
 
-def _timed(work: Callable[[], Any]) -> float:
+def _timed(work: Callable[[], object]) -> float:
     begun = time.perf_counter()
     work()
     return time.perf_counter() - begun
@@ -94,7 +94,7 @@ def _compare(directory: Path, source: MariaDb, url: str, rows: int) -> None:
 def _printed(server: MariaDb) -> int:
     """Read all rows by the C client."""
     program = shutil.which("mariadb") or "mariadb"
-    command = [program, *_login(server), "--batch", "--quick", "-e", _SELECT, TABLE.schema]
+    command = [program, *login(server), "--batch", "--quick", "-e", _SELECT, TABLE.schema]
     return subprocess.run(command, stdout=subprocess.DEVNULL, check=True).returncode
 
 

@@ -24,7 +24,7 @@ from ..engine.checkpoint import CheckpointFile
 from ..events import Checkpoint, RowChange, Rows, Transaction, runs_of
 from ..sink import Delivery, open_sink
 from ..sink.encoding.encodings import make_encoder
-from ..sink.kafka.route import Destination, Route
+from ..sink.kafka.route import Destination, PartitionRoute
 from ..testing.kafka import Kafka
 from .sink import TABLE
 
@@ -102,7 +102,9 @@ def _changes(rows: int) -> list[RowChange]:
 def _prepared(changes: Sequence[RowChange], encoding: str) -> list[tuple[bytes | None, bytes | None, int]]:
     """Return the key, value and partition of each message."""
     encoder = make_encoder(encoding, {}, lambda: 1_700_000_000_000)
-    _, partitions = Route(TABLE, Destination("bench", "key", ()), _PARTITIONS).distribute(list(changes))
+    _, partitions = PartitionRoute(TABLE, Destination("bench", "key", ()), _PARTITIONS).distribute(
+        list(changes)
+    )
     messages = encoder.rows(changes)
     return [
         (message.key, message.value, number) for message, number in zip(messages, partitions, strict=True)

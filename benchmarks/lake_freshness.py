@@ -41,13 +41,13 @@ def freshness(folder: Path, seconds: float) -> Measured:
         with source.connect() as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE bench")
             cursor.execute("CREATE TABLE bench.item (id INT AUTO_INCREMENT PRIMARY KEY, at BIGINT NOT NULL)")
-        given = {
+        document = {
             "name": "bench",
             "data_dir": f"{folder}/state",
             "source": {"url": source.url(), "tables": ["bench.*"]},
             "sink": [{"name": "lake", "url": f"delta://{folder}/fresh", "flush_seconds": _COMMIT_SECONDS}],
         }
-        feed = verified_feed(feed_options(given))
+        feed = verified_feed(feed_options(document))
         feed.start()
         polling = Thread(target=_poll, args=(source, folder / "polled", stopping))
         polling.start()

@@ -106,7 +106,7 @@ def write_rows(server: MariaDb, rows: int, size: int) -> tuple[str, str]:
     """Write rows in transactions of `size`; return the positions before and after."""
     marks = ",".join(["%s"] * 8)
     with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
-        start = _end(cursor)
+        start = log_end(cursor)
         for first in range(0, rows, size):
             keys = range(first, min(rows, first + size))
             cursor.executemany(
@@ -114,10 +114,10 @@ def write_rows(server: MariaDb, rows: int, size: int) -> tuple[str, str]:
                 [_row(1_000_000 * size + key) for key in keys],
             )
             connection.commit()
-        return start, _end(cursor)
+        return start, log_end(cursor)
 
 
-def _end(cursor: Any) -> str:
+def log_end(cursor: Any) -> str:
     cursor.execute("SHOW MASTER STATUS")
     file, offset = cursor.fetchone()[:2]
     return f"{file}:{offset}"
@@ -202,7 +202,7 @@ def _commit_one_by_one(server: MariaDb, commits: int, arrived: Sequence[float], 
 def _latency_of_feed(server: MariaDb, folder: Path, commits: int) -> float:
     arrived: list[float] = []
     with server.connect() as connection, connection.cursor() as cursor:
-        start = _end(cursor)
+        start = log_end(cursor)
 
     options = feed_options(
         {
@@ -234,7 +234,7 @@ def _latency_of_reader(server: MariaDb, commits: int) -> float:
     arrived: list[float] = []
     ready = Event()
     with server.connect() as connection, connection.cursor() as cursor:
-        end = _end(cursor)
+        end = log_end(cursor)
     stream = _library(
         server, end, server_id=77_002, blocking=True, slave_heartbeat=0.05, only_events=[HeartbeatLogEvent]
     )

@@ -23,9 +23,9 @@ from ..emulator.server import unary_stream
 from ..events import Changes, Sorted, Ts
 from ..puller.puller import SourceReport
 from ..puller.pump.collector import Collector
-from ..puller.pump.messages import Found, Pause, Resume, ToCollector
+from ..puller.pump.messages import Pause, PumpsListed, Resume, ToCollector
 from ..puller.pump.options import PumpOptions
-from ..puller.pump.progress import MergeProgress, PumpProgress
+from ..puller.pump.progress import BinlogMergeProgress, PumpProgress
 from ..puller.pump.puller import PumpPuller
 from ..puller.pump.pumps import PumpStatus
 from ..puller.tikv.client import TikvClient
@@ -301,7 +301,7 @@ def _latency(server: Server) -> float:
     return latencies.median()
 
 
-def _pulled(server: Server, start: Ts, receiver: type[PooledActor[Sorted]], *arguments: Any) -> float:
+def _pulled(server: Server, start: Ts, receiver: type[PooledActor[Sorted]], *arguments: object) -> float:
     """Pull and merge all pumps above `start` until the receiver has enough; return the seconds."""
     done = Event()
     options = PumpOptions(pd=(server["pd"],), pumps=tuple(server["pumps"]))
@@ -312,10 +312,10 @@ def _pulled(server: Server, start: Ts, receiver: type[PooledActor[Sorted]], *arg
         client.start()
         follower = _Follower(client, options, system, sorter)
         started = _now()
-        merge = MergeProgress(start)
+        merge = BinlogMergeProgress(start)
         follower.coordinator = system.spawn(_Reports)
         follower.collector = system.spawn(Collector, follower, merge, 0, capacity=64)
-        follower.collector.tell(Found([PumpStatus(host, host) for host in server["pumps"]]))
+        follower.collector.tell(PumpsListed([PumpStatus(host, host) for host in server["pumps"]]))
         done.wait()
         seconds = _now() - started
         client.stop()

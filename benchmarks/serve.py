@@ -77,7 +77,7 @@ def _follow(
     span: tuple[str, str],
     rows: int,
     load: tuple[int, int, int] | None,
-    done: list[dict[str, Any]],
+    done: list[dict[str, object]],
 ) -> float:
     """Return the seconds from the first row to the last; `done` gets the clients' result."""
     start, end = span
@@ -116,7 +116,7 @@ def _follow(
 
 
 @contextmanager
-def _clients(url: str, load: tuple[int, int, int] | None, done: list[dict[str, Any]]) -> Iterator[None]:
+def _clients(url: str, load: tuple[int, int, int] | None, done: list[dict[str, object]]) -> Iterator[None]:
     """Run the clients beside the body; they are all connected when it begins."""
     if load is None:
         yield

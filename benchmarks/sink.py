@@ -81,10 +81,10 @@ def run(
             folder = Path(name, str(number))
             folder.mkdir()
             url = f"sqlite:///{folder / 'ours.db'}"
-            ours["sqlite"].append(_deliver(url, _loads(before)))
+            ours["sqlite"].append(_deliver(url, loads(before)))
             theirs["sqlite"].append(_executemany(folder / "theirs.db", before))
             copy, dumped = f"copy_{number}", f"dumped_{number}"
-            ours["mariadb"].append(_deliver(server.url(copy), _loads(before)))
+            ours["mariadb"].append(_deliver(server.url(copy), loads(before)))
             theirs["mariadb"].append(_load(server, _dump(server, folder, copy), dumped))
             ours["mariadb_update"].append(_deliver(server.url(copy), _updates(before, after)))
             theirs["mariadb_update"].append(_load(server, _statements(folder, after), dumped))
@@ -92,14 +92,14 @@ def run(
                 connection.execute(f"CREATE DATABASE {copy}")
             url = postgres.url(copy)
             plain = Psycopg(url, TABLE)
-            ours["postgres_load"].append(_deliver(url, _loads(before)))
+            ours["postgres_load"].append(_deliver(url, loads(before)))
             ours["postgres_copy"].append(ours["postgres_load"][-1])
             theirs["postgres_load"].append(plain.insert(before))
             theirs["postgres_copy"].append(plain.copy(before))
             theirs["postgres_update"].append(plain.update(after))
             ours["postgres_update"].append(_deliver(url, _updates(before, after)))
     parallel_rows = before[:parallel]
-    workers, one = sink_workers.run(TABLE, parallel_rows, _loads, small=small, rounds=rounds)
+    workers, one = sink_workers.run(TABLE, parallel_rows, loads, small=small, rounds=rounds)
     compared = diff.run(rows=rows, rounds=rounds)
     figures = {name: round(counts[name] / statistics.median(ours[name])) for name in ours}
     yardstick = {name: round(counts[name] / statistics.median(theirs[name])) for name in ours}
@@ -128,7 +128,7 @@ def row(key: int, note: str) -> Row:
 # --- ours -------------------------------------------------------------------------------------------
 
 
-def _loads(rows: Sequence[Row]) -> list[Item]:
+def loads(rows: Sequence[Row]) -> list[Item]:
     """Return the snapshot of the table, in chunks."""
     create = Ddl(1, 0, "bench", TABLE.schema, TABLE.name, "", (CreateTable(TABLE),), "log:1")
     loads = [
@@ -188,7 +188,7 @@ def _executemany(path: Path, rows: Sequence[Row]) -> float:
         return time.perf_counter() - begun
 
 
-def _login(server: MariaDb) -> list[str]:
+def login(server: MariaDb) -> list[str]:
     return [f"--host={server.host}", f"--port={server.port}", "--user=root", f"--password={PASSWORD}"]
 
 
@@ -196,7 +196,7 @@ def _dump(server: MariaDb, folder: Path, database: str) -> Path:
     path = folder / "dump.sql"
     program = shutil.which("mariadb-dump") or "mariadb-dump"
     with path.open("wb") as file:
-        subprocess.run([program, *_login(server), database, TABLE.name], stdout=file, check=True)
+        subprocess.run([program, *login(server), database, TABLE.name], stdout=file, check=True)
     return path
 
 
@@ -218,5 +218,5 @@ def _load(server: MariaDb, path: Path, database: str) -> float:
     program = shutil.which("mariadb") or "mariadb"
     begun = time.perf_counter()
     with path.open("rb") as file:
-        subprocess.run([program, *_login(server), database], stdin=file, check=True)
+        subprocess.run([program, *login(server), database], stdin=file, check=True)
     return time.perf_counter() - begun

@@ -29,7 +29,7 @@ from ..spark.capture import client
 from ..spark.capture.capture import opened
 from ..spark.capture.options import CaptureOptions
 from ..testing.mariadb import MariaDb
-from .mysql import COLUMNS, _end
+from .mysql import COLUMNS, log_end
 from .process_times import SparkTimes, children, spark_times, tree_seconds
 from .turns import serve_until_ended, serving
 
@@ -242,10 +242,10 @@ def _write(server: MariaDb, table: str, rows: int, part: int, size: int) -> tupl
         cursor.execute(f"CREATE TABLE {table} ({COLUMNS})")
         cursor.execute("SELECT UNIX_TIMESTAMP()")
         second = int(cursor.fetchone()[0])
-        before = _end(cursor)
+        before = log_end(cursor)
         cursor.execute("INSERT INTO bench.idle VALUES ()")
         for first, end in ((0, rows - part), (rows - part, rows)):
-            starts.append(_end(cursor))
+            starts.append(log_end(cursor))
             second += 10
             cursor.execute(f"SET timestamp = {second}")
             cursor.execute(

@@ -45,18 +45,18 @@ def run(
     ):
         _fill(source, rows)
         for place, url in (("mariadb", target.url("copy")), ("sqlite", f"sqlite:///{name}/copy.db")):
-            given = {
+            document = {
                 "name": place,
                 "data_dir": f"{name}/{place}",
                 "until": "now",
                 "source": {"url": source.url(), "tables": ["bench.*"]},
                 "sink": [{"name": "copy", "url": url}],
             }
-            _applied(given)
+            _applied(document)
             for _ in range(rounds):
                 for figure, more in ((f"{place}_alone", {}), (place, verify), (f"{place}_again", {})):
                     _change(source, rows, changes)
-                    runs.setdefault(figure, []).append(_applied(given | more))
+                    runs.setdefault(figure, []).append(_applied(document | more))
     figures, yardstick = dict[str, float](), dict[str, float]()
     for figure, several in runs.items():
         place, _, which = figure.partition("_")
@@ -102,9 +102,9 @@ def _change(server: MariaDb, rows: int, changes: int) -> None:
             )
 
 
-def _applied(given: Mapping[str, Any]) -> _Run:
+def _applied(document: Mapping[str, Any]) -> _Run:
     """Run a feed to the source's end."""
-    feed = verified_feed(feed_options(given))
+    feed = verified_feed(feed_options(document))
     begun, cpu_begun = time.perf_counter(), time.process_time()
     feed.start()
     feed.wait()

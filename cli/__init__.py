@@ -49,18 +49,30 @@ app = typer.Typer(
 app.add_typer(bench, name="bench")
 app.add_typer(dead_letters, name="dead-letters")
 app.add_typer(drainer, name="drainer")
-init.add_commands(app)
-feed.add_commands(app)
-requests.add_commands(app)
-locks.add_commands(app)
-diff.add_commands(app)
-replay.add_commands(app)
-schema.add_commands(app)
-demo.add_commands(app)
-completion.add_commands(app)
-serve.add_commands(app)
-spark.add_commands(app)
-analytics.add_commands(app)
+for _command in (
+    init.init,
+    feed.run,
+    feed.status,
+    feed.explain,
+    feed.check,
+    requests.tables,
+    requests.pause,
+    requests.resume,
+    requests.snapshot,
+    locks.locks,
+    locks.unlock,
+    diff.diff,
+    replay.replay,
+    schema.schema,
+    demo.demo,
+    completion.completion,
+    serve.serve,
+    spark.backfill,
+    spark.capture,
+    analytics.analyze,
+    analytics.compact,
+):
+    app.command()(_command)
 
 
 def _version(wanted: bool) -> None:
@@ -117,11 +129,11 @@ def _misused(error: typer.TyperException) -> int:
     if "\n" in text:
         typer.echo(text, err=True)
     else:
-        say(f"tidemill: {text.rstrip('.')}: see {_command(sys.argv[1:])} --help", err=True)
+        say(f"tidemill: {text.rstrip('.')}: see {_command_of(sys.argv[1:])} --help", err=True)
     return error.exit_code
 
 
-def _command(words: Sequence[str]) -> str:
+def _command_of(words: Sequence[str]) -> str:
     """Return the command that these words begin with."""
     command, path = typer.main.get_command(app), ["tidemill"]
     for word in words:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..sink.files.lakes.upkeep import Executor, Lake
     from ..sink.registry import GivenSink
     from ..spark.analytics.analyze import FeedStore
-    from ..store.plan import Outcome
+    from ..store.plan import StepOutcome
 
 Analyzed = Annotated[
     str | None,
@@ -40,14 +40,9 @@ KeepHours = Annotated[
     ),
 ]
 LakeSink = Annotated[
-    str | None, typer.Option("--sink", help="With a feed file: name of its sink whose lake is meant")
+    str | None, typer.Option("--sink", help="With a feed file: name of the sink that writes the lake")
 ]
 _WEEK_HOURS = 168
-
-
-def add_commands(app: typer.Typer) -> None:
-    for command in (analyze, compact):
-        app.command()(command)
 
 
 def analyze(
@@ -123,13 +118,13 @@ def _given_lake(what: str, sink: str | None) -> GivenSink:
 
 
 @contextmanager
-def _lake(given: GivenSink) -> Iterator[Lake]:
+def _lake(sink: GivenSink) -> Iterator[Lake]:
     """Yield the lake of a sink. Raises ConfigError."""
     try:
         from ..sink.files.lakes.upkeep import lake_of
     except ImportError as error:
         raise ConfigError(f"a lake needs: pip install 'tidemill[lake]' ({error})") from error
-    with closing(lake_of(str(given.target), given.options)) as lake:
+    with closing(lake_of(str(sink.target), sink.options)) as lake:
         yield lake
 
 
@@ -152,13 +147,13 @@ def _analyze_lake(what: str, sink: str | None, page: Path, plan: Path | None, ke
 
 
 def _compact_lake(
-    given: GivenSink, spark: _Spark | None, path: Path, page: Path | None, as_json: bool
+    sink: GivenSink, spark: _Spark | None, path: Path, page: Path | None, as_json: bool
 ) -> None:
     from ..actors import SystemClock
 
     _check_written("--page", page)
     clock = SystemClock()
-    with _lake(given) as lake:
+    with _lake(sink) as lake:
         from ..sink.files.lakes.upkeep import analyze_lake, carry_out, decode_lake_plan, plan_of
         from ..spark.analytics.lake_page import comparison, lake_page
 
@@ -167,7 +162,7 @@ def _compact_lake(
             raise ConfigError(f"--plan: {path} is for {plan.lake}")
         before = analyze_lake(lake, clock, plan.keep_hours)
         outcomes = []
-        with _executor(given, spark) as execute:
+        with _executor(sink, spark) as execute:
             for one in carry_out(lake, plan, clock, execute):
                 outcomes.append(one)
                 say(one.line, err=True)
@@ -188,7 +183,7 @@ class _Spark(NamedTuple):
 
 
 @contextmanager
-def _executor(given: GivenSink, spark: _Spark | None) -> Iterator[Executor | None]:
+def _executor(sink: GivenSink, spark: _Spark | None) -> Iterator[Executor | None]:
     """Yield an executor of Spark's tasks; None to use this process."""
     if spark is None:
         yield None
@@ -196,18 +191,18 @@ def _executor(given: GivenSink, spark: _Spark | None) -> Iterator[Executor | Non
     with _session(*spark) as session:
         from ..spark.lakes.joins import SparkJoins
 
-        yield SparkJoins(session, str(given.target), given.options)
+        yield SparkJoins(session, str(sink.target), sink.options)
 
 
 def _merge_lake(what: str, sink: str | None, copy: str, index: Path | None, as_json: bool) -> None:
     from ..actors import SystemClock
     from ..sink.registry import given_sink
 
-    given = given_sink("copy", copy, {"mode": "copy"})
+    target_sink = given_sink("copy", copy, {"mode": "copy"})
     with _lake(_given_lake(what, sink)) as lake:
         from ..sink.files.lakes.upkeep import Merge, copy_target
 
-        target = copy_target(copy, given.options, index)
+        target = copy_target(copy, target_sink.options, index)
         report = Merge(lake, target, SystemClock()).run()
     _report(report, report.lines, as_json)
 
@@ -229,23 +224,23 @@ def compact(
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option(help="With --plan: HTML file to write a report to, with figures from before and after"),
+        typer.Option(help="With --plan: HTML file for a report with figures from before and after"),
     ] = None,
     archive: Annotated[Path | None, typer.Option(help="Directory of Parquet files to compact")] = None,
     sink: LakeSink = None,
     copy: Annotated[
         str | None,
         typer.Option(
-            help="With the lake of a history: URL of a lake that gets its present rows, or what is new"
+            help="With a lake of changes: URL of the lake to update with the latest row of each key"
         ),
     ] = None,
     index: Annotated[
         Path | None,
-        typer.Option(help="With --copy: directory where the keys of the target are kept for the next time"),
+        typer.Option(help="With --copy: directory that keeps the target's keys between runs"),
     ] = None,
     up_to: Annotated[
         int,
-        typer.Option(help="With --archive: commit ts up to which only the latest row of each key is kept"),
+        typer.Option(help="With --archive: commit ts up to which each key keeps only its latest row"),
     ] = 0,
     master: Master = None,
     settings: Settings = None,
@@ -322,7 +317,7 @@ def _report(report: object, lines: list[str], as_json: bool) -> None:
         say(*lines)
 
 
-def _outcome_lines(outcomes: Iterable[Outcome]) -> list[str]:
+def _outcome_lines(outcomes: Iterable[StepOutcome]) -> list[str]:
     lines = [
         f"{one.store}/{one.window}: {one.bytes_before:,} bytes became {one.bytes_after:,}"
         + (f" ({one.left})" if one.left else "")

@@ -35,25 +35,25 @@ class Level(NamedTuple):
     flags: Sequence[Word]
 
 
-def add_commands(app: typer.Typer) -> None:
-    @app.command()
-    def completion(shell: Annotated[Shell, typer.Argument(help="Shell that the script is for")]) -> None:
-        """Print a script that completes tidemill's commands.
+def completion(
+    context: typer.Context, shell: Annotated[Shell, typer.Argument(help="Shell that the script is for")]
+) -> None:
+    """Print a script that completes tidemill's commands.
 
-        Evaluate it in ~/.bashrc, in ~/.zshrc after compinit, or write it to
-        ~/.config/fish/completions/tidemill.fish.
+    Evaluate it in ~/.bashrc, in ~/.zshrc after compinit, or write it to
+    ~/.config/fish/completions/tidemill.fish.
 
-            eval "$(tidemill completion bash)"
-        """
-        script: Callable[[Sequence[Level]], Iterator[str]]
-        match shell:
-            case Shell.BASH:
-                script = _bash
-            case Shell.ZSH:
-                script = _zsh
-            case Shell.FISH:
-                script = _fish
-        typer.echo("\n".join(script(list(_levels(typer.main.get_command(app))))))
+        eval "$(tidemill completion bash)"
+    """
+    script: Callable[[Sequence[Level]], Iterator[str]]
+    match shell:
+        case Shell.BASH:
+            script = _bash
+        case Shell.ZSH:
+            script = _zsh
+        case Shell.FISH:
+            script = _fish
+    typer.echo("\n".join(script(list(_levels(context.find_root().command)))))
 
 
 def _levels(command: object, path: str = "") -> Iterator[Level]:

@@ -12,14 +12,12 @@ LARGE_ROWS = 5_000
 """Rows of the one large transaction."""
 
 
-def add_commands(app: typer.Typer) -> None:
-    app.command()(demo)
-
-
 def demo(
     seconds: Annotated[float, typer.Option(min=1, help="Seconds for which the writers run")] = 12.0,
     seed: Annotated[int, typer.Option(help="Seed of all randomness")] = 1,
-    spoil: Annotated[bool, typer.Option("--spoil", help="Change one copied row, to see it found")] = False,
+    spoil: Annotated[
+        bool, typer.Option("--spoil", help="Corrupt one copied row, which the comparison must find")
+    ] = False,
 ) -> None:
     """Follow an emulated TiDB into SQLite, and compare.
 

@@ -16,10 +16,6 @@ from .flags import DataDir, Json, Name, RequiredFile, feed_tables
 from .say import say
 
 
-def add_commands(app: typer.Typer) -> None:
-    app.command()(diff)
-
-
 def diff(
     file: RequiredFile,
     table: Annotated[
@@ -31,7 +27,8 @@ def diff(
     ] = "",
     rate: Annotated[float, typer.Option(min=0, help="Maximum rows read per second; 0: unlimited")] = 0,
     syncpoint: Annotated[
-        bool, typer.Option("--syncpoint", help="Compare both sides at one point, for a source that can")
+        bool,
+        typer.Option("--syncpoint", help="Compare source and target as of one syncpoint of a TiDB source"),
     ] = False,
     fix: Annotated[Path | None, typer.Option(help="Write SQL that repairs the target to this file")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Repair the target directly")] = False,

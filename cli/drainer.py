@@ -22,7 +22,7 @@ from .flags import Json
 
 if TYPE_CHECKING:
     from ..puller.pump.registry.node import NodeStatus
-    from ..puller.pump.registry.registry import Registry
+    from ..puller.pump.registry.registry import NodeRegistry
     from ..puller.pump.service.options import DrainerOptions
 
 _REGISTRIES: Final = "a registry is binlog://pd1:2379,pd2:2379 or sqlite:///file"
@@ -119,7 +119,7 @@ def _options(feed: Path | None, registry: str | None, id_: str | None) -> Draine
 
 
 @contextmanager
-def _opened(options: DrainerOptions) -> Iterator[Registry]:
+def _opened(options: DrainerOptions) -> Iterator[NodeRegistry]:
     from ..puller.pump.registry.location import open_registry
 
     opened = open_registry(options.registry, options.security, options.registry_timeout_seconds)

@@ -21,7 +21,6 @@ from ..engine.progress import explanation, open_progress, panel
 from ..engine.status import StatusFile
 from ..engine.stopping import set_by_signals
 from ..errors import ConfigError
-from .findings import say_findings
 from .flags import (
     DataDir,
     DirectoryFile,
@@ -35,7 +34,7 @@ from .flags import (
     feed_tables,
 )
 from .remote import ServerFeed, may_ask_a_server, say_feeds
-from .say import say
+from .say import say, say_findings
 from .serve import AllowedHosts, TlsCert, TlsKey, TokenFile, window
 from .spark import Directory, Master, Settings, settings_of_spark
 
@@ -45,11 +44,6 @@ if TYPE_CHECKING:
 
 PLAIN_WIDTH = 4096
 """Width of a status that isn't printed on a terminal: nothing is cut."""
-
-
-def add_commands(app: typer.Typer) -> None:
-    for command in (run, status, explain, check):
-        app.command()(command)
 
 
 def run(
@@ -99,7 +93,7 @@ def run(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Show the feed on a page at this address, with the API of tidemill serve",
+            help="Address of a page and an HTTP API for this feed",
         ),
     ] = None,
     token_file: TokenFile = None,
@@ -133,8 +127,10 @@ def run(
             if flags := [key for key, value in how.items() if value]:
                 raise ConfigError(f"--{flags[0].replace('_', '-')}: it is for --engine spark")
             options = checked_options(document)
-            given = None if http is None else (http, token_file, tls_cert, tls_key, allowed_host or ())
-            run_local(options, as_json, partial(window, document, *given) if given is not None else None)
+            shown_at = None if http is None else (http, token_file, tls_cert, tls_key, allowed_host or ())
+            run_local(
+                options, as_json, partial(window, document, *shown_at) if shown_at is not None else None
+            )
         case "spark":
             if http is not None:
                 raise ConfigError("--http: it is for --engine local")
@@ -192,7 +188,7 @@ def status(
         bool, typer.Option("--prometheus", help="Print metrics in the Prometheus text format")
     ] = False,
     *,
-    at: ServerFeed | None,
+    server_feed: ServerFeed | None,
 ) -> None:
     """Show the status of a feed, running or not.
 
@@ -200,8 +196,8 @@ def status(
 
         tidemill status feed.toml
     """
-    if at is not None:
-        feeds = at.several()
+    if server_feed is not None:
+        feeds = server_feed.several()
         if feeds is not None:
             if as_json:
                 typer.echo(msgspec.json.encode(feeds))
@@ -210,7 +206,7 @@ def status(
             if any(one.state == "failed" for one in feeds):
                 raise typer.Exit(1)
             return
-        last = at.client.feed(at.name).status
+        last = server_feed.client.feed(server_feed.name).status
     else:
         last = StatusFile(directory_of(file, data_dir)).load()
     if prometheus:
@@ -229,7 +225,7 @@ def explain(
     data_dir: DataDir = None,
     as_json: Json = False,
     *,
-    at: ServerFeed | None,
+    server_feed: ServerFeed | None,
 ) -> None:
     """Explain why a feed is slow or stuck.
 
@@ -237,8 +233,8 @@ def explain(
 
         tidemill explain feed.toml
     """
-    if at is not None:
-        lines = at.client.waits(at.name).explanation
+    if server_feed is not None:
+        lines = server_feed.client.waits(server_feed.name).explanation
     else:
         last = StatusFile(directory_of(file, data_dir)).load()
         lines = explanation(last, last.waits)

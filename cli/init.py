@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from ..errors import ConfigError
-from .findings import say_findings
 from .flags import Name, Sinks, Tables
-from .say import say
+from .say import say, say_findings
 
 SourceUrl = Annotated[
     str,
@@ -20,10 +19,6 @@ SourceUrl = Annotated[
         "quotes, is a variable of the environment",
     ),
 ]
-
-
-def add_commands(app: typer.Typer) -> None:
-    app.command()(init)
 
 
 def init(

@@ -14,11 +14,6 @@ from .flags import DataDir, Json, RequiredFile, directory_of
 from .say import say
 
 
-def add_commands(app: typer.Typer) -> None:
-    for command in (locks, unlock):
-        app.command()(command)
-
-
 def locks(file: RequiredFile, data_dir: DataDir = None, as_json: Json = False) -> None:
     """List schema changes that wait for other shards.
 

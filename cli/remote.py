@@ -42,18 +42,18 @@ CaFile = Annotated[
 class ServerFeed:
     """The feed of a server that a command asks about."""
 
-    def __init__(self, client: Client, given: str) -> None:
+    def __init__(self, client: Client, name: str) -> None:
         self.client = client
-        self._given = given
+        self._name = name
 
     @cached_property
     def name(self) -> str:
         """The name that was given, or that of the server's only feed. Raises ConfigError."""
-        return self.client.only_feed(self._given)
+        return self.client.only_feed(self._name)
 
     def several(self) -> list[FeedSummary] | None:
         """Return the server's feeds if they aren't one and none is named."""
-        feeds = None if self._given else self.client.feeds()
+        feeds = None if self._name else self.client.feeds()
         return None if feeds is None or len(feeds) == 1 else feeds
 
     @property
@@ -62,7 +62,7 @@ class ServerFeed:
 
 
 def may_ask_a_server(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the flags of a server: its argument `at` is the server's feed, None without --server.
+    """Give a command the flags of a server; its argument `server_feed` is None without --server.
 
     Raises ConfigError for a server beside a feed file or a data directory.
     """
@@ -70,18 +70,18 @@ def may_ask_a_server(command: Callable[..., None]) -> Callable[..., None]:
     def call(
         server: str | None, feed: str, token_file: Path | None, ca_file: Path | None, **given: Any
     ) -> None:
-        at = None
+        server_feed = None
         if server is not None:
             if given.get("file") is not None or given.get("data_dir") is not None:
                 raise ConfigError("--server: give it without a feed file and without --data-dir; see --feed")
-            at = ServerFeed(_client(server, token_file, ca_file), feed)
-        command(**given, at=at)
+            server_feed = ServerFeed(_client(server, token_file, ca_file), feed)
+        command(**given, server_feed=server_feed)
 
     hints = get_type_hints(command, include_extras=True)
     own = [
         one.replace(annotation=hints[name])
         for name, one in signature(command).parameters.items()
-        if name != "at"
+        if name != "server_feed"
     ]
     flags = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=flag)
@@ -101,9 +101,9 @@ def may_ask_a_server(command: Callable[..., None]) -> Callable[..., None]:
 def _client(server: str, token_file: Path | None, ca_file: Path | None) -> Client:
     from ..client import Client
 
-    given = os.environ.get(TOKEN, "")
+    token = os.environ.get(TOKEN, "")
     return Client(
-        server, read_token(token_file, "--token-file") if token_file is not None else given, ca_file=ca_file
+        server, read_token(token_file, "--token-file") if token_file is not None else token, ca_file=ca_file
     )
 
 

@@ -27,10 +27,6 @@ DEFAULT_NAME = "replay"
 SHOW_SECONDS = 1.0
 
 
-def add_commands(app: typer.Typer) -> None:
-    app.command()(replay)
-
-
 def replay(
     what: Annotated[
         Path,
@@ -48,7 +44,7 @@ def replay(
         int | None,
         typer.Option(
             min=0,
-            help="Commit ts that a target without a checkpoint is at; default: the start of the relay",
+            help="Commit ts of a target that has no checkpoint; default: the start of the relay",
         ),
     ] = None,
     until: Annotated[

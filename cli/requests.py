@@ -43,11 +43,6 @@ Parked = Annotated[
 ]
 
 
-def add_commands(app: typer.Typer) -> None:
-    for command in (tables, pause, resume, snapshot):
-        app.command()(command)
-
-
 def tables(file: DirectoryFile = None, data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the tables of a feed: state, lag, rows and errors.
 
@@ -67,7 +62,7 @@ Words = Annotated[
     list[str],
     typer.Argument(
         metavar="[FEED.TOML] TABLE...",
-        help="Feed file (not with --server), and full names of tables, such as shop.orders",
+        help="Feed file (not with --server) and full names of tables, such as shop.orders",
     ),
 ]
 
@@ -78,31 +73,31 @@ def pause(
         list[str] | None,
         typer.Argument(
             metavar="[FEED.TOML] TABLE...",
-            help="Feed file (not with --server), and tables, such as shop.orders; only --server: its feed",
+            help="Feed file (not with --server) and tables, such as shop.orders; none: the server's feed",
         ),
     ] = None,
     name: Name = None,
     data_dir: DataDir = None,
     as_json: Json = False,
     *,
-    at: ServerFeed | None,
+    server_feed: ServerFeed | None,
 ) -> None:
-    """Pause tables, while the others go on, or a server's feed.
+    """Pause tables of a feed, or a whole feed of a server.
 
     Nothing of a table is applied until it is resumed. Takes effect while the feed runs, or when it runs next.
 
         tidemill pause feed.toml shop.orders
     """
-    if at is None:
+    if server_feed is None:
         options, tables = _named("pause", words or [], name, data_dir)
         _request("pause", options, tables)
         _say_requested("paused", tables, options.name, _state(options), as_json=as_json)
     elif words:
         for one in words:
-            at.client.pause_table(at.name, one)
-        _say_requested("paused", words, at.name, at.state, as_json=as_json)
+            server_feed.client.pause_table(server_feed.name, one)
+        _say_requested("paused", words, server_feed.name, server_feed.state, as_json=as_json)
     else:
-        _say_state(at.client.pause(at.name), as_json=as_json)
+        _say_state(server_feed.client.pause(server_feed.name), as_json=as_json)
 
 
 @may_ask_a_server
@@ -115,7 +110,7 @@ def resume(
     data_dir: DataDir = None,
     as_json: Json = False,
     *,
-    at: ServerFeed | None,
+    server_feed: ServerFeed | None,
 ) -> None:
     """Resume tables, or a feed stopped by a schema change.
 
@@ -124,13 +119,15 @@ def resume(
 
         tidemill resume feed.toml --resnapshot shop.orders
     """
-    if at is not None:
+    if server_feed is not None:
         for one in table or ():
-            at.client.resume_table(at.name, one)
+            server_feed.client.resume_table(server_feed.name, one)
         if table:
-            _say_requested("loaded again", table, at.name, at.state, as_json=as_json)
+            _say_requested("loaded again", table, server_feed.name, server_feed.state, as_json=as_json)
         if skip_ddl or resnapshot or not table:
-            _say_state(at.client.resume(at.name, skip_ddl or (), resnapshot or ()), as_json=as_json)
+            _say_state(
+                server_feed.client.resume(server_feed.name, skip_ddl or (), resnapshot or ()), as_json=as_json
+            )
         return
     if file is None:
         raise ConfigError("resume: give the feed file, or --server")
@@ -159,7 +156,7 @@ def snapshot(
     data_dir: DataDir = None,
     as_json: Json = False,
     *,
-    at: ServerFeed | None,
+    server_feed: ServerFeed | None,
 ) -> None:
     """Load tables again, in all sinks of a feed.
 
@@ -167,14 +164,14 @@ def snapshot(
 
         tidemill snapshot feed.toml shop.orders
     """
-    if at is None:
+    if server_feed is None:
         options, tables = _named("snapshot", words, name, data_dir)
         _request("reload", options, tables)
         _say_requested("loaded again", tables, options.name, _state(options), as_json=as_json)
         return
     for one in words:
-        at.client.reload_table(at.name, one)
-    _say_requested("loaded again", words, at.name, at.state, as_json=as_json)
+        server_feed.client.reload_table(server_feed.name, one)
+    _say_requested("loaded again", words, server_feed.name, server_feed.state, as_json=as_json)
 
 
 def _named(

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 
-import typer
-
 from .say import say
 
 
-def add_commands(app: typer.Typer) -> None:
-    @app.command()
-    def schema() -> None:
-        """Print the JSON Schema of a feed.toml, for editors.
+def schema() -> None:
+    """Print the JSON Schema of a feed.toml, for editors.
 
-        The first line of a feed.toml names it: "#:schema ./feed.schema.json".
+    The first line of a feed.toml names it: "#:schema ./feed.schema.json".
 
-            tidemill schema > feed.schema.json
-        """
-        from ..config.schema import document_schema
-        from ..spark.sections import SparkFeedOptions
+        tidemill schema > feed.schema.json
+    """
+    from ..config.schema import document_schema
+    from ..spark.sections import SparkFeedOptions
 
-        text = json.dumps(document_schema(SparkFeedOptions, "A feed of tidemill"), indent=2)
-        say(*text.splitlines())
+    text = json.dumps(document_schema(SparkFeedOptions, "A feed of tidemill"), indent=2)
+    say(*text.splitlines())

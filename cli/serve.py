@@ -31,7 +31,7 @@ TlsCert = Annotated[Path | None, typer.Option(help="PEM file of the server's cer
 TlsKey = Annotated[Path | None, typer.Option(help="PEM file of its key")]
 AllowedHosts = Annotated[
     list[str] | None,
-    typer.Option("--allowed-host", help="Further name by which clients reach this server; repeatable"),
+    typer.Option("--allowed-host", help="Additional host name of this server; repeatable"),
 ]
 
 _SWITCH_SECONDS: Final = sys.getswitchinterval()
@@ -42,10 +42,6 @@ _LOOK_SECONDS: Final = 5.0
 """Pause between two looks at the number of feeds."""
 
 
-def add_commands(app: typer.Typer) -> None:
-    app.command()(serve)
-
-
 def serve(
     directory: Directory = Path(),
     http: Http = "127.0.0.1:8300",
@@ -54,7 +50,7 @@ def serve(
     tls_key: TlsKey = None,
     allowed_host: AllowedHosts = None,
     sorter_memory: Annotated[
-        str, typer.Option(help="Memory for changes that aren't delivered yet, of all feeds together")
+        str, typer.Option(help="Maximum memory for undelivered changes of all feeds together")
     ] = "256MiB",
 ) -> None:
     """Run all feeds of a directory, with an HTTP API and a page.
@@ -114,8 +110,8 @@ def _serving(
     if (tls_cert is None) != (tls_key is None):
         raise ConfigError("--tls-cert, --tls-key: give both or neither")
     tls = Tls(cert=tls_cert, key=tls_key) if tls_cert is not None and tls_key is not None else None
-    given = access(http, token_file, hosts, has_tls=tls is not None)
-    server = HttpServer(application(registry, given), http, tls)
+    rules = access(http, token_file, hosts, has_tls=tls is not None)
+    server = HttpServer(application(registry, rules), http, tls)
     with closing(server), registry, server:
         say(f"tidemill: {server.url}", err=True)
         yield

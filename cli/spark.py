@@ -33,11 +33,6 @@ Settings = Annotated[
 ]
 
 
-def add_commands(app: typer.Typer) -> None:
-    for command in (backfill, capture):
-        app.command()(command)
-
-
 def capture(
     file: FeedFile = None,
     source: Source = None,

@@ -32,11 +32,11 @@ def word_bytes(digits: int) -> int:
     return _WORD_BYTES[digits]
 
 
-def decimal_end(data: bytes, at: int) -> int:
-    """Return the end of the decimal that begins at `at`."""
-    if len(data) < at + 2:
-        raise ValueError(f"a decimal is cut off at {at}: {data.hex()}")
-    return at + 2 + sum(map(word_bytes, words(data[at], data[at + 1])))
+def decimal_end(data: bytes, offset: int) -> int:
+    """Return the end of the decimal that begins at `offset`."""
+    if len(data) < offset + 2:
+        raise ValueError(f"a decimal is cut off at {offset}: {data.hex()}")
+    return offset + 2 + sum(map(word_bytes, words(data[offset], data[offset + 1])))
 
 
 def decode_decimal(data: bytes) -> Decimal:
@@ -48,14 +48,14 @@ def decode_decimal(data: bytes) -> Decimal:
     negative = raw[0] & 0x80
     if negative:
         raw = bytes(byte ^ 0xFF for byte in raw)
-    number, at = 0, 0
+    number, offset = 0, 0
     for digits in words(data[0], scale):
         size = word_bytes(digits)
-        word = int.from_bytes(raw[at : at + size], "big")
+        word = int.from_bytes(raw[offset : offset + size], "big")
         if word >= 10**digits:
             raise ValueError(f"a word of {digits} digits can't be {word}: {data.hex()}")
         number = number * 10**digits + word
-        at += size
+        offset += size
     return _EXACT.scaleb(Decimal(-number if negative else number), -scale)
 
 

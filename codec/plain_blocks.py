@@ -88,19 +88,19 @@ class PlainBlock:
     def to_bytes(self) -> bytes:
         entries: list[bytes] = []
         contents: list[bytes] = []
-        at = 0
+        offset = 0
         for (commit_ts, start_ts, op, key, keyspace), (value, old_value, origin) in zip(
             self._places, self._contents, strict=True
         ):
-            if at >= _LIMIT:
+            if offset >= _LIMIT:
                 raise ValueError("a block of more than 4 GiB can't be written: cut it")
             sizes = len(key), len(value), len(old_value)
-            entries.append(_ENTRY.pack(commit_ts, start_ts, origin, 0, at, *sizes, keyspace << 1 | op))
+            entries.append(_ENTRY.pack(commit_ts, start_ts, origin, 0, offset, *sizes, keyspace << 1 | op))
             contents += key, value, old_value
-            at += sum(sizes)
+            offset += sum(sizes)
         packed = b"".join((*entries, *contents))
-        sizes_packed = _HEAD.pack(b"", 0, len(self), at)[_BEFORE_CRC:]
-        return _HEAD.pack(_MAGIC, crc32(packed, crc32(sizes_packed)), len(self), at) + packed
+        sizes_packed = _HEAD.pack(b"", 0, len(self), offset)[_BEFORE_CRC:]
+        return _HEAD.pack(_MAGIC, crc32(packed, crc32(sizes_packed)), len(self), offset) + packed
 
     @staticmethod
     def from_bytes(data: bytes) -> PlainBlock:
@@ -118,12 +118,12 @@ class PlainBlock:
         places: list[Place] = []
         contents: list[tuple[bytes, bytes, int]] = []
         for entry in _ENTRY.iter_unpack(data[_HEAD.size : start]):
-            commit_ts, start_ts, origin, chunk, at, key, value, old_value, owner = entry
-            if chunk or at + key + value + old_value > size:
+            commit_ts, start_ts, origin, chunk, offset, key, value, old_value, owner = entry
+            if chunk or offset + key + value + old_value > size:
                 raise _damaged("a change lies outside of it")
-            at += start
-            ends = at + key, at + key + value, at + key + value + old_value
-            places.append((commit_ts, start_ts, owner & 1, data[at : ends[0]], owner >> 1))
+            offset += start
+            ends = offset + key, offset + key + value, offset + key + value + old_value
+            places.append((commit_ts, start_ts, owner & 1, data[offset : ends[0]], owner >> 1))
             contents.append((data[ends[0] : ends[1]], data[ends[1] : ends[2]], origin))
         if not _is_in_order(places):
             raise _damaged("its changes aren't in order")

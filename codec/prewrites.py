@@ -172,12 +172,12 @@ class PlainTable:
         return self._entries.get((start_ts, key))
 
     def take(self, start_ts: int, key: bytes, /) -> Prewrite | None:
-        found = self._entries.pop((start_ts, key), None)
-        if found is not None:
-            self.bytes -= ENTRY_BYTES + len(key) + len(found[0]) + len(found[1])
+        prewrite = self._entries.pop((start_ts, key), None)
+        if prewrite is not None:
+            self.bytes -= ENTRY_BYTES + len(key) + len(prewrite[0]) + len(prewrite[1])
             if not self._entries:
                 self._entries = {}  # a dict doesn't shrink by itself
-        return found
+        return prewrite
 
     def sorted(self) -> Block:
         builder = new_builder()

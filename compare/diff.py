@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from .. import config
 from ..actors import Clock, SystemClock
@@ -20,7 +20,7 @@ from .table import TableComparison
 
 
 def open_diff(
-    feed: str | Path | Mapping[str, Any] | FeedOptions,
+    feed: str | Path | Mapping[str, object] | FeedOptions,
     tables: Sequence[str] = (),
     *,
     sink: str = "",

@@ -55,11 +55,11 @@ class MergedSources:
     def of(self, table: Table) -> SourceRows:
         return self._of[table.schema, table.name]
 
-    def tables(self, at: Checkpoint) -> list[Table]:
+    def tables(self, checkpoint: Checkpoint) -> list[Table]:
         """Return the tables by name; a merged one as its first shard is. Raises SinkError for a clash."""
         by_name: dict[TableName, Table] = {}
         for name, member in self._members.items():
-            for table in member.tables(at):
+            for table in member.tables(checkpoint):
                 full_name = table.schema, table.name
                 if self._routes.ghost(name, *full_name) is not None:
                     continue

@@ -75,7 +75,7 @@ class MySqlSource:
         derived = f"(SELECT {columns} FROM {self._qualified(table)}) AS shard"
         return ServerRows(self._session, self._options, lambda _: derived)
 
-    def tables(self, at: Checkpoint) -> list[Table]:  # noqa: ARG002
+    def tables(self, checkpoint: Checkpoint) -> list[Table]:  # noqa: ARG002
         with translated(self._options):
             for listed in find_tables(self._log):
                 if self._filter.matches(listed.schema, listed.name):

@@ -55,10 +55,10 @@ class SeveralSources:
         """Return the reader of a source's table."""
         return _Member(name, self.sources[name].of(table), list(self.sources))
 
-    def tables(self, at: Checkpoint) -> list[Table]:
+    def tables(self, checkpoint: Checkpoint) -> list[Table]:
         tables: list[Table] = []
         for name, source in self.sources.items():
-            for table in source.tables(at):
+            for table in source.tables(checkpoint):
                 if table.full_name in self._of:
                     raise ConfigError(f"diff: table {table.full_name} is in two of the feed's sources")
                 self._of[table.full_name] = self.member(name, table)

@@ -63,8 +63,8 @@ class TikvSource:
             self._client.loop.submit(self._safe_point.run(), "hold the GC safe point")
         self._at = ts
 
-    def tables(self, at: Checkpoint) -> list[Table]:
-        self.view(at, "")
+    def tables(self, checkpoint: Checkpoint) -> list[Table]:
+        self.view(checkpoint, "")
         names = TableNames(self._filter)
         self._client.run(read_schema(self._client.kv, self._at, names))
         listed = [TableAt(schema, info, 0) for schema, info in names.with_rows]

@@ -88,8 +88,8 @@ def verified_sinks(options: FeedOptions) -> list[SinkOptions]:
     sinks = [sink for sink in options.sinks if not wanted or sink.name in wanted]
     if not sinks:
         raise ConfigError("verify: the feed has no sink: leave out [verify], or add a [[sink]]")
-    given = options.source
-    several = given.options.sources if isinstance(given.options, SeveralOptions) else (given,)
+    source = options.source
+    several = source.options.sources if isinstance(source.options, SeveralOptions) else (source,)
     for one in several:
         if not is_comparable(one.kind):
             kinds = ", ".join(kind.name for kind in SOURCES if is_comparable(kind))

@@ -221,8 +221,8 @@ class Verifier:
             raise Retryable(_LATE)
         self._check_definitions(table, comparison)
         name = table.full_name
-        found = self._verified.found
-        if self._verify.repair or found is None or found.differences < REPORTED_ROWS:
+        divergence = self._verified.found
+        if self._verify.repair or divergence is None or divergence.differences < REPORTED_ROWS:
             self._repairs.found([difference_of(comparison.table, one) for one in batch])
         reach("verify.found")
         if self._verify.repair:

@@ -94,23 +94,23 @@ def _value(option: Option, value: object, where: str, form: Form) -> object:
         raise ConfigError(form.wrong(where, option.name, value, _lower(str(error)))) from None
 
 
-def _written(option: Option, given: Any, path: str, *, is_text: bool) -> Any:
+def _written(option: Option, value: Any, path: str, *, is_text: bool) -> Any:
     others = []
     for kind in alternatives(option.kind):
         section, sections = section_type(kind), sections_type(kind)
-        if section is not None and isinstance(given, section):
-            return checked(given, path)
-        if section is not None and isinstance(given, Mapping):
-            return build(section, given, path, option.given.form)
-        if sections is not None and _is_list(given):
-            return _sections(sections, given, path, option.given.form)
+        if section is not None and isinstance(value, section):
+            return checked(value, path)
+        if section is not None and isinstance(value, Mapping):
+            return build(section, value, path, option.given.form)
+        if sections is not None and _is_list(value):
+            return _sections(sections, value, path, option.given.form)
         if section is None and sections is None:
             others.append(kind)
     if len(others) == len(alternatives(option.kind)):
-        size = size_of(given) if option.field.endswith("_bytes") else given
+        size = size_of(value) if option.field.endswith("_bytes") else value
         return value_of(option.kind, size, is_text=is_text)
-    if any(isinstance(given, kind) for kind in others):
-        return given
+    if any(isinstance(value, kind) for kind in others):
+        return value
     raise ConfigError(f"{path}: expected {_forms(option.kind, path)}")
 
 

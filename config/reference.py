@@ -27,7 +27,7 @@ class _Section:
         return f"[[{self.path}]]" if self.is_list else f"[{self.path}]"
 
 
-class Part(NamedTuple):
+class PagePart(NamedTuple):
     """A part of the page after those of the file: options that are given elsewhere."""
 
     title: str
@@ -37,7 +37,7 @@ class Part(NamedTuple):
     """Options derived from `options`, by title."""
 
 
-def reference(cls: type, title: str, parts: Iterable[Part] = ()) -> str:
+def reference(cls: type, title: str, parts: Iterable[PagePart] = ()) -> str:
     """Return the page in Markdown: a table for each section, and for each kind of a section."""
     lines = [f"# {title}", ""]
     known: set[object] = set()

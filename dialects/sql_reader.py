@@ -253,8 +253,8 @@ class SqlReader(FeedReader):
 
     def rows_of(self, table: Table, keys: Sequence[Key], suffix: str = "") -> list[Row]:
         stored: list[Row] = []
-        for at in range(0, len(keys), KEYS):
-            bounds = [self._bound(table, key) for key in keys[at : at + KEYS]]
+        for first in range(0, len(keys), KEYS):
+            bounds = [self._bound(table, key) for key in keys[first : first + KEYS]]
             among = ",".join(text for text, _ in bounds)
             values = [value for _, parameters in bounds for value in parameters]
             rest = f"WHERE ({self._key(table)}) IN ({self.values_word}{among}) {suffix}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar, cast, overload
@@ -167,7 +167,7 @@ class OpenFeed(FeedHandle, Generic[T_co]):
             raise UsageError("arrow_batches: open the feed with arrow=True")
         if invalid_dates not in ("fail", "null"):
             raise UsageError(f"invalid_dates: {invalid_dates!r} is neither 'fail' nor 'null'")
-        return ArrowBatches(self, invalid_dates)
+        return ArrowBatches(self._received, self.batches, invalid_dates)
 
     def explain(self) -> list[Wait]:
         """Return what waits, on what, and since when; also on an `ack` of this program."""
@@ -264,19 +264,26 @@ class OpenFeed(FeedHandle, Generic[T_co]):
 class ArrowBatches(Generic[B_co]):
     """Changes as Arrow batches, in commit order, for one reader; made by `OpenFeed.arrow_batches`."""
 
-    def __init__(self, feed: OpenFeed[Any], invalid_dates: InvalidDates) -> None:
+    def __init__(
+        self,
+        received: Callable[[], Iterator[Sequence[Item]]],
+        batches: Callable[[], AsyncIterator[Sequence[Item]]],
+        invalid_dates: InvalidDates,
+    ) -> None:
+        """`received` and `batches` begin to read the feed, for `for` and for `async for`."""
         from .arrow_encoder import ArrowEncoder  # here, as it needs pyarrow
 
-        self._feed = feed
+        self._received = received
+        self._batches = batches
         self._encode = ArrowEncoder(invalid_dates).encode
 
     def __iter__(self) -> Iterator[B_co]:
         """Yield each batch. Raises the feed's error at its end."""
-        received = self._feed._received()
+        received = self._received()  # an error is raised here, not at the first batch
         return (batch for items in received for batch in cast("Iterator[B_co]", self._encode(items)))
 
     async def __aiter__(self) -> AsyncIterator[B_co]:
-        async for items in self._feed.batches():
+        async for items in self._batches():
             for batch in cast("Iterator[B_co]", self._encode(items)):
                 yield batch
 

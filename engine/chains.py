@@ -15,7 +15,7 @@ from ..sink import SinkTraits
 from ..sink.loopback import LoopbackStage
 from ..sink.relay.stage import RelayStage
 from ..sink.rules import SinkRules
-from .coordination import Coordination
+from .coordination import FeedCoordination
 from .options import FeedOptions
 
 
@@ -27,7 +27,7 @@ class Chains:
         options: FeedOptions,
         names: Sequence[str],
         added: Mapping[str, Sequence[Stage]],
-        coordination: Coordination | None,
+        coordination: FeedCoordination | None,
         look_for_end: Callable[[], object],
     ) -> None:
         """`names` are those of several sources whose tables may have equal names. `added` contains stages

@@ -18,7 +18,7 @@ TOKEN_FILE = "coordination.token"
 """Identity of a data directory: only the process that has locked the directory writes with it."""
 
 
-class Coordination:
+class FeedCoordination:
     """The store of the locks, and the claim of this feed, from `open` to `close`."""
 
     def __init__(self, options: FeedOptions, sources: Sequence[str], clock: Clock) -> None:

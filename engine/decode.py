@@ -10,7 +10,7 @@ from ..sink import Deliver
 from ..sources.source import Rank, Source
 
 
-class Counts:
+class DeliveredCounts:
     """Numbers of items passed to the sinks."""
 
     rows = 0
@@ -48,7 +48,7 @@ class DecodeActor(PooledActor[Sorted | Deliver]):
         self,
         source: Source,
         sinks: Sequence[PooledRef[Deliver]],
-        counts: Counts,
+        counts: DeliveredCounts,
         until: Rank | None,
         loading: bool,
         before_sinks: Callable[[list[Item]], list[Item]] | None = None,

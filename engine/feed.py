@@ -16,7 +16,7 @@ from ..errors import CheckpointError, ConfigError, TidemillError
 from ..events import Parking, TablePosition, Wait
 from ..sink import LoadRequired, SinkFactory, TableFailed
 from ..sink.factory import reject_duplicates
-from ..store.plan import Outcome
+from ..store.plan import StepOutcome
 from .coordinator import Course, SeekRequested
 from .failures import Retry, Unavailable, accounted, pause_seconds
 from .lag_model import LagModel
@@ -384,7 +384,7 @@ class Feed:
         try:
             plan = self._plans.take()
         except (OSError, ConfigError) as error:
-            self._plans.answer([Outcome("", "", 0, 0, str(error))])
+            self._plans.answer([StepOutcome("", "", 0, 0, str(error))])
         else:
             if plan is not None:
                 pipeline.stages.sorter.compact(plan, self._plans.answer)

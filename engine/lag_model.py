@@ -126,8 +126,8 @@ class LagModel:
     @property
     def head_time(self) -> float | None:
         """Source's time, in Unix seconds, when its end had been reached last; None before that."""
-        at, offset = self._head.caught_up_at, self._head.clock_offset
-        return None if at is None or offset is None else at + offset
+        moved_at, offset = self._head.caught_up_at, self._head.clock_offset
+        return None if moved_at is None or offset is None else moved_at + offset
 
     @property
     def arrived(self) -> Arrived:
@@ -155,7 +155,7 @@ class LagModel:
         """Return the clock's now() when the checkpoint moved of the sink for which that is longest ago; None
         if there is one that hasn't moved."""
         moved = [sink.moved_at for sink in self._sinks.values()]
-        known = [at for at in moved if at is not None]
+        known = [moved_at for moved_at in moved if moved_at is not None]
         return min(known) if known and len(known) == len(moved) else None
 
     def lag(self, name: str, moment: Moment) -> Lag:
@@ -194,7 +194,9 @@ class LagModel:
         """Return the lag of a sink by the change of this ts: until now it isn't durable."""
         now = moment[0]
         reached = [log.reached(ts) for log in (sorter.resolved_log, self._pulled)]
-        resolved_at = max(received_at, min([now, *(at for at in reached if at is not None)]))
+        resolved_at = max(
+            received_at, min([now, *(moved_at for moved_at in reached if moved_at is not None)])
+        )
         written_at = sink.written.reached(ts)
         written_at = now if written_at is None else max(resolved_at, written_at)
         source_time = self.source_time((received_at, moment[1] - (now - received_at)))

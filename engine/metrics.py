@@ -32,8 +32,8 @@ def registry_of(statuses: Callable[[], Iterable[FeedStatus]]) -> CollectorRegist
 
 def metrics_text(statuses: Iterable[FeedStatus]) -> str:
     """Return the metrics of feeds in Prometheus' text format. Raises ConfigError as `registry_of` does."""
-    found = list(statuses)
-    registry = registry_of(lambda: found)
+    shown = list(statuses)
+    registry = registry_of(lambda: shown)
     from prometheus_client import generate_latest
 
     return generate_latest(registry).decode()

@@ -13,7 +13,7 @@ from ..puller.puller import PullerStatistics
 from ..sink import Flush, Review, Sink
 from ..sources.source import Source, SourceInfo, StartContext
 from .beginning import Beginning, beginning, continued_identity, start_checks, with_shards
-from .coordination import Coordination
+from .coordination import FeedCoordination
 from .coordinator import Course, Started
 from .failures import blamed
 from .parts import FeedParts
@@ -148,11 +148,11 @@ def _choose(
 
 def _coordinate(
     parts: FeedParts, names: Sequence[str], course: Course, undo: Teardown
-) -> Coordination | None:
+) -> FeedCoordination | None:
     """Claim the feed among those that share its merged tables; return None if there are none."""
     if not parts.options.sharding.is_shared:
         return None
-    made = Coordination(parts.options, names, parts.clock)
+    made = FeedCoordination(parts.options, names, parts.clock)
     undo.add(lambda: made.close(releases=not course.abandoned))
     with parts.startup.step("coordination", made.address):
         made.open()

@@ -12,7 +12,7 @@ import msgspec
 
 from ..errors import ConfigError
 from ..store.disk import replace
-from ..store.plan import CompactionPlan, Outcome, decode_plan, encode_plan
+from ..store.plan import CompactionPlan, StepOutcome, decode_plan, encode_plan
 from .status import RUNNING, StatusFile
 
 LOOK_SECONDS: Final = 0.25
@@ -26,7 +26,7 @@ class PlanInbox:
         self._plan = directory / "compact.plan"
         self._outcomes = directory / "compact.outcomes"
 
-    def hand_over(self, plan: CompactionPlan, patience_seconds: float = inf) -> list[Outcome]:
+    def hand_over(self, plan: CompactionPlan, patience_seconds: float = inf) -> list[StepOutcome]:
         """Send a plan and return its result once the feed has run it.
 
         Raises ConfigError if the feed isn't running or the timeout expires, and CheckpointError if no feed
@@ -45,7 +45,7 @@ class PlanInbox:
         except BaseException:  # no sender waits for it any more
             self._plan.unlink(missing_ok=True)
             raise
-        outcomes = msgspec.json.decode(self._outcomes.read_bytes(), type=list[Outcome])
+        outcomes = msgspec.json.decode(self._outcomes.read_bytes(), type=list[StepOutcome])
         self._outcomes.unlink()
         return outcomes
 
@@ -62,6 +62,6 @@ class PlanInbox:
             return decode_plan(text, str(self._plan))
         return None
 
-    def answer(self, outcomes: list[Outcome]) -> None:
+    def answer(self, outcomes: list[StepOutcome]) -> None:
         """Write the plan's result; called by the feed."""
         replace(self._outcomes, msgspec.json.encode(outcomes))

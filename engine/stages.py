@@ -17,9 +17,9 @@ from ..sorter import EventSorter, open_sorter
 from ..sources.source import Source
 from .beginning import Beginning
 from .chains import Chains
-from .coordination import Coordination
+from .coordination import FeedCoordination
 from .coordinator import Coordinator, Course, End, Report
-from .decode import Counts, DecodeActor
+from .decode import DecodeActor, DeliveredCounts
 from .failures import blamed
 from .parts import FeedParts
 from .sinks import SinkActors
@@ -45,7 +45,7 @@ class Stages:
     chains: Chains
     end: End
     sinks: SinkActors
-    counts: Counts
+    counts: DeliveredCounts
     decoder: PooledRef[Sorted | Deliver]
     sorter: EventSorter
 
@@ -56,7 +56,7 @@ def spawn_stages(
     source: Source,
     sinks: Sequence[Sink],
     begins: Beginning,
-    coordination: Coordination | None,
+    coordination: FeedCoordination | None,
     undo: Teardown,
 ) -> Stages:
     """Spawn the actors, for sinks that are open; `undo` gets the calls that stop them.
@@ -98,7 +98,7 @@ def spawn_stages(
 
     gets = [factory.rules for factory in parts.sinks]
     made = [deliver(sink, rules) for sink, rules in zip(sinks, gets, strict=True)]
-    counts = Counts()
+    counts = DeliveredCounts()
     with Teardown() as undo_sinks:
         parked_at = clock.time if options.on_table_error == "park" and can_reload else None
         actors = [

@@ -126,8 +126,8 @@ def _by_patterns(
     """Return the checkpoint with tables that the patterns match no longer, or again, or newly."""
     loading = checkpoint.loading
     listed = {name: have for name, have in (loading or {}).items() if name != REST}
-    at = TablePosition(checkpoint.ts, checkpoint.position)
-    removed = Parking("removed", now, at)
+    position = TablePosition(checkpoint.ts, checkpoint.position)
+    removed = Parking("removed", now, position)
     for name, have in listed.items():
         is_removed = have.parked is not None and have.parked.state == "removed"
         if options.wants(rules, name):
@@ -160,8 +160,8 @@ def _by_requests(
     loading = load_again(loading, some) if (some := [*filter(wants, requests.load_again)]) else loading
     for name in filter(wants, requests.pause):
         if parking_of(loading, name) is None:
-            at = TablePosition(checkpoint.ts, checkpoint.position)
-            loading = park(loading, name, Parking("paused", now, at))
+            position = TablePosition(checkpoint.ts, checkpoint.position)
+            loading = park(loading, name, Parking("paused", now, position))
     for name in filter(wants, requests.resume):
         if parking_of(loading, name) is not None:
             loading = load_again(loading, [name])

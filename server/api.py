@@ -101,8 +101,8 @@ class Api:
     @operation("GET", "/feeds/{feed}")
     def get_feed(self, feed: str) -> FeedDetail:
         """Return a feed's status and options."""
-        found = self._registry.feed(feed)
-        return FeedDetail(found.summary(), found.status(), dict(found.document()))
+        hosted = self._registry.feed(feed)
+        return FeedDetail(hosted.summary(), hosted.status(), dict(hosted.document()))
 
     @operation("PUT", "/feeds/{feed}")
     def replace_feed(self, feed: str, body: Document, by: str) -> FeedSummary:
@@ -121,16 +121,16 @@ class Api:
     @operation("POST", "/feeds/{feed}/pause")
     def pause_feed(self, feed: str, body: Empty, by: str) -> FeedSummary:  # noqa: ARG002
         """Stop a feed, its checkpoints saved; it stays stopped over restarts of the server."""
-        found = self._registry.managed(feed)
-        found.pause(by)
-        return found.summary()
+        managed = self._registry.managed(feed)
+        managed.pause(by)
+        return managed.summary()
 
     @operation("POST", "/feeds/{feed}/resume")
     def resume_feed(self, feed: str, body: Resume, by: str) -> FeedSummary:
         """Run a feed again from its checkpoint, also after a failure."""
-        found = self._registry.managed(feed)
-        found.resume(by, body.skip, body.reload)
-        return found.summary()
+        managed = self._registry.managed(feed)
+        managed.resume(by, body.skip, body.reload)
+        return managed.summary()
 
     @operation("GET", "/feeds/{feed}/tables")
     def list_tables(self, feed: str, query: TablesQuery) -> TableList:
@@ -158,10 +158,10 @@ class Api:
     @operation("GET", "/feeds/{feed}/tables/{table:path}")
     def get_table(self, feed: str, table: str) -> TableStatus:
         """Return the state of a table, by its full name."""
-        found = self._registry.feed(feed).table(table)
-        if found is None:
+        status = self._registry.feed(feed).table(table)
+        if status is None:
             raise Problem(404, f"feed {feed} doesn't follow a table {table!r}")
-        return found
+        return status
 
     @operation("GET", "/feeds/{feed}/sinks")
     def list_sinks(self, feed: str) -> SinkList:
@@ -171,9 +171,9 @@ class Api:
     @operation("GET", "/feeds/{feed}/waits")
     def list_waits(self, feed: str) -> WaitList:
         """Explain why a feed is slow or stuck."""
-        found = self._registry.feed(feed)
-        waits = found.waits()
-        return WaitList(found.explanation(), waits, [sentence(wait) for wait in waits])
+        hosted = self._registry.feed(feed)
+        waits = hosted.waits()
+        return WaitList(hosted.explanation(), waits, [sentence(wait) for wait in waits])
 
     @operation("GET", "/feeds/{feed}/history")
     def list_history(self, feed: str, query: HistoryQuery) -> HistoryList:

@@ -115,7 +115,7 @@ class _Slow:
         self._pool.shutdown(wait=False)
 
 
-def _handler(one: Operation, in_pool: Callable[[Callable[[], Any]], Awaitable[Any]]) -> Handler:
+def _handler(one: Operation, in_pool: Callable[[Callable[[], object]], Awaitable[object]]) -> Handler:
     async def handle(request: Request) -> Response:
         arguments: dict[str, Any] = dict(request.path_params)
         if one.query is not None:
@@ -142,7 +142,7 @@ def _query(request: Request, kind: type[T]) -> T:
         raise _invalid(error) from None
 
 
-async def _body(request: Request, one: Operation) -> Any:
+async def _body(request: Request, one: Operation) -> object:
     """Return the body. Raises Problem."""
     try:
         async with asyncio.timeout(BODY_SECONDS):

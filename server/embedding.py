@@ -31,7 +31,7 @@ def app(
     requests have found. Raises ConfigError.
     """
     clock = SystemClock()
-    given = [GivenFeed(one.feed if isinstance(one, OpenFeed) else one, {}, clock) for one in feeds]
-    registry = Registry(given, clock=clock)
+    hosted = [GivenFeed(one.feed if isinstance(one, OpenFeed) else one, {}, clock) for one in feeds]
+    registry = Registry(hosted, clock=clock)
     tokens = read_tokens(Path(token_file), "token_file") if token_file is not None else {}
     return application(registry, Access(tokens=tokens, hosts=frozenset(allowed_hosts))).asgi

@@ -88,14 +88,14 @@ class FeedFiles:
         path = self.path(name)
         return self._complete(name, config.read(path) if expanded else config.read_as_written(path))
 
-    def as_read(self, name: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    def as_read(self, name: str, document: Mapping[str, object]) -> dict[str, object]:
         """Return a document as `read` will, expanded, once it is written. Raises ConfigError."""
         return self._complete(name, config.expand(document))
 
-    def _complete(self, name: str, document: dict[str, Any]) -> dict[str, Any]:
-        given = document.setdefault("name", name)
-        if given != name:
-            raise ConfigError(f"name: {given!r} isn't the name of the file {name}.toml: rename one of them")
+    def _complete(self, name: str, document: dict[str, object]) -> dict[str, object]:
+        written = document.setdefault("name", name)
+        if written != name:
+            raise ConfigError(f"name: {written!r} isn't the name of the file {name}.toml: rename one of them")
         document.setdefault("data_dir", str(self.data_dir(name)))
         return document
 

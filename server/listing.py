@@ -20,12 +20,12 @@ _KEYS: Final[dict[str, Callable[[TableStatus], float | str]]] = {
 def listed(tables: Sequence[TableStatus], query: TablesQuery) -> TableList:
     """Return the tables that a query asks for; tables that are equal in it are sorted by name."""
     search = query.search.lower()
-    found = [
+    matching = [
         table
         for table in tables
         if (not search or search in table.name.lower()) and query.state in ("", table.state)
     ]
-    found.sort(key=lambda table: table.name)
-    found.sort(key=_KEYS[query.sort], reverse=query.order == "desc")
-    page = found[query.offset : query.offset + query.limit]
-    return TableList(page, len(found), dict(Counter(table.state for table in tables)))
+    matching.sort(key=lambda table: table.name)
+    matching.sort(key=_KEYS[query.sort], reverse=query.order == "desc")
+    page = matching[query.offset : query.offset + query.limit]
+    return TableList(page, len(matching), dict(Counter(table.state for table in tables)))

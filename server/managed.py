@@ -103,7 +103,7 @@ class ManagedFeed(HostedFeed):
         except ConfigError:
             return {}  # its state has the error
 
-    def with_secrets(self, document: Mapping[str, Any]) -> dict[str, Any]:
+    def with_secrets(self, document: Mapping[str, object]) -> dict[str, object]:
         """Return a document whose "***" are the stored secrets. Raises ConfigError."""
         try:
             stored = self._files.read(self.name, expanded=False)

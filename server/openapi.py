@@ -33,14 +33,14 @@ _TEXTS: Final = {
 }
 
 
-def openapi(operations: Sequence[Operation]) -> dict[str, Any]:
+def openapi(operations: Sequence[Operation]) -> dict[str, object]:
     """Return the document."""
     types = {one for each in operations for one in _types(each)} | {ErrorBody}
     ordered = sorted(types, key=str)
     schemas, components = msgspec.json.schema_components(ordered, ref_template=TEMPLATE)
     by_type = dict(zip(ordered, schemas, strict=True))
     described = {name: _with_docstrings(name, schema, _structs(types)) for name, schema in components.items()}
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for one in operations:
         paths.setdefault(one.documented_path, {})[one.method.lower()] = _operation(one, by_type)
     return {
@@ -59,7 +59,7 @@ def openapi(operations: Sequence[Operation]) -> dict[str, Any]:
     }
 
 
-def _types(one: Operation) -> list[Any]:
+def _types(one: Operation) -> list[object]:
     return [kind for kind in (one.answer if one.media == JSON else None, one.body) if kind is not None]
 
 
@@ -84,24 +84,24 @@ def _operation(one: Operation, by_type: dict[Any, dict[str, Any]]) -> dict[str, 
     return described
 
 
-def _success(one: Operation, by_type: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+def _success(one: Operation, by_type: dict[object, dict[str, object]]) -> dict[str, object]:
     if one.media == JSON:
         return _response("Success", by_type[one.answer])
     media = one.media.partition(";")[0]
     return {"description": "Success", "content": {media: {"schema": {"type": "string"}}}}
 
 
-def _response(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _response(text: str, schema: dict[str, object]) -> dict[str, object]:
     return {"description": text, "content": {JSON: {"schema": schema}}}
 
 
-def _path_parameters(one: Operation) -> Iterable[dict[str, Any]]:
+def _path_parameters(one: Operation) -> Iterable[dict[str, object]]:
     for name, kind in one.parameters.items():
         schema = {**msgspec.json.schema(kind), "minLength": 1}
         yield {"name": name, "in": "path", "required": True, "schema": schema}
 
 
-def _query_parameters(one: Operation) -> Iterable[dict[str, Any]]:
+def _query_parameters(one: Operation) -> Iterable[dict[str, object]]:
     if one.query is None:
         return
     _, components = msgspec.json.schema_components([one.query], ref_template=TEMPLATE)
@@ -113,15 +113,15 @@ def _query_parameters(one: Operation) -> Iterable[dict[str, Any]]:
         yield parameter
 
 
-def _structs(types: Iterable[Any]) -> dict[str, type]:
+def _structs(types: Iterable[object]) -> dict[str, type]:
     """Return all structs that are in these types, by name."""
-    found: dict[str, type] = {}
+    structs: dict[str, type] = {}
     waiting = [msgspec.inspect.type_info(one) for one in types]
     while waiting:
         info = waiting.pop()
         match info:
-            case msgspec.inspect.StructType(cls=cls, fields=fields) if cls.__name__ not in found:
-                found[cls.__name__] = cls
+            case msgspec.inspect.StructType(cls=cls, fields=fields) if cls.__name__ not in structs:
+                structs[cls.__name__] = cls
                 waiting += [field.type for field in fields]
             case msgspec.inspect.ListType(item_type=item) | msgspec.inspect.VarTupleType(item_type=item):
                 waiting.append(item)
@@ -131,7 +131,7 @@ def _structs(types: Iterable[Any]) -> dict[str, type]:
                 waiting += several
             case msgspec.inspect.Metadata(type=inner):
                 waiting.append(inner)
-    return found
+    return structs
 
 
 def _with_docstrings(name: str, schema: dict[str, Any], structs: dict[str, type]) -> dict[str, Any]:

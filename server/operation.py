@@ -93,13 +93,13 @@ _declared: Final[dict[Callable[..., object], _Declared]] = {}
 
 def operations(*apis: object) -> list[Operation]:
     """Return the operations of these objects, in the order of their declaration."""
-    found = []
+    declared_operations = []
     for api in apis:
         for function in vars(type(api)).values():
             if inspect.isfunction(function) and (declared := _declared.get(function)) is not None:
                 hints = get_type_hints(function, include_extras=True)
                 names = _NAMES.findall(declared.path)
-                found.append(
+                declared_operations.append(
                     Operation(
                         name=function.__name__,
                         **declared._asdict(),
@@ -112,10 +112,10 @@ def operations(*apis: object) -> list[Operation]:
                         wants_by="by" in hints,
                     )
                 )
-    return found
+    return declared_operations
 
 
-def _required(body: Any) -> bool:
+def _required(body: object) -> bool:
     info = msgspec.inspect.type_info(body)
     if isinstance(info, msgspec.inspect.StructType):
         return any(field.required for field in info.fields)

@@ -52,5 +52,5 @@ def problem_of(error: TidemillError) -> Problem:
 
 def field_of(message: str) -> str | None:
     """Return the key that a ConfigError's sentence begins with, such as "source.url"; None if it has none."""
-    found = _FIELD.match(message)
-    return found["field"] if found is not None else None
+    match = _FIELD.match(message)
+    return match["field"] if match is not None else None

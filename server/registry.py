@@ -115,10 +115,10 @@ class Registry:
     def feed(self, name: str) -> HostedFeed:
         """Raises Problem if there is none of this name."""
         with self._lock:
-            found = self._feeds.get(name)
-        if found is None:
+            hosted = self._feeds.get(name)
+        if hosted is None:
             raise Problem(404, f"there is no feed {name!r}")
-        return found
+        return hosted
 
     def managed(self, name: str) -> ManagedFeed:
         """Return a feed that can be paused and the like. Raises Problem."""
@@ -171,11 +171,11 @@ class Registry:
         feed.replace(document, by)
         return feed
 
-    def options_of(self, document: Mapping[str, Any]) -> FeedOptions:
+    def options_of(self, document: Mapping[str, object]) -> FeedOptions:
         """Return the options of a document that needn't be stored. Raises ConfigError."""
         return feed_options(config.expand(document))
 
-    def _checked(self, document: Mapping[str, Any]) -> str:
+    def _checked(self, document: Mapping[str, object]) -> str:
         """Return the name of a feed with a valid document. Raises ConfigError."""
         assert self._files is not None
         name = document.get("name")

@@ -43,11 +43,11 @@ class Access:
         if not self.tokens:
             return ""
         scheme, _, shown = authorization.partition(" ")
-        found = None
+        matching = None
         for token, name in self.tokens.items():  # all, in constant time each
             if hmac.compare_digest(shown.strip().encode(), token.encode()):
-                found = name
-        return found if scheme.lower() == "bearer" else None
+                matching = name
+        return matching if scheme.lower() == "bearer" else None
 
 
 def access(listen: str, token_file: Path | None, hosts: Collection[str] = (), *, has_tls: bool) -> Access:
@@ -70,10 +70,10 @@ def access(listen: str, token_file: Path | None, hosts: Collection[str] = (), *,
 class Guard:
     """ASGI middleware that refuses requests; the application below sees only those that are let in."""
 
-    def __init__(self, app: ASGIApp, given: Access, is_open: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, access: Access, is_open: Collection[str]) -> None:
         """`is_open` are the paths that need no token; one that ends in "/" is a folder."""
         self._app = app
-        self._access = given
+        self._access = access
         self._open = frozenset(is_open)
         self._folders = tuple(path for path in is_open if path.endswith("/") and path != "/")
 

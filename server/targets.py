@@ -53,8 +53,8 @@ class TargetApi:
     @operation("POST", "/feeds/{feed}/locks/{lock:path}/unlock")
     def unlock(self, feed: str, lock: str, body: Unlock, by: str) -> Said:
         """Resolve a schema change that waits for other shards."""
-        found = self._registry.feed(feed)
-        data_dir = found.options().data_dir
+        hosted = self._registry.feed(feed)
+        data_dir = hosted.options().data_dir
         if lock not in {one.id for one in locks(data_dir)}:
             raise Problem(404, f"feed {feed} has no lock {lock!r}")
         said = unlock(
@@ -66,7 +66,7 @@ class TargetApi:
             dry_run=body.dry_run,
         )
         if not body.dry_run:
-            found.note("operation", f"lock {lock}: {'; '.join(said)}", by)
+            hosted.note("operation", f"lock {lock}: {'; '.join(said)}", by)
         return Said(said)
 
     @operation("GET", "/feeds/{feed}/dead-letters", is_slow=True)
@@ -80,32 +80,32 @@ class TargetApi:
     @operation("POST", "/feeds/{feed}/dead-letters/discard", is_slow=True)
     def discard_letters(self, feed: str, body: LetterChoice, by: str) -> Discarded:
         """Delete dead letters without applying them: all, unless the body limits them."""
-        found = self._registry.feed(feed)
-        with opened_letters(found.options(), body.sink, body.id) as opened:
+        hosted = self._registry.feed(feed)
+        with opened_letters(hosted.options(), body.sink, body.id) as opened:
             gone = {sink: [*letters.drop(body.table, body.id)] for sink, letters in opened}
-        found.note("operation", f"{sum(map(len, gone.values()))} dead letters discarded", by)
+        hosted.note("operation", f"{sum(map(len, gone.values()))} dead letters discarded", by)
         return Discarded(gone)
 
     @operation("POST", "/feeds/{feed}/dead-letters/retry", is_slow=True)
     def retry_letters(self, feed: str, body: LetterChoice, by: str) -> LettersRetried:
         """Apply dead letters again, row by row and in order."""
-        found = self._registry.feed(feed)
+        hosted = self._registry.feed(feed)
         applied: dict[str, list[int]] = {}
         rejected: list[dict[str, Any]] = []
-        with opened_letters(found.options(), body.sink, body.id) as opened:
+        with opened_letters(hosted.options(), body.sink, body.id) as opened:
             for sink, letters in opened:
                 result = letters.retry(body.table, body.id)
                 applied[sink] = [*result.applied]
                 rejected += [letter_object(sink, one) for one in result.left]
-        found.note("operation", f"{sum(map(len, applied.values()))} dead letters applied", by)
+        hosted.note("operation", f"{sum(map(len, applied.values()))} dead letters applied", by)
         return LettersRetried(applied, rejected)
 
     @operation("POST", "/feeds/{feed}/diff", 202)
     def start_diff(self, feed: str, body: DiffRequest, by: str) -> JobStarted:
         """Compare the rows of source and target while the feed runs."""
-        found = self._registry.feed(feed)
-        started = self._comparisons.start(feed, found.options(), body)
-        found.note("operation", f"comparison {started.job} started", by)
+        hosted = self._registry.feed(feed)
+        started = self._comparisons.start(feed, hosted.options(), body)
+        hosted.note("operation", f"comparison {started.job} started", by)
         return started
 
     @operation("GET", "/feeds/{feed}/diff")

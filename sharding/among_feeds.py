@@ -14,7 +14,7 @@ from .agreement import Creation, Passage
 from .known_locks import LOOK_SECONDS, KnownLocks
 from .merged_table import MergedState, MergedTable
 from .merged_tables import MergedTables, keep, state_in
-from .shared_lock import BeingExecuted, LockChange, Report, SharedLock, place_of
+from .shared_lock import BeingExecuted, LockChange, ShardReport, SharedLock, place_of
 from .shared_locks import SharedLocks
 from .status import FEED, FeedWait
 from .unlock import Unlock, still_runs
@@ -178,7 +178,7 @@ class AmongFeeds:
     def _report(self, merged: MergedTable) -> None:
         owner, is_synced, number = merged.sequence.owner, merged.lock.is_synced, merged.number + 1
         assert owner is not None
-        said = Report(str(owner.shard), owner.ddl.query, self._locks.time(), is_partial=not is_synced)
+        said = ShardReport(str(owner.shard), owner.ddl.query, self._locks.time(), is_partial=not is_synced)
 
         def reported(lock: SharedLock) -> SharedLock:
             if not is_synced and lock.change(number) is not None:

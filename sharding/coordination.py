@@ -15,7 +15,7 @@ from .route import Route
 from .shard import Shard
 
 
-class Outcome(NamedTuple):
+class Replacement(NamedTuple):
     """The replacement of a shard's schema change."""
 
     marks: list[Element]
@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
 class Coordination(Protocol):
     """One way to coordinate the changes of a merged table's shards."""
 
-    def alter(self, merged: MergedTable, route: Route, ddl: Ddl, before: TablePosition | None) -> Outcome:
+    def alter(self, merged: MergedTable, route: Route, ddl: Ddl, before: TablePosition | None) -> Replacement:
         """Note a shard's change of columns or key; `before` is the position before it, None if it is late.
 
         A change is late if it is older than the checkpoint, in which the shard lags. Raises SinkError if it

@@ -173,16 +173,16 @@ class Held:
         if not self.is_forgotten:
             self._items.append(replace(ddl, last=True))
 
-    def end(self, at: TablePosition) -> None:
+    def end(self, position: TablePosition) -> None:
         """Note that the source's transaction has ended."""
         if self._is_open:
             tail = self._items[-1]
             assert isinstance(tail, Transaction)
-            end = Transaction(tail.commit_ts, tail.start_ts, tail.source, [], at.position)
+            end = Transaction(tail.commit_ts, tail.start_ts, tail.source, [], position.position)
             self._items.append(end)
             self._is_open = False
-        elif self._items and isinstance(self._items[-1], Ddl) and self._items[-1].commit_ts == at.ts:
-            self._items[-1] = replace(self._items[-1], position=at.position)
+        elif self._items and isinstance(self._items[-1], Ddl) and self._items[-1].commit_ts == position.ts:
+            self._items[-1] = replace(self._items[-1], position=position.position)
 
     @property
     def has_rows(self) -> bool:

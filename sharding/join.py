@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -68,7 +67,7 @@ def _shown_alike(one: Column, two: Column) -> tuple[Column, Column]:
     both may not have: display widths, the digits of FLOAT(M,D), and types of geometries."""
     if one.kind not in (*INTEGERS, "float", "double", "decimal", "geometry"):
         return one, two
-    less: dict[str, Any] = {}
+    less: dict[str, object] = {}
     if (one.width, one.zerofill) != (two.width, two.zerofill):
         less |= {"width": 0, "zerofill": False}
     if one.kind in FLOATS and (one.length, one.scale) != (two.length, two.scale):

@@ -10,7 +10,7 @@ from ..chain import Element, emptied
 from ..errors import InvariantViolated, SinkError
 from ..events import CREATED, Chunk, CreateTable, Ddl, DropTable, Table, TruncateTable
 from .agreement import Agreement
-from .coordination import Coordination, Outcome
+from .coordination import Coordination, Replacement
 from .merged_tables import MergedTables, keep
 from .options import OnDrop
 from .route import Route
@@ -30,7 +30,7 @@ class Members:
         self._agreement = agreement
         self._on_drop = on_drop
 
-    def change(self, route: Route, ddl: Ddl) -> Outcome:
+    def change(self, route: Route, ddl: Ddl) -> Replacement:
         """Return the outcome of a CREATE, DROP or TRUNCATE, or of a statement that can't be followed."""
         schema, table = route.target
         if ddl.refusal or ddl.reload:
@@ -42,7 +42,7 @@ class Members:
                 reload="",
                 origin=route.shard.full_name,
             )
-            return Outcome([], refused)
+            return Replacement([], refused)
         match ddl.actions[0]:
             case CreateTable(created, replaces):
                 return self._create(route, ddl, created, replaces=replaces)
@@ -53,14 +53,14 @@ class Members:
                 if merged is not None and merged.has(route.shard):
                     self._coordination.leave(merged, route.shard, ddl.commit_ts)
                     marks.append(keep(merged))
-                return Outcome(marks, emptied(ddl))
+                return Replacement(marks, emptied(ddl))
             case TruncateTable():
                 self._note_lost_rows(route.shard, ddl)
-                return Outcome([], emptied(ddl))
+                return Replacement([], emptied(ddl))
             case action:
                 raise InvariantViolated(f"{type(action).__name__} of {route.shard}")
 
-    def _create(self, route: Route, ddl: Ddl, table: Table, *, replaces: bool) -> Outcome:
+    def _create(self, route: Route, ddl: Ddl, table: Table, *, replaces: bool) -> Replacement:
         shard, routed = route.shard, route.table(table)
         merged = self._merged.get(route.target)
         if merged is None or (self._agreement.is_shared and not merged.shards):
@@ -73,15 +73,15 @@ class Members:
             passed = emptied(ddl)
             if not ddl.query:  # for its snapshot: note that it is there
                 passed = replace(passed, chunk=Chunk(shard.origin_name, CREATED))
-            return Outcome([keep(merged)], passed)
+            return Replacement([keep(merged)], passed)
         if not ddl.query:
             raise SinkError(
                 f"{shard} differs from the other shards of {merged.full_name} when it is loaded: make "
                 "their columns the same, and load everything into an empty target"
             )
-        return Outcome([keep(merged)], route.ddl(ddl, actions))
+        return Replacement([keep(merged)], route.ddl(ddl, actions))
 
-    def _create_merged(self, route: Route, ddl: Ddl, routed: Table) -> Outcome:
+    def _create_merged(self, route: Route, ddl: Ddl, routed: Table) -> Replacement:
         """Create the merged table as its first shard is, unless other feeds have."""
         created = self._agreement.create(route.target, routed)
         merged = self._merged.add(route.target, created.table)
@@ -92,7 +92,7 @@ class Members:
             logged_at=ddl.logged_at,
             shared=None if created.number is None else 0,
         )
-        return Outcome([keep(merged)], made)
+        return Replacement([keep(merged)], made)
 
     def _note_lost_rows(self, shard: Shard, ddl: Ddl) -> None:
         """Note that a shard's rows are gone in the source, and stay in the merged table."""

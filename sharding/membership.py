@@ -27,7 +27,7 @@ class ClaimedElsewhere(SinkError):
     """Another process runs this feed, or one of its sources."""
 
 
-class Claim(Struct, frozen=True):
+class MembershipClaim(Struct, frozen=True):
     token: str
     """Identity of the feed's data directory, in which only one process can run."""
     sources: list[str]
@@ -44,7 +44,7 @@ class Membership:
         self._revisions = revisions
         self._feed = feed
         self._key = f"{_FEEDS}{feed}"
-        self._claim = Claim(token, sorted(sources), where)
+        self._claim = MembershipClaim(token, sorted(sources), where)
         self._clock = clock
         self._revision = 0
         self._beaten = clock.now()
@@ -69,7 +69,7 @@ class Membership:
     def _claims(self) -> None:
         """Note the feeds that run. Raises ClaimedElsewhere."""
         claims = {
-            key.removeprefix(_FEEDS): (msgspec.json.decode(value, type=Claim), revision)
+            key.removeprefix(_FEEDS): (msgspec.json.decode(value, type=MembershipClaim), revision)
             for key, (value, revision) in self._revisions.list(_FEEDS).items()
         }
         for feed, (claim, revision) in claims.items():
@@ -83,7 +83,7 @@ class Membership:
             self._revision = 0
         self._running = frozenset(claims)
 
-    def _claimed(self, what: str, claim: Claim, of: str = "") -> ClaimedElsewhere:
+    def _claimed(self, what: str, claim: MembershipClaim, of: str = "") -> ClaimedElsewhere:
         return ClaimedElsewhere(
             f"{what} is run by another process{of}, {claim.where}: stop it, or wait {TTL_SECONDS} s if it "
             "was killed, or give this one another name"

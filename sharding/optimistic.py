@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..chain import Element, Lag, emptied
 from ..errors import SinkError
 from ..events import Action, Ddl, Table, TablePosition, Ts, altered
-from .coordination import Outcome
+from .coordination import Replacement
 from .held_shards import HeldShards
 from .join import Conflict
 from .merged_table import MergedTable
@@ -58,7 +58,7 @@ class Optimistic:
         self._conflict_seconds = conflict_seconds
         self._pending: dict[Shard, _Pending] = {}
 
-    def alter(self, merged: MergedTable, route: Route, ddl: Ddl, before: TablePosition | None) -> Outcome:
+    def alter(self, merged: MergedTable, route: Route, ddl: Ddl, before: TablePosition | None) -> Replacement:
         shard, actions = route.shard, route.actions(ddl.actions)
         if shard in self._held:
             return self._undone(shard, ddl, actions)
@@ -72,7 +72,7 @@ class Optimistic:
         marks: list[Element] = [keep(merged)]
         if before is None:
             marks.append(Lag(shard.origin_name, TablePosition(ddl.commit_ts, ddl.position)))
-        return Outcome(marks, route.ddl(ddl, changed) if changed else emptied(ddl))
+        return Replacement(marks, route.ddl(ddl, changed) if changed else emptied(ddl))
 
     def _wait(
         self,
@@ -82,15 +82,15 @@ class Optimistic:
         actions: tuple[Action, ...],
         before: TablePosition | None,
         error: Conflict,
-    ) -> Outcome:
+    ) -> Replacement:
         log.warning("%s waits: %s: %s", shard, ddl.query, error)
         marks = self._held.begin(shard, self._now(), before, f"{ddl.query}: {error}")
         place = before if before is not None else self._lags[shard.origin_name]
         self._pending[shard] = _Pending(merged, actions, actions, place)
         self._tell_wait()
-        return Outcome(marks, emptied(ddl))
+        return Replacement(marks, emptied(ddl))
 
-    def _undone(self, shard: Shard, ddl: Ddl, actions: tuple[Action, ...]) -> Outcome:
+    def _undone(self, shard: Shard, ddl: Ddl, actions: tuple[Action, ...]) -> Replacement:
         """Note a further change of a shard that waits."""
         pending = self._pending[shard]
         pending = self._pending[shard] = pending._replace(actions=(*pending.actions, *actions))
@@ -98,10 +98,10 @@ class Optimistic:
         after = altered(before, pending.actions)
         if self._held[shard].has_rows or (after.columns, after.key) != (before.columns, before.key):
             self._held.add_ddl(shard, ddl)
-            return Outcome([], emptied(ddl))
+            return Replacement([], emptied(ddl))
         log.warning("%s goes on: %s undid its change", shard, ddl.query)
         del self._pending[shard]
-        return Outcome(self._held.remove(shard), emptied(ddl))
+        return Replacement(self._held.remove(shard), emptied(ddl))
 
     def _look(self, merged: MergedTable, changed: Shard, ts: Ts) -> None:
         """Have the source read again for shards whose changes are no conflicts any more."""

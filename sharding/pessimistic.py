@@ -7,13 +7,13 @@ from collections.abc import Callable
 from ..chain import Element, Lag, emptied
 from ..errors import SinkError
 from ..events import Action, Ddl, Table, TablePosition, Ts
-from .coordination import Outcome
+from .coordination import Replacement
 from .held_shards import HeldShards
 from .merged_table import MergedTable
 from .merged_tables import MergedTables, keep
 from .route import Route
 from .shard import Shard
-from .statement import Statement, form_of
+from .statement import ShardStatement, form_of
 
 
 class Pessimistic:
@@ -35,7 +35,7 @@ class Pessimistic:
         self._now = now
         self._tell_wait = tell_wait
 
-    def alter(self, merged: MergedTable, route: Route, ddl: Ddl, before: TablePosition | None) -> Outcome:
+    def alter(self, merged: MergedTable, route: Route, ddl: Ddl, before: TablePosition | None) -> Replacement:
         shard = route.shard
         is_new = self._report(merged, shard, ddl)
         marks: list[Element] = []
@@ -49,14 +49,14 @@ class Pessimistic:
             if before is None:
                 # Else it would come again after a restart, and not be owed any more.
                 marks.append(Lag(shard.origin_name, TablePosition(ddl.commit_ts, ddl.position)))
-        return Outcome(marks, emptied(ddl))
+        return Replacement(marks, emptied(ddl))
 
     def _report(self, merged: MergedTable, shard: Shard, ddl: Ddl) -> bool:
         """Note a shard's change; return False if the shard owed it, as it was resolved before."""
         form = form_of(ddl)
         if not merged.sequence.made(shard) and merged.owes(shard, form, ddl.query):
             return False
-        merged.sequence.add(Statement(shard, ddl, form, TablePosition(ddl.commit_ts, ddl.position)))
+        merged.sequence.add(ShardStatement(shard, ddl, form, TablePosition(ddl.commit_ts, ddl.position)))
         self._merged.unsettled.add(merged.target)
         return True
 

@@ -18,7 +18,7 @@ from .merged_tables import MergedTables, keep
 from .route import Route, Routes
 from .routed_tables import RoutedTables
 from .shard import Shard
-from .statement import Statement, is_alteration
+from .statement import ShardStatement, is_alteration
 from .unlock import Unlock
 
 log = logging.getLogger("tidemill.sharding")
@@ -109,7 +109,7 @@ class Resolution:
                 reach("shard.released")
         return passed
 
-    def _executed(self, owner: Statement) -> Ddl:
+    def _executed(self, owner: ShardStatement) -> Ddl:
         route = self._route(owner.shard)
         return replace(route.ddl(owner.ddl, route.actions(owner.ddl.actions)), last=True)
 

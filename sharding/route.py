@@ -176,5 +176,5 @@ class Ghost(NamedTuple):
 
 def ghost_of(table: str) -> Ghost | None:
     """Return what a name says; None if it isn't one of these."""
-    found = _NAME.fullmatch(table)
-    return None if found is None else Ghost(found[1], found[2] in _SHADOWS)
+    match = _NAME.fullmatch(table)
+    return None if match is None else Ghost(match[1], match[2] in _SHADOWS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import SinkError
 from .shard import Shard
-from .statement import Statement
+from .statement import ShardStatement
 
 
 class WrongSequence(SinkError):
@@ -18,13 +18,13 @@ class ShardingSequence:
     """
 
     def __init__(self) -> None:
-        self._made: dict[Shard, list[Statement]] = {}
+        self._made: dict[Shard, list[ShardStatement]] = {}
         """Changes of each shard that has made any. Replaced as a whole, as any thread may read it."""
 
     def __bool__(self) -> bool:
         return bool(self._made)
 
-    def add(self, statement: Statement) -> None:
+    def add(self, statement: ShardStatement) -> None:
         """Add a shard's next change; one at a position that the shard has reached already is ignored.
 
         Raises WrongSequence unless it is what the longest sequence has in its place.
@@ -46,16 +46,16 @@ class ShardingSequence:
         self._made = {**self._made, statement.shard: [*own, statement]}
 
     @property
-    def longest(self) -> list[Statement]:
+    def longest(self) -> list[ShardStatement]:
         """Return the changes of the shard that has made most; among several, the first one."""
         return max(self._made.values(), key=len, default=[])
 
     @property
-    def owner(self) -> Statement | None:
+    def owner(self) -> ShardStatement | None:
         """Return the active change as the first shard made it."""
         return min((one[0] for one in self._made.values()), key=lambda one: one.after.ts, default=None)
 
-    def made(self, shard: Shard) -> list[Statement]:
+    def made(self, shard: Shard) -> list[ShardStatement]:
         return self._made.get(shard, [])
 
     def resolve(self) -> None:

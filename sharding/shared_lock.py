@@ -27,7 +27,7 @@ Step: TypeAlias = Literal["waiting", "executing", "executed"]
 Force: TypeAlias = Literal["", "exec", "skip"]
 
 
-class Report(Struct, frozen=True):
+class ShardReport(Struct, frozen=True):
     """A feed's change, made by all its shards."""
 
     shard: str
@@ -45,7 +45,7 @@ class LockChange(Struct, frozen=True):
     """Effect of the statement; see `form_of`."""
     owner: str
     """Feed that executes it."""
-    reports: dict[str, Report]
+    reports: dict[str, ShardReport]
     """By feed, in the order in which they came."""
     step: Step = "waiting"
     table: Table | None = None
@@ -130,7 +130,7 @@ def rejoin(lock: SharedLock | None, feed: str, number: int, table: Table) -> Sha
     return replace(lock, feeds={**lock.feeds, feed: number})
 
 
-def report(lock: SharedLock, feed: str, number: int, form: str, said: Report) -> SharedLock:
+def report(lock: SharedLock, feed: str, number: int, form: str, said: ShardReport) -> SharedLock:
     """Note that all shards of a feed have made a change. Raises WrongSequence for another one."""
     change = lock.change(number)
     if change is None:

@@ -11,7 +11,7 @@ from ..events import Checkpoint, Ddl, RenameTables, Rows, Run, TablePosition, Tr
 from ..failpoint import reach
 from .agreement import Agreement, Alone
 from .among_feeds import AmongFeeds
-from .coordination import Coordination, Outcome, reject_rename, reject_uncoordinated
+from .coordination import Coordination, Replacement, reject_rename, reject_uncoordinated
 from .held_shards import HeldShards
 from .members import Members
 from .merged_table import MergedTable
@@ -161,7 +161,7 @@ class ShardStage(Stage):
             return [*marks, item]
         return marks
 
-    def _change(self, route: Route, ddl: Ddl) -> Outcome:
+    def _change(self, route: Route, ddl: Ddl) -> Replacement:
         if is_alteration(ddl):
             merged = self._merged.changed(route, ddl)
             reject_uncoordinated(merged, route, ddl, self._options.mode, is_loading=self._is_loading)
@@ -169,7 +169,7 @@ class ShardStage(Stage):
             return self._coordination.alter(merged, route, ddl, before)
         if route.shard in self._held:
             self._held.add_ddl(route.shard, ddl)
-            return Outcome([], emptied(ddl))
+            return Replacement([], emptied(ddl))
         return self._members.change(route, ddl)
 
     def unlock(self, requests: Sequence[Unlock]) -> None:

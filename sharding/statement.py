@@ -25,7 +25,7 @@ from ..events import (
 from .shard import Shard
 
 
-class Statement(Struct, frozen=True):
+class ShardStatement(Struct, frozen=True):
     """A schema change as one shard made it."""
 
     shard: Shard

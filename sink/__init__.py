@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from .actor import spawn_sink as spawn_sink
     from .delivery import Delivery as Delivery
     from .delivery import DeliveryOptions as DeliveryOptions
-    from .delivery import LoadRequired as LoadRequired
-    from .delivery import ReplayRequired as ReplayRequired
+    from .errors import LoadRequired as LoadRequired
+    from .errors import ReplayRequired as ReplayRequired
+    from .errors import TableFailed as TableFailed
     from .factory import SinkFactory as SinkFactory
     from .messages import Acknowledged as Acknowledged
     from .messages import Deliver as Deliver
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from .sink import Sink as Sink
     from .sink import SinkStatistics as SinkStatistics
     from .sink import SinkTraits as SinkTraits
-    from .table_failed import TableFailed as TableFailed
 
 _NAMES = Names(
     __name__,
@@ -40,8 +40,8 @@ _NAMES = Names(
         "DeliveryOptions": ".delivery",
         "Flush": ".messages",
         "FromSink": ".messages",
-        "LoadRequired": ".delivery",
-        "ReplayRequired": ".delivery",
+        "LoadRequired": ".errors",
+        "ReplayRequired": ".errors",
         "Reports": ".actor",
         "ResumeFilter": ".resume_filter",
         "RetryDelay": ".actor",
@@ -51,7 +51,7 @@ _NAMES = Names(
         "SinkFactory": ".factory",
         "SinkStatistics": ".sink",
         "SinkTraits": ".sink",
-        "TableFailed": ".table_failed",
+        "TableFailed": ".errors",
         "ToSink": ".messages",
         "open_sink": ".registry",
         "spawn_sink": ".actor",

@@ -12,7 +12,8 @@ from msgspec import Struct
 from ..actors import ActorSystem, Failed, PooledActor, PooledRef, Restart, Timer
 from ..errors import Retryable, SinkError
 from ..events import Checkpoint, Item, TablePosition
-from .delivery import Delivery, ReplayRequired
+from .delivery import Delivery
+from .errors import ReplayRequired
 from .messages import Acknowledged, Deliver, Flush, FromSink, Review, Seek, ToSink
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
 from ..chain import Barrier, Chain, Stage, StageContext
-from ..errors import InvariantViolated, NotReproducible, Retryable, SinkError, TidemillError
+from ..errors import InvariantViolated, NotReproducible, Retryable, SinkError
 from ..events import (
     BATCH_ROWS,
     WHOLE,
@@ -24,32 +24,10 @@ from ..events import (
     WatermarkLog,
 )
 from .batch_cutter import BatchCutter
+from .errors import BehindBarrier, LoadRequired, ReplayRequired, table_failed
 from .resume_filter import START, ResumeFilter
 from .sink import Sink, WorkersProgress
-from .table_failed import table_failed
 from .table_load import creates_for_snapshot
-
-
-class ReplayRequired(Retryable):
-    """The sink lost rows of a transaction that was too large to keep: only the source has them.
-
-    To continue, start again from the sink's checkpoint.
-    """
-
-
-class LoadRequired(TidemillError):
-    """Tables of a sink must be loaded again; its durable checkpoint says so."""
-
-    def __init__(self, tables: Iterable[str], reason: str) -> None:
-        super().__init__(reason)
-        self.tables = frozenset(tables)
-
-
-class BehindBarrier(Retryable):
-    """The maximum number of items waits until everything before a barrier is durable."""
-
-    def __init__(self, items: int) -> None:
-        super().__init__(f"{items} items wait until what came before them is durable", 0.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,11 +58,13 @@ class LoopbackStage(Stage):
         return item if not marks else narrowed(item, lambda run: not _is_mark(run.table.full_name))
 
     def _is_ours(self, run: Run) -> bool:
-        at = next((i for i, column in enumerate(run.table.columns) if column.name.lower() == _CHANNEL), None)
-        if at is None:
+        channel_column = next(
+            (i for i, column in enumerate(run.table.columns) if column.name.lower() == _CHANNEL), None
+        )
+        if channel_column is None:
             raise SinkError(f"{MARKS} has no column {_CHANNEL}: it isn't TiDB-Binlog's table of marks")
         images: list[Any] = [row for change in run.changes() for row in (change.before, change.after) if row]
-        return any(row[at] == self._channel for row in images)
+        return any(row[channel_column] == self._channel for row in images)
 
 
 def _is_mark(name: str) -> bool:

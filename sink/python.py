@@ -151,11 +151,11 @@ class PythonSink(Sink):
         chosen = [bool(item.rows) if isinstance(item, Transaction) else self._ddl for item in items]
         if not all(chosen):
             before = self._given
-            for at, item in enumerate(items):
+            for index, item in enumerate(items):
                 stamp = item.commit_ts, item.start_ts
                 if isinstance(item, Transaction) and stamp == before:
-                    chosen[at] = True
-                if chosen[at]:
+                    chosen[index] = True
+                if chosen[index]:
                     before = stamp
         return chosen
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..actors import Clock, PooledActor
 from ..actors.mailbox import Mailbox
@@ -148,5 +148,5 @@ class SorterActor(PooledActor[M]):
     def __init__(self, gate: AdmissionControl) -> None:
         self._gate = gate
 
-    def on_failure(self, *_exc_info: Any) -> None:
+    def on_failure(self, *_exc_info: object) -> None:
         self._gate.close()

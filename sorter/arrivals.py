@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from ..events import Receipts, Ts
-from .run import Run
-from .table import Table
+from .keyspace import SortKeyspace
+from .run import SortRun
 
 Uid: TypeAlias = int
 """A table's `uid`."""
@@ -25,7 +25,7 @@ WAKE: Final = Wake()
 class New(Struct, frozen=True):
     """Runs, and tables by uid: those added and those that advanced with their resolved ts, those removed."""
 
-    runs: list[Run]
+    runs: list[SortRun]
     added: dict[Uid, Ts]
     advanced: dict[Uid, Ts]
     """May have tables that were removed, and lower ts than were told before."""
@@ -41,7 +41,7 @@ class Arrivals:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._runs: list[Run] = []
+        self._runs: list[SortRun] = []
         self._advanced: dict[Uid, Ts] = {}
         self._added: dict[Uid, Ts] = {}
         self._removed: list[Uid] = []
@@ -49,7 +49,7 @@ class Arrivals:
         self.busy = False
         """True from waking the Merger until it has nothing left to send."""
 
-    def post(self, runs: list[Run], resolved: dict[Uid, Ts]) -> bool:
+    def post(self, runs: list[SortRun], resolved: dict[Uid, Ts]) -> bool:
         """Hand over runs with the resolved ts of tables, a dict that is this object's from then on; True if
         the Merger must be woken.
 
@@ -63,13 +63,13 @@ class Arrivals:
                 self._advanced = resolved
             return bool(resolved) and self._wake()
 
-    def add(self, table: Table, resolved: Ts) -> bool:
+    def add(self, table: SortKeyspace, resolved: Ts) -> bool:
         """Add a table; True if the Merger must be woken."""
         with self._lock:
             self._added[table.uid] = resolved
             return self._wake()
 
-    def remove(self, table: Table) -> bool:
+    def remove(self, table: SortKeyspace) -> bool:
         """Remove a table and ignore its later changes; True if the Merger must be woken."""
         with self._lock:
             table.removed = True

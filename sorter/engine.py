@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ..actors import ActorSystem, Failed, PooledRef, Target
 from ..events import Changes, Receipts, Sorted, Ts, Wait, WatermarkLog, room_wait
-from ..store.plan import CompactionPlan, Outcome
+from ..store.plan import CompactionPlan, StepOutcome
 from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, Wake
 from .intake import Intake, Spill
-from .merge import MergeProgress, Merger, Read, RunsRead
+from .keyspace import SortKeyspace
+from .merge import MergeProgress, Merger, ReadRuns, RunsRead
 from .sorter import SorterOptions, SorterStatistics
-from .table import Table
 from .tier import Tier
 from .writer import Writer
 
@@ -48,14 +48,14 @@ class Engine:
         self._tables: dict[int, Writer] = {}
 
     def _spawn(
-        self, part: type[SorterActor[M]], *args: Any, capacity: int = NO_BOUND, name: str | None = None
+        self, part: type[SorterActor[M]], *args: object, capacity: int = NO_BOUND, name: str | None = None
     ) -> PooledRef[M]:
         return self._system.spawn(
             part, self._gate, *args, capacity=capacity, name=name, supervisor=self._supervisor
         )
 
     def _spawn_merger(
-        self, downstream: Target[Sorted], readers: Sequence[PooledRef[Read]] = ()
+        self, downstream: Target[Sorted], readers: Sequence[PooledRef[ReadRuns]] = ()
     ) -> PooledRef[Wake | RunsRead]:
         return self._spawn(
             Merger, self._arrivals, self._tier, self._progress, downstream, readers, self._options.merge_bytes
@@ -68,8 +68,8 @@ class Engine:
         self._gate.intake = intake.actor_inbox
         self._intake = intake
 
-    def _new_table(self, table_id: int, uid: int) -> Table:
-        return Table(table_id, uid, 0)
+    def _new_table(self, table_id: int, uid: int) -> SortKeyspace:
+        return SortKeyspace(table_id, uid, 0)
 
     @property
     def receipts(self) -> Receipts:
@@ -96,14 +96,14 @@ class Engine:
 
     def advance(self, resolved: Mapping[int, Ts]) -> None:
         with self._lock:  # by uid from here on: the id may soon be that of a table added again
-            there = self._tables
-            found = {there[id_].table.uid: ts for id_, ts in resolved.items() if id_ in there}
-        self._gate.advance(found)
+            tables = self._tables
+            by_uid = {tables[id_].table.uid: ts for id_, ts in resolved.items() if id_ in tables}
+        self._gate.advance(by_uid)
 
     def acknowledge(self, ts: Ts) -> None:
         raise NotImplementedError
 
-    def compact(self, plan: CompactionPlan, done: Callable[[list[Outcome]], object]) -> None:  # noqa: ARG002
+    def compact(self, plan: CompactionPlan, done: Callable[[list[StepOutcome]], object]) -> None:  # noqa: ARG002
         done([])
 
     def statistics(self) -> SorterStatistics:

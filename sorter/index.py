@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from .run import BlockLocation, Run
+from .run import BlockLocation, SortRun
 
 
-class Index:
+class RunIndex:
     """The unread runs of each generation: about 400 bytes of memory for a block of 1,000 changes.
 
     Guarded by the Tier's lock.
     """
 
     def __init__(self) -> None:
-        self._runs: dict[Any, dict[Run, None]] = {}
+        self._runs: dict[Any, dict[SortRun, None]] = {}
         self._live_bytes: dict[Any, int] = {}
         self.memory_bytes = 0
         """Bytes that the runs would take in memory."""
 
-    def add(self, run: Run, place: BlockLocation) -> None:
+    def add(self, run: SortRun, place: BlockLocation) -> None:
         run.place = place
         window = place.window
         self._runs.setdefault(window, {})[run] = None
         self._live_bytes[window] = self._live_bytes.get(window, 0) + place.bytes
         self.memory_bytes += run.bytes
 
-    def remove(self, run: Run) -> None:
+    def remove(self, run: SortRun) -> None:
         place = run.place
         if place is None:
             return
@@ -39,9 +39,9 @@ class Index:
             del self._runs[window], self._live_bytes[window]
         self.memory_bytes -= run.bytes
 
-    def live_bytes(self, window: Any) -> int:
+    def live_bytes(self, window: object) -> int:
         """Return the bytes of a generation that are still to be read."""
         return self._live_bytes.get(window, 0)
 
-    def runs(self, window: Any) -> list[Run]:
+    def runs(self, window: Any) -> list[SortRun]:
         return list(self._runs.get(window, ()))

@@ -11,8 +11,8 @@ from ..codec.blocks import NOTHING, merge
 from ..events import Block, Changes, Ts
 from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, Uid, Wake
-from .run import Run, runs_of
-from .table import Table
+from .keyspace import SortKeyspace
+from .run import SortRun, runs_of
 from .tier import Tier
 from .writer import Writer
 
@@ -28,7 +28,7 @@ RUN_CHANGES: Final = 2500
 RUN_BYTES: Final = 1 << 20
 """Maximum bytes of a run, about: the Merger opens runs as a whole."""
 
-Spill = Callable[[list[Run], PooledActor[Wake]], None]
+Spill = Callable[[list[SortRun], PooledActor[Wake]], None]
 """Has the actor given, in its turn, send runs to disk."""
 
 
@@ -89,24 +89,26 @@ class Intake(SorterActor[Wake]):
 
     def _take_in(self, asks: list[Ask]) -> None:
         groups, resolved = self._collect(asks)
-        runs: list[Run] = []
+        runs: list[SortRun] = []
         for tables, blocks in groups.values():
             merged = merge(blocks, [table.uid for table in tables])
             runs += runs_of(tuple(dict.fromkeys(tables)), merged, RUN_CHANGES, RUN_BYTES)
         self._hand_over(runs, resolved)
 
-    def _hand_over(self, runs: list[Run], resolved: dict[Uid, Ts]) -> None:
+    def _hand_over(self, runs: list[SortRun], resolved: dict[Uid, Ts]) -> None:
         spilled = self._tier.add(runs) if runs else []
         if self._arrivals.post(runs, resolved):
             self.send(self._merger, WAKE)
         if spilled and self._spill is not None:
             self._spill(spilled, self)
 
-    def _collect(self, asks: list[Ask]) -> tuple[dict[Any, tuple[list[Table], list[Block]]], dict[Uid, Ts]]:
+    def _collect(
+        self, asks: list[Ask]
+    ) -> tuple[dict[Any, tuple[list[SortKeyspace], list[Block]]], dict[Uid, Ts]]:
         """Take the messages of about one turn. Returns tables and their blocks by spill group, and the
         resolved ts by table."""
         writers = self._gate.writers
-        groups: dict[Any, tuple[list[Table], list[Block]]] = {}
+        groups: dict[Any, tuple[list[SortKeyspace], list[Block]]] = {}
         resolved: dict[Uid, Ts] = {}
         room = TURN_CHANGES
         tables_left = TURN_CHANGES

@@ -15,7 +15,7 @@ from ..errors import InvariantViolated
 from ..events import Block, Sorted, Ts, WatermarkLog
 from .admission import AdmissionControl, SorterActor
 from .arrivals import WAKE, Arrivals, New, Uid, Wake
-from .run import Bound, Run, first_of, floor, in_parts
+from .run import Bound, SortRun, first_of, floor, in_parts
 from .tier import Tier
 
 READ_BYTES: Final = 1 << 20
@@ -28,17 +28,17 @@ Rows take ten times as much once they are decoded, and 32 of these may wait for 
 """
 
 
-class Read(Struct, frozen=True):
+class ReadRuns(Struct, frozen=True):
     """To a Reader: bring these runs back from disk, and answer with one RunsRead."""
 
-    runs: list[Run]
+    runs: list[SortRun]
     reply_to: Target[RunsRead]
 
 
 class RunsRead(Struct, frozen=True):
     """From a Reader: runs and their blocks, in the order of the Read."""
 
-    runs: list[tuple[Run, Block]]
+    runs: list[tuple[SortRun, Block]]
 
 
 class MergeCursor:
@@ -46,7 +46,7 @@ class MergeCursor:
 
     __slots__ = ("at", "block", "run")
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: SortRun) -> None:
         self.run = run
         self.block: Block | None = None
         self.at = 0
@@ -96,7 +96,7 @@ class Merger(SorterActor[Wake | RunsRead]):
         tier: Tier,
         progress: MergeProgress,
         downstream: Target[Sorted],
-        readers: Sequence[PooledRef[Read]],
+        readers: Sequence[PooledRef[ReadRuns]],
         open_bytes: int,
     ) -> None:
         super().__init__(gate)
@@ -107,13 +107,13 @@ class Merger(SorterActor[Wake | RunsRead]):
         self._progress = progress
         self._open_bytes = open_bytes
         self._numbers = count()
-        self._waiting: list[tuple[Bound, int, Run]] = []
+        self._waiting: list[tuple[Bound, int, SortRun]] = []
         """Heap of the runs that aren't open, by their first change."""
         self._open: list[MergeCursor] = []
         self._opened_bytes = 0
-        self._reading: dict[Run, MergeCursor] = {}
+        self._reading: dict[SortRun, MergeCursor] = {}
         """Open runs that are still read from disk, by their first change."""
-        self._wanted: list[Run] = []
+        self._wanted: list[SortRun] = []
         """Open runs not requested from a Reader yet, for instance since they are still being flushed."""
         self._tables: list[tuple[Ts, Uid]] | None = None
         """Heap of the tables by a resolved ts that may be outdated (`_resolved_of`). None while most tables
@@ -148,7 +148,7 @@ class Merger(SorterActor[Wake | RunsRead]):
         if new.removed:
             self._forget_removed()
 
-    def _push(self, run: Run) -> None:
+    def _push(self, run: SortRun) -> None:
         heappush(self._waiting, (run.first, next(self._numbers), run))
 
     def _advance(self, new: New) -> None:
@@ -260,7 +260,7 @@ class Merger(SorterActor[Wake | RunsRead]):
         self._open.append(cursor)
         self._opened_bytes += cursor.run.bytes
 
-    def _refuse(self, run: Run, block: Block | None) -> NoReturn:
+    def _refuse(self, run: SortRun, block: Block | None) -> NoReturn:
         """Raise InvariantViolated: a source sent a change at or below its resolved ts."""
         whose = run.whose
         if block is not None:
@@ -273,7 +273,7 @@ class Merger(SorterActor[Wake | RunsRead]):
 
     def _request(self) -> None:
         """Request the wanted runs from the Readers, in Reads of a bounded size."""
-        by_store: dict[int, list[Run]] = {}
+        by_store: dict[int, list[SortRun]] = {}
         wanted, self._wanted = self._wanted, []
         for run in wanted:
             if run.place is None:
@@ -282,7 +282,7 @@ class Merger(SorterActor[Wake | RunsRead]):
                 by_store.setdefault(run.tables[0].store, []).append(run)
         for store, runs in by_store.items():
             for part in in_parts(runs, READ_BYTES):
-                self.send(self._readers[store], Read(part, self.actor_ref))
+                self.send(self._readers[store], ReadRuns(part, self.actor_ref))
 
     def _bound(self) -> Bound:
         """Return a bound below everything that isn't in memory or may not leave yet."""
@@ -318,7 +318,7 @@ class Merger(SorterActor[Wake | RunsRead]):
         for cursor in self._open:
             assert cursor.block is not None
             rest = cursor.block.slice(cursor.at, len(cursor.block)).compact()
-            run = Run(cursor.run.tables, rest)
+            run = SortRun(cursor.run.tables, rest)
             self._tier.hold(run)
             self._push(run)
         self._open.clear()

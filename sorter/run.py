@@ -9,7 +9,7 @@ import msgspec
 
 from ..codec.blocks import cut
 from ..events import Block, Ts
-from .table import Table
+from .keyspace import SortKeyspace
 
 Bound: TypeAlias = tuple[Ts, Ts, int, bytes]
 """A place in the commit order: commit ts, start ts, op, key."""
@@ -28,7 +28,7 @@ class BlockLocation(msgspec.Struct, frozen=True):
     bytes: int
 
 
-class Run:
+class SortRun:
     """A block that is kept or moved as a whole. Owned by the Tier while that holds it; see there which thread
     may use what."""
 
@@ -44,7 +44,7 @@ class Run:
         "tables",
     )
 
-    def __init__(self, tables: Sequence[Table], block: Block) -> None:
+    def __init__(self, tables: Sequence[SortKeyspace], block: Block) -> None:
         """`block` has changes; their keyspaces are the uids of `tables`."""
         self.tables = tables
         """Tables of one group; may include some without changes here, since parts of a cut block share it."""
@@ -55,7 +55,7 @@ class Run:
         self.block: Block | None = block
         """None once it is taken, or kept elsewhere: in `place`, or in `replacements`."""
         self.place: BlockLocation | None = None
-        self.replacements: list[Run] | None = None
+        self.replacements: list[SortRun] | None = None
         """The runs that this one was merged into, shared with the others that were."""
         self.flushing = False
         """True while it is written to disk and still in memory."""
@@ -87,19 +87,19 @@ def first_of(block: Block) -> Bound:
     return first.commit_ts, first.start_ts, first.op, first.key
 
 
-def tables_of(runs: Iterable[Run]) -> Sequence[Table]:
+def tables_of(runs: Iterable[SortRun]) -> Sequence[SortKeyspace]:
     """Return the tables of several runs, each once."""
     return tuple(dict.fromkeys([table for run in runs for table in run.tables]))
 
 
-def runs_of(tables: Sequence[Table], block: Block, count: int, max_bytes: int) -> list[Run]:
+def runs_of(tables: Sequence[SortKeyspace], block: Block, count: int, max_bytes: int) -> list[SortRun]:
     """Cut a block into runs of at most `count` changes and about `max_bytes`."""
-    return [Run(tables, part) for part in cut(block, count, max_bytes)]
+    return [SortRun(tables, part) for part in cut(block, count, max_bytes)]
 
 
-def in_parts(runs: Iterable[Run], size: int) -> list[list[Run]]:
+def in_parts(runs: Iterable[SortRun], size: int) -> list[list[SortRun]]:
     """Group runs, in order, into lists of about `size` bytes."""
-    lists: list[list[Run]] = [[]]
+    lists: list[list[SortRun]] = [[]]
     room = size
     for run in runs:
         if room <= 0:

@@ -12,7 +12,7 @@ from msgspec import Meta
 from ..actors import ActorSystem, Failed, PooledRef, Target
 from ..errors import ConfigError
 from ..events import Changes, Receipts, Sorted, Ts, Wait, WatermarkLog
-from ..store.plan import CompactionPlan, Outcome
+from ..store.plan import CompactionPlan, StepOutcome
 from .quota import MemoryQuota
 
 
@@ -71,7 +71,7 @@ class EventSorter(Protocol):
     def acknowledge(self, ts: Ts) -> None:
         """Free the space of everything at or below `ts`, which will never be needed again."""
 
-    def compact(self, plan: CompactionPlan, done: Callable[[list[Outcome]], object]) -> None:
+    def compact(self, plan: CompactionPlan, done: Callable[[list[StepOutcome]], object]) -> None:
         """Carry out a compaction plan between other work. `done` is called once, in any thread, with the
         outcomes; with none if the engine has no store."""
 

@@ -10,7 +10,7 @@ from ..actors.mailbox import Mailbox
 from ..errors import Fatal
 from ..events import ActorName, Changes
 from .admission import AdmissionControl
-from .table import Table
+from .keyspace import SortKeyspace
 
 WRITER_MESSAGES: Final = 64
 """Capacity of a Writer's mailbox: how far a source may be ahead of it."""
@@ -28,7 +28,7 @@ class Writer(Mailbox):
 
     __slots__ = ("_gate", "system", "table")
 
-    def __init__(self, table: Table, gate: AdmissionControl, system: ActorSystem) -> None:
+    def __init__(self, table: SortKeyspace, gate: AdmissionControl, system: ActorSystem) -> None:
         super().__init__(WRITER_MESSAGES, ActorName(f"Writer of table {table.id} ({table.uid})", table.id))
         self.table = table
         self.system = system

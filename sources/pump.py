@@ -24,9 +24,9 @@ from ..puller.puller import Connected, PullerStatistics, Retrying, StopRequested
 from ..puller.pump.activity import Activity
 from ..puller.pump.collector import Collector
 from ..puller.pump.jobs import Jobs
-from ..puller.pump.messages import Broken, Found, JobFound, Pause, Resume, ToCollector
+from ..puller.pump.messages import Broken, JobFound, Pause, PumpsListed, Resume, ToCollector
 from ..puller.pump.options import PumpOptions
-from ..puller.pump.progress import MergeProgress, PumpProgress
+from ..puller.pump.progress import BinlogMergeProgress, PumpProgress
 from ..puller.pump.puller import PumpPuller
 from ..puller.pump.pumps import Pumps, PumpStatus, StaticPumps
 from ..puller.pump.service.progress import DrainerProgress
@@ -83,7 +83,7 @@ class PumpSource(TidbSource):
         """Names of pumps by the number of their keyspaces."""
         self._own_tables: set[int] = set()
         self._collector: PooledRef[ToCollector] | None = None
-        self._merge = MergeProgress(0)
+        self._merge = BinlogMergeProgress(0)
         self._activity = Activity(clock)
         self._lacks_list = False
         """True if the last look at the pumps failed."""
@@ -138,7 +138,7 @@ class PumpSource(TidbSource):
     # --- its work --------------------------------------------------------------------------------
 
     def _begin(self, scratch: Scratch, ts: Ts) -> None:  # noqa: ARG002
-        self._merge = MergeProgress(ts)
+        self._merge = BinlogMergeProgress(ts)
         self._mounter = BinlogMounter(
             self._history,
             self._identity,
@@ -165,7 +165,7 @@ class PumpSource(TidbSource):
         with self._found_lock:
             self._follows = True
             if self._found is not None:
-                self._tell(Found(self._found))
+                self._tell(PumpsListed(self._found))
 
     # --- as a drainer, in threads of its pumps ---------------------------------------------------
 
@@ -175,7 +175,7 @@ class PumpSource(TidbSource):
             if not self._follows or self._collector is None:
                 return  # the merged ts stays until they are followed
             try:
-                self._collector.ask(Found(pumps), timeout=ACCEPT_SECONDS)
+                self._collector.ask(PumpsListed(pumps), timeout=ACCEPT_SECONDS)
             except pykka.ActorDeadError:
                 raise Retryable("the feed ends") from None
             except (pykka.Timeout, MailboxFull):
@@ -218,7 +218,7 @@ class PumpSource(TidbSource):
         super().acknowledged(ts)
         self._activity.acknowledged(ts)
 
-    def _tell(self, message: Broken | Found | JobFound) -> None:
+    def _tell(self, message: Broken | PumpsListed | JobFound) -> None:
         if self._collector is not None:
             self._collector.post(message)
 

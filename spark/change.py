@@ -122,11 +122,11 @@ SourceBytes: TypeAlias = EventBytes | ResultBytes | KvBytes
 def _check_count(run: EventRun | ResultRun, count: int) -> None:
     """Raise SinkError if the run, made of the column's bytes, doesn't have a change for each line."""
     try:
-        found = len(run)
+        rows = len(run)
     except SourceError as error:
         raise SinkError(f"the column change isn't as it was read: {error}") from None
-    if found != count:
-        raise SinkError(f"the column change holds {found} rows of {run.table.full_name} in {count}")
+    if rows != count:
+        raise SinkError(f"the column change holds {rows} rows of {run.table.full_name} in {count}")
 
 
 def _joined(changes: pa.Array) -> bytes:
@@ -153,11 +153,11 @@ class Layouts:
     def of_event(self, source: str, payload: bytes) -> EventBytes:
         """Return the codec of a Table_map's payload."""
         key = source, payload
-        found = self._by_event.get(key)
-        if found is None:
+        event = self._by_event.get(key)
+        if event is None:
             _make_room(self._by_event)
-            found = self._by_event[key] = EventBytes(source, payload)
-        return found
+            event = self._by_event[key] = EventBytes(source, payload)
+        return event
 
     def of_result(self, source: str, table: Table, chunk: Chunk) -> bytes:
         """Return the layout of a snapshot's rows that keep their packets."""
@@ -170,32 +170,32 @@ class Layouts:
         if chunk is not None:
             return _layout(source, (decoder.schema, row_info(decoder.info)), chunk)
         key = source, id(decoder)
-        found = self._of_kv.get(key)
-        if found is None:
+        held = self._of_kv.get(key)
+        if held is None:
             _make_room(self._of_kv)
             layout = _layout(source, (decoder.schema, row_info(decoder.info)))
-            found = self._of_kv[key] = decoder, layout  # the decoder, so that its id stays its own
-        return found[1]
+            held = self._of_kv[key] = decoder, layout  # the decoder, so that its id stays its own
+        return held[1]
 
     def of(self, source: str, table: Table) -> RowBytes:
         key = source, table
-        found = self._by_table.get(key)
-        if found is None:
+        row_bytes = self._by_table.get(key)
+        if row_bytes is None:
             _make_room(self._by_table)
-            found = self._by_table[key] = RowBytes(source, table)
-        return found
+            row_bytes = self._by_table[key] = RowBytes(source, table)
+        return row_bytes
 
     def read(self, layout: bytes) -> RowBytes | SourceBytes:
         """Return the codec of a layout. Raises SinkError if the bytes aren't a layout."""
-        found = self._by_layout.get(layout)
-        if found is None:
+        read_layout = self._by_layout.get(layout)
+        if read_layout is None:
             _make_room(self._by_layout)
             try:
-                found = self._codec(_read_layout(_uncompressed(layout)))
+                read_layout = self._codec(_read_layout(_uncompressed(layout)))
             except (zlib.error, msgspec.MsgspecError, SourceError) as error:
                 raise SinkError(f"the column layout holds what tidemill didn't write: {error}") from None
-            self._by_layout[layout] = found
-        return found
+            self._by_layout[layout] = read_layout
+        return read_layout
 
     def _codec(self, layout: _Layout) -> RowBytes | SourceBytes:
         source, chunk = layout.source, layout.chunk
@@ -221,10 +221,10 @@ class Layouts:
 
 def _uncompressed(layout: bytes) -> bytes:
     stream = zlib.decompressobj()
-    found = stream.decompress(layout, _MAX_LAYOUT_BYTES)
+    content = stream.decompress(layout, _MAX_LAYOUT_BYTES)
     if not stream.eof:
         raise zlib.error("it is incomplete or too long")
-    return found
+    return content
 
 
 def _make_room(cache: dict[Any, Any]) -> None:

@@ -55,6 +55,6 @@ def in_order(groups: Sequence[ChangeGroup], arrays: Sequence[pa.Array], count: i
     where no group has a row."""
     if len(groups) == 1 and len(groups[0].places) == count:
         return arrays[0]
-    found = np.full(count, -1)
-    found[np.concatenate([group.places for group in groups])] = np.arange(sum(map(len, arrays)))
-    return pa.concat_arrays(arrays).take(pa.array(found, mask=found < 0))
+    source_of = np.full(count, -1)
+    source_of[np.concatenate([group.places for group in groups])] = np.arange(sum(map(len, arrays)))
+    return pa.concat_arrays(arrays).take(pa.array(source_of, mask=source_of < 0))

@@ -150,12 +150,12 @@ class Encoder:
         for place, (item, _, part, _) in enumerate(lines.parts):
             key = None if isinstance(part, Ddl) else (id(part.table), item.source, item.chunk)
             groups.setdefault(key, []).append(place)
-        found = []
+        images = []
         for key, places in groups.items():
             parts = [lines.parts[place] for place in places]
-            found.append(_of_ddls(parts) if key is None else self._of_runs(parts))
-        if len(found) == 1:
-            return found[0]
+            images.append(_of_ddls(parts) if key is None else self._of_runs(parts))
+        if len(images) == 1:
+            return images[0]
         sizes = np.array([size for _, _, _, size in lines.parts])
         firsts = np.cumsum(sizes) - sizes
         order = np.concatenate(
@@ -166,7 +166,7 @@ class Encoder:
             ]
         )
         back = int64_array(np.argsort(order, kind="stable"))
-        return [pa.concat_arrays(arrays).take(back) for arrays in zip(*found, strict=True)]
+        return [pa.concat_arrays(arrays).take(back) for arrays in zip(*images, strict=True)]
 
     def _of_runs(self, parts: Sequence[_Part]) -> list[pa.Array]:
         """Return the columns of runs of one table, one source and one chunk."""
@@ -217,12 +217,12 @@ class Encoder:
         return None if packed is None else (packed[1], layouts.of_kv(source, packed[0], chunk))
 
     def _text(self, table: Table) -> _Text:
-        found = self._texts.get(table)
-        if found is None:
+        text = self._texts.get(table)
+        if text is None:
             if len(self._texts) >= _MAX_TABLES:
                 self._texts.clear()
-            found = self._texts[table] = row_text(table)
-        return found
+            text = self._texts[table] = row_text(table)
+        return text
 
 
 class Decoder:
@@ -265,15 +265,15 @@ class Decoder:
                 ):
                     position = lines[at][3]
                     at += 1
-                found = code.run(changes.slice(first, at - first), op, commit_ts, start_ts).changes()
+                decoded = code.run(changes.slice(first, at - first), op, commit_ts, start_ts).changes()
             else:
                 before, after, chunk = code.decode(change)
-                found = [RowChange(commit_ts, start_ts, code.table, op, before, after)]
+                decoded = [RowChange(commit_ts, start_ts, code.table, op, before, after)]
             if open_ != (commit_ts, start_ts, chunk):
                 open_ = commit_ts, start_ts, chunk
                 rows: list[RowChange] = []
                 items.append(Transaction(commit_ts, start_ts, code.source, rows, "", False, chunk))
-            rows += found
+            rows += decoded
             if position is not None:
                 items[-1] = replace(items[-1], position=position, last=True)
                 open_ = None

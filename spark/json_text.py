@@ -107,5 +107,5 @@ def _is_plain(values: pa.Array) -> bool:
     data: Sequence[pa.Buffer | None] = values.buffers()
     if data[2] is None:
         return True
-    found = np.frombuffer(data[2], np.uint8)
-    return not ((found < 32) | (found == 34) | (found == 92)).any()
+    content = np.frombuffer(data[2], np.uint8)
+    return not ((content < 32) | (content == 34) | (content == 92)).any()

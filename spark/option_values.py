@@ -58,8 +58,8 @@ def timestamp(text: str) -> Ts:
     if text.isdecimal() and 0 < int(text) < 1 << 63:
         return int(text)
     try:
-        found = datetime.fromisoformat(text)
-        return compose_ts(int(found.replace(tzinfo=found.tzinfo or UTC).timestamp() * 1000))
+        time = datetime.fromisoformat(text)
+        return compose_ts(int(time.replace(tzinfo=time.tzinfo or UTC).timestamp() * 1000))
     except (ValueError, OverflowError):
         raise ValueError("a TSO, or a time such as 2026-11-21T08:00:00Z (UTC if no zone is given)") from None
 
@@ -73,11 +73,11 @@ def starting_ts(text: str) -> Ts | str:
         raise ValueError(f"latest, earliest, {error}") from None
 
 
-def addresses(found: tuple[str, ...], _: str) -> tuple[str, ...]:
+def addresses(values: tuple[str, ...], _: str) -> tuple[str, ...]:
     """Return the addresses, if there are some and each is host:port."""
-    if not found or not all(_ADDRESS.fullmatch(address) for address in found):
+    if not values or not all(_ADDRESS.fullmatch(address) for address in values):
         raise ValueError("addresses host:port, for instance 10.0.0.5:8815,10.0.0.6:8815")
-    return found
+    return values
 
 
 def option_form(others: str, example: str, noun: str = "option") -> Form:
@@ -86,10 +86,10 @@ def option_form(others: str, example: str, noun: str = "option") -> Form:
     return Form(is_text=True, noun=noun, before="option ", shows_values=True, others=others, example=example)
 
 
-def divided(given: Mapping[str, str], prefix: str) -> tuple[dict[str, str], dict[str, str]]:
+def divided(options: Mapping[str, str], prefix: str) -> tuple[dict[str, str], dict[str, str]]:
     """Return the options without the prefix, and those with it, with the prefix removed."""
     own, prefixed = {}, {}
-    for key, text in given.items():
+    for key, text in options.items():
         if key.lower().startswith(prefix):
             prefixed[key.lower().removeprefix(prefix)] = text
         else:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
 
-    from .backfill.directory import Directory
+    from .backfill.directory import BackfillDirectory
     from .backfill.plan import BackfillPlan
     from .offsets.offset import Offsets
     from .read.options import ReadOptions
@@ -52,7 +52,7 @@ class SparkReading:
     read_snapshot: Callable[[ReadOptions, Any, Table], Generator[pa.RecordBatch]]
     """Yield the rows of one of these partitions with the columns of a table. Closing the iterator closes the
     connections. Raises Retryable and Fatal."""
-    read_chunk: Callable[[Any, Directory, BackfillPlan, int], None]
+    read_chunk: Callable[[Any, BackfillDirectory, BackfillPlan, int], None]
     """Read one chunk of a backfill, with the source's options. Raises Retryable and Fatal."""
 
 
@@ -97,7 +97,7 @@ def _read_mysql_snapshot(options: ReadOptions, part: Any, table: Table) -> Gener
     return rows(options, part, table)
 
 
-def _read_mysql_chunk(options: Any, directory: Directory, plan: BackfillPlan, number: int) -> None:
+def _read_mysql_chunk(options: Any, directory: BackfillDirectory, plan: BackfillPlan, number: int) -> None:
     from .backfill.mysql_chunk import read_mysql
 
     read_mysql(options, directory, plan, number)
@@ -130,7 +130,7 @@ def _read_tikv_snapshot(options: ReadOptions, part: Any, table: Table) -> Genera
     return rows(options, part, table)
 
 
-def _read_tikv_chunk(options: Any, directory: Directory, plan: BackfillPlan, number: int) -> None:
+def _read_tikv_chunk(options: Any, directory: BackfillDirectory, plan: BackfillPlan, number: int) -> None:
     from .backfill.tikv_chunk import read_tikv
 
     read_tikv(options, directory, plan, number)

@@ -32,46 +32,48 @@ class SparkFeedOptions(SparkSections, FeedOptions):
     """A feed that captures and Spark read."""
 
 
-def spark_options(found: Mapping[str, object], flags: Mapping[str, object] = _NO_FLAGS) -> SparkOptions:
+def spark_options(document: Mapping[str, object], flags: Mapping[str, object] = _NO_FLAGS) -> SparkOptions:
     """Return the options in the table `[spark]` of a feed.toml, overridden by the flags that aren't None.
 
     Raises ConfigError.
     """
-    section = _overridden(found, SECTION, flags).get(SECTION, {})
+    section = _overridden(document, SECTION, flags).get(SECTION, {})
     return build(SparkSections, {SECTION: section}, "").spark
 
 
-def spark_feed(found: Mapping[str, object], flags: Mapping[str, object] = _NO_FLAGS) -> SparkFeedOptions:
+def spark_feed(document: Mapping[str, object], flags: Mapping[str, object] = _NO_FLAGS) -> SparkFeedOptions:
     """Return a feed's options, with the table `[spark]` overridden by the flags that aren't None.
 
     Raises ConfigError.
     """
-    return built_feed(SparkFeedOptions, _overridden(found, SECTION, flags))
+    return built_feed(SparkFeedOptions, _overridden(document, SECTION, flags))
 
 
-def capture_feed(found: Mapping[str, object], flags: Mapping[str, object] = _NO_FLAGS) -> SparkFeedOptions:
+def capture_feed(document: Mapping[str, object], flags: Mapping[str, object] = _NO_FLAGS) -> SparkFeedOptions:
     """Return the options of a capture's feed, without its sinks, with the table `[capture]` overridden by the
     flags that aren't None.
 
     Raises ConfigError.
     """
-    rest = {key: value for key, value in found.items() if key not in ("sink", "until", "verify")}
+    rest = {key: value for key, value in document.items() if key not in ("sink", "until", "verify")}
     options = built_feed(SparkFeedOptions, _overridden(rest, CAPTURE, flags))
     options.reject_local_only("a capture")
     reading_of_kind(options.source.kind)
     return options
 
 
-def _overridden(found: Mapping[str, object], name: str, flags: Mapping[str, object]) -> Mapping[str, object]:
+def _overridden(
+    document: Mapping[str, object], name: str, flags: Mapping[str, object]
+) -> Mapping[str, object]:
     """Return the tables of a feed.toml, with the keys of one overridden by the flags that aren't None."""
-    given = {key: _plain(value) for key, value in flags.items() if value is not None}
-    section = found.get(name, {})
-    if not given or not isinstance(section, Mapping):
-        return found
+    overrides = {key: _plain(value) for key, value in flags.items() if value is not None}
+    section = document.get(name, {})
+    if not overrides or not isinstance(section, Mapping):
+        return document
     for key, before in section.items():
-        if isinstance(before, Mapping) and isinstance(inner := given.get(key), Mapping):
-            given[key] = {**before, **inner}
-    return {**found, name: {**section, **given}}
+        if isinstance(before, Mapping) and isinstance(inner := overrides.get(key), Mapping):
+            overrides[key] = {**before, **inner}
+    return {**document, name: {**section, **overrides}}
 
 
 def _plain(value: object) -> object:

@@ -50,8 +50,8 @@ class _Lasting:
 
     @property
     def __cause__(self) -> BaseException | None:
-        found: BaseException | None = _CAUSE.__get__(self)
-        return found
+        cause: BaseException | None = _CAUSE.__get__(self)
+        return cause
 
     @__cause__.setter
     def __cause__(self, cause: BaseException | None) -> None:

@@ -65,7 +65,7 @@ def lake_settings(lakes: Iterable[str], config: dict[str, str]) -> dict[str, str
     Spark fetches the jars from Maven Central, unless `config` has `spark.jars`: then they are among those.
     Raises ConfigError for an unknown lake.
     """
-    found = dict(config)
+    settings = dict(config)
     for name in lakes:
         if name not in LAKES:
             raise ConfigError(f"lakes: {name!r} is none; accepted: {', '.join(LAKES)}")
@@ -74,9 +74,9 @@ def lake_settings(lakes: Iterable[str], config: dict[str, str]) -> dict[str, str
         if _JARS not in config:
             more |= {_PACKAGES: ",".join(lake.jars), "spark.jars.excludes": ",".join(_NOT_FETCHED)}
         for key, value in more.items():
-            if key in _LISTS and found.get(key):
-                value = f"{found[key]},{value}"
-            elif key in found:
-                value = found[key]
-            found[key] = value
-    return found
+            if key in _LISTS and settings.get(key):
+                value = f"{settings[key]},{value}"
+            elif key in settings:
+                value = settings[key]
+            settings[key] = value
+    return settings

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 _REUSED: Final = "SPARK_REUSE_WORKER"
@@ -22,7 +22,7 @@ _uses: Final[Counter[str]] = Counter()
 class CopiedToWorkers:
     """Base of objects that Spark pickles in one process and unpickles in workers."""
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         acknowledge()
         self.__dict__.update(state)
         freeze_at_second_use(type(self))

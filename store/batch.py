@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Batch:
+class PairBatch:
     """Keys and values that are written together, in the order they were put.
 
     They are plain pairs because a failed write uses up RocksDB's own batch; this one can be written again.

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import ConfigError
-from .batch import Batch
+from .batch import PairBatch
 from .generation import Generation
 from .store import Store
 
@@ -52,7 +52,7 @@ class Kept(Struct, frozen=True):
     """Called with the generation that holds the range from now on."""
 
 
-class Outcome(Struct, frozen=True):
+class StepOutcome(Struct, frozen=True):
     """The result of a step."""
 
     store: str
@@ -82,7 +82,7 @@ def decode_plan(text: str | bytes, where: str) -> CompactionPlan:
     return plan
 
 
-def apply_plan(plan: CompactionPlan, store: Store, still_needed: StillNeeded) -> list[Outcome]:
+def apply_plan(plan: CompactionPlan, store: Store, still_needed: StillNeeded) -> list[StepOutcome]:
     """Carry out the steps that concern this store. Only its Compactor may call this. Raises StoreError.
 
     `still_needed` returns the live ranges of a generation; everything else in it is dropped.
@@ -99,22 +99,22 @@ def apply_plan(plan: CompactionPlan, store: Store, still_needed: StillNeeded) ->
     ]
 
 
-def _carry_out(step: Step, store: Store, window: Generation | None, still_needed: StillNeeded) -> Outcome:
+def _carry_out(step: Step, store: Store, window: Generation | None, still_needed: StillNeeded) -> StepOutcome:
     if window is None:
-        return Outcome(step.store, step.window, 0, 0, "it is gone, or still written to")
+        return StepOutcome(step.store, step.window, 0, 0, "it is gone, or still written to")
     kept = list(still_needed(window))
     size, needed = window.bytes, sum(one.bytes for one in kept)
     if needed >= size:
-        return Outcome(step.store, step.window, size, size, "nothing in it is dead")
+        return StepOutcome(step.store, step.window, size, size, "nothing in it is dead")
     for one in kept:
         one.moved(move(one, store, window))
     store.drop(window)
-    return Outcome(step.store, step.window, size, needed)
+    return StepOutcome(step.store, step.window, size, needed)
 
 
 def move(kept: Kept, store: Store, window: Generation) -> Generation:
     """Copy a live range into the current generation and return that. Raises StoreError."""
-    batch = Batch()
+    batch = PairBatch()
     for key, value in store.iterate(window, kept.lower, kept.upper + b"\0"):
         batch.put(key, value, kept.newest)
     return store.write(batch)

@@ -20,7 +20,7 @@ from rocksdict import (
 )
 
 from ..errors import StoreError
-from .batch import Batch
+from .batch import PairBatch
 from .generation import Generation
 
 _NEVER: Final = 1 << 30
@@ -59,7 +59,7 @@ class Store:
         self._current: Generation | None = None
         self._closed = False
 
-    def write(self, batch: Batch) -> Generation:
+    def write(self, batch: PairBatch) -> Generation:
         """Write a batch into the current window, which is returned; begin a new one when it is full."""
         with self._lock:
             window = self._window()
@@ -133,7 +133,7 @@ class Store:
                 self._db.close()
             self._db = None
 
-    def _put(self, window: Generation, batch: Batch) -> None:
+    def _put(self, window: Generation, batch: PairBatch) -> None:
         assert self._db is not None
         for _ in range(10):
             rocks = WriteBatch(raw_mode=True)

@@ -32,4 +32,4 @@ def chromium() -> Iterator[Browser]:
 
 
 def _program() -> str | None:
-    return next((found for name in _NAMES if (found := shutil.which(name))), None)
+    return next((path for name in _NAMES if (path := shutil.which(name))), None)

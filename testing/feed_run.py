@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from ..engine.feed import Feed
 from ..engine.opening import open_sinks
@@ -13,7 +12,7 @@ from ..engine.options import feed_options
 from .progress import feed_ended
 
 
-def run_to_end(config: Mapping[str, Any], loads: list[str]) -> None:
+def run_to_end(config: Mapping[str, object], loads: list[str]) -> None:
     """Run the feed of a configuration; add the loads of tables after the first to `loads`, as the sink and
     the reason. Raises the feed's error."""
     options = feed_options({**config, "until": "now"})

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Condition, Event, Thread
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ..engine.feed import Feed
 from ..engine.status import FeedStatus
@@ -121,7 +121,7 @@ def completed(
     command: Sequence[str | Path],
     seconds: float = STALL_SECONDS,
     sign: Callable[[], object] = lambda: None,
-    **options: Any,
+    **options: object,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end with its output captured as text. Raises Stalled, the command being killed."""
     with TemporaryFile("w+") as out, TemporaryFile("w+") as err:

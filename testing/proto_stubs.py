@@ -21,7 +21,7 @@ _ENUM: Final = re.compile(r"class (\w+)\(int, metaclass=.*\):")
 
 def stubs() -> dict[str, str]:
     """Return a stub per protobuf package, by its file's name. Needs grpcio-tools."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     with TemporaryDirectory() as name:
         files = sorted(file.name for file in FOLDER.glob("*.proto"))
         command = [sys.executable, "-m", "grpc_tools.protoc", "-I.", f"--pyi_out={name}", *files]
@@ -35,8 +35,8 @@ def stubs() -> dict[str, str]:
         text = _ENUM.sub(r"class \1:", text).replace("_Mapping]", "_Mapping[str, object]]")
         text = re.sub(rf"(?<=[\[ ])(?:\w+\.)*(?:{enums})(?=\]|,|$)", "int", text, flags=re.M)
         stub = f"{package[1]}.pyi"
-        found[stub] = found.get(stub, "") + re.sub(r"\n{3,}", "\n\n", text)
-    return found
+        texts[stub] = texts.get(stub, "") + re.sub(r"\n{3,}", "\n\n", text)
+    return texts
 
 
 if __name__ == "__main__":

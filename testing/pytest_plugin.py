@@ -49,7 +49,7 @@ def tidemill_feed(tmp_path: Path) -> Iterator[Callable[..., LiveFeed]]:
     with ExitStack() as feeds:
 
         def start(source: Emulated | SourceArgument, tables: Sequence[str], **arguments: Any) -> LiveFeed:
-            given = {"data_dir": tmp_path / f"tidemill-{next(numbers)}", **arguments}
-            return feeds.enter_context(LiveFeed(source, tables, **given))
+            settings = {"data_dir": tmp_path / f"tidemill-{next(numbers)}", **arguments}
+            return feeds.enter_context(LiveFeed(source, tables, **settings))
 
         yield start

@@ -31,7 +31,7 @@ from ..events import (
     Transaction,
 )
 from ..sink import Delivery, DeliveryOptions, Sink
-from ..sink.delivery import ReplayRequired
+from ..sink.errors import ReplayRequired
 
 TABLES: Final = [Table("s", name, (Column("id", "int"),), key=(0,)) for name in "abc"]
 MAX_WAITING: Final = 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tidemill.config.reference import Part, reference
+from tidemill.config.reference import PagePart, reference
 from tidemill.dialects.mysql.url_options import UrlOptions
 from tidemill.sink.encoding.encodings import ENCODINGS
 from tidemill.sink.encoding.options import EncodingOptions
@@ -15,25 +15,25 @@ from tidemill.spark.write.options import WriteOptions
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "reference" / "options.md"
 PARTS: Final = (
-    Part(
+    PagePart(
         "`[sink.encoding]`",
         "Options of the [encoding](encodings.md) that a sink's `format` names. All encodings have these; "
         "`_` in place of `-` is the same.",
         EncodingOptions,
         {f"`{name}`": encoding.options for name, encoding in ENCODINGS.items()},
     ),
-    Part(
+    PagePart(
         "URLs of MariaDB and MySQL targets",
         "Options after the question mark: mysql://user:password@host:3306/?ssl_ca=ca.pem.",
         UrlOptions,
     ),
-    Part(
+    PagePart(
         '`spark.read.format("tidemill")`',
         "Options of the data source for [reading](spark.md), besides `source.…`: keys of `[source]`, "
         "such as `source.ssl_ca`.",
         ReadOptions,
     ),
-    Part(
+    PagePart(
         '`df.write.format("tidemill")`',
         "Options of the data source for [writing](spark-sinks.md), besides `sink.…`: keys of `[[sink]]`, "
         "such as `sink.schema`; `sink.encoding` is a JSON object.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
 from ...errors import SinkError
 from ...events import (
@@ -103,7 +103,7 @@ def _candidates(actions: Sequence[Action]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _form(table: Table, place: int) -> Callable[[Any], Any]:
+def _form(table: Table, place: int) -> Callable[[object], object]:
     form = exact_form(table.columns[place])
     assert form is not None
     return form

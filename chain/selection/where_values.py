@@ -147,7 +147,7 @@ def _reject_foreign(value: str, charset: str) -> None:
         raise Unfit("the character set utf8mb3 lacks one of its characters")
 
 
-def _date(value: Any) -> str:
+def _date(value: object) -> str:
     text = _string(value)
     match = _MOMENT.fullmatch(text)
     if match is None or match[1]:

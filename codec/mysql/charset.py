@@ -40,8 +40,8 @@ def _ujis(one: bytes) -> str:
 
 
 def _eucjpms(one: bytes) -> str:
-    if found := _private(one):
-        return found
+    if char := _private(one):
+        return char
     if len(one) == 2 and one[0] in _CELLS and one[1] in _CELLS:
         return _shifted(*one).decode("cp932")
     if one == b"\x8f\xa2\xb7":

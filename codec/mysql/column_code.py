@@ -41,7 +41,7 @@ class FormatItem(NamedTuple):
     variable: str
 
 
-class Read(NamedTuple):
+class ColumnRead(NamedTuple):
     """How to read a column: a struct's parts, then code that makes the value of their variables."""
 
     parts: list[FormatItem]
@@ -99,26 +99,26 @@ _FRACTION_MICROS: Final = (1, 10_000, 100, 1)
 """Microseconds per unit of a second's fraction stored in 0 to 3 bytes; a byte holds two digits."""
 
 
-def read_column(i: int, field: Field, names: dict[str, object]) -> Read:
+def read_column(i: int, field: Field, names: dict[str, object]) -> ColumnRead:
     """Return the code for column number `i`; names it calls besides NAMES are added to `names`."""
     column = field.column
     match field.type:
         case Type.TINY | Type.SHORT | Type.LONG | Type.LONGLONG:
-            return Read([FormatItem("<", _INTEGERS[field.type][column.unsigned], f"v{i}")], [])
+            return ColumnRead([FormatItem("<", _INTEGERS[field.type][column.unsigned], f"v{i}")], [])
         case Type.INT24:
             low, high = FormatItem("<", "H", f"a{i}"), FormatItem("<", "bB"[column.unsigned], f"b{i}")
-            return Read([low, high], [f"v{i} = a{i} + (b{i} << 16)"])
+            return ColumnRead([low, high], [f"v{i} = a{i} + (b{i} << 16)"])
         case Type.FLOAT:
-            return Read([FormatItem("<", "f", f"v{i}")], [])
+            return ColumnRead([FormatItem("<", "f", f"v{i}")], [])
         case Type.DOUBLE:
-            return Read([FormatItem("<", "d", f"v{i}")], [])
+            return ColumnRead([FormatItem("<", "d", f"v{i}")], [])
         case Type.NEWDECIMAL:
             return _decimal(i, column.length, column.scale, names)
         case Type.BIT:
             parts, number = _uint(">", (column.length + 7) // 8, f"a{i}")
-            return Read(parts, [f"v{i} = {number}"])
+            return ColumnRead(parts, [f"v{i} = {number}"])
         case Type.YEAR:
-            return Read([FormatItem("<", "B", f"a{i}")], [f"v{i} = a{i} and 1900 + a{i}"])
+            return ColumnRead([FormatItem("<", "B", f"a{i}")], [f"v{i} = a{i} and 1900 + a{i}"])
         case Type.DATE | Type.NEWDATE:
             return _date(i)
         case Type.TIME2:
@@ -129,19 +129,19 @@ def read_column(i: int, field: Field, names: dict[str, object]) -> Read:
             return _timestamp(i, ">", column.scale)
         case Type.TIME:
             low, high = FormatItem("<", "H", f"a{i}"), FormatItem("<", "b", f"b{i}")
-            return Read([low, high], [f"v{i} = old_time(a{i} + (b{i} << 16))"])
+            return ColumnRead([low, high], [f"v{i} = old_time(a{i} + (b{i} << 16))"])
         case Type.DATETIME:
-            return Read([FormatItem("<", "Q", f"a{i}")], [f"v{i} = old_datetime(a{i})"])
+            return ColumnRead([FormatItem("<", "Q", f"a{i}")], [f"v{i} = old_datetime(a{i})"])
         case Type.TIMESTAMP:
             return _timestamp(i, "<", 0)
         case Type.ENUM:
             names[f"members{i}"] = (not_a_member(column.members), *column.members)
             parts, number = _uint("<", field.size, f"a{i}")
-            return Read(parts, [f"v{i} = members{i}[{number}]"])
+            return ColumnRead(parts, [f"v{i} = members{i}[{number}]"])
         case Type.SET:
             names[f"printed{i}"] = set_printer(column.members)
             parts, number = _uint("<", field.size, f"a{i}")
-            return Read(parts, [f"v{i} = printed{i}({number})"])
+            return ColumnRead(parts, [f"v{i} = printed{i}({number})"])
         case Type.STRING | Type.VARCHAR | Type.VAR_STRING | Type.VARCHAR_COMPRESSED:
             return _counted(i, field, 1 if field.size < 256 else 2, names)
         case Type.BLOB | Type.BLOB_COMPRESSED | Type.JSON | Type.GEOMETRY | Type.VECTOR:
@@ -167,11 +167,11 @@ def value_reader(field: Field) -> Callable[[bytes], object]:
     return reader
 
 
-def _counted(i: int, field: Field, length_bytes: int, names: dict[str, object]) -> Read:
+def _counted(i: int, field: Field, length_bytes: int, names: dict[str, object]) -> ColumnRead:
     """Read text or bytes after their length."""
     parts, number = _uint("<", length_bytes, f"n{i}")
     value = _value(i, field, f"data[p:(p := p + ({number}))]", names)
-    return Read(parts, [f"v{i} = {value}"], counted=True)
+    return ColumnRead(parts, [f"v{i} = {value}"], counted=True)
 
 
 def _value(i: int, field: Field, stored: str, names: dict[str, object]) -> str:
@@ -192,22 +192,24 @@ def _value(i: int, field: Field, stored: str, names: dict[str, object]) -> str:
     return stored
 
 
-def read_json_before_changes(i: int, field: Field) -> Read:
+def read_json_before_changes(i: int, field: Field) -> ColumnRead:
     """Return the code for a JSON document of MySQL that keeps its bytes in `r<i>`."""
     parts, number = _uint("<", field.size, f"n{i}")
-    return Read(parts, [f"r{i} = data[p:(p := p + ({number}))]", f"v{i} = json_text(r{i})"], counted=True)
+    return ColumnRead(
+        parts, [f"r{i} = data[p:(p := p + ({number}))]", f"v{i} = json_text(r{i})"], counted=True
+    )
 
 
-def read_changes_of_json(i: int, field: Field, bit: int) -> Read:
+def read_changes_of_json(i: int, field: Field, bit: int) -> ColumnRead:
     """Return the code for a document that, if that bit of `partial` is set, is a list of changes of the one
     in `r<i>` and `v<i>`."""
     parts, number = _uint("<", field.size, f"n{i}")
     changed = f"changed_json(None if v{i} is None else r{i}, d{i})"
     value = f"v{i} = {changed} if partial & {bit} else json_text(d{i})"
-    return Read(parts, [f"d{i} = data[p:(p := p + ({number}))]", value], counted=True)
+    return ColumnRead(parts, [f"d{i} = data[p:(p := p + ({number}))]", value], counted=True)
 
 
-def _decimal(i: int, digits: int, scale: int, names: dict[str, object]) -> Read:
+def _decimal(i: int, digits: int, scale: int, names: dict[str, object]) -> ColumnRead:
     """Read a decimal: words of nine digits on both sides of the point, with the shorter words first and last.
     The first bit is the sign, set for positive numbers; a negative number has all bits inverted.
 
@@ -233,15 +235,15 @@ def _decimal(i: int, digits: int, scale: int, names: dict[str, object]) -> Read:
         # Of most numbers the first word is a positive zero; arithmetic beyond 30 bits takes 100 ns.
         number = f"{' + '.join(terms[1:])} if {first} == {sign_bit} else {number}"
     if not scale:
-        return Read(parts, [f"v{i} = Decimal({number})"])
+        return ColumnRead(parts, [f"v{i} = Decimal({number})"])
     names[f"unit{i}"] = Decimal(1).scaleb(-scale)
-    return Read(parts, [f"v{i} = times({number}, unit{i})"])
+    return ColumnRead(parts, [f"v{i} = times({number}, unit{i})"])
 
 
-def _date(i: int) -> Read:
+def _date(i: int) -> ColumnRead:
     """Read a DATE: 15 bits of year, 4 of month, 5 of day, the low byte first."""
     fields = f"b{i} << 7 | a{i} >> 9, a{i} >> 5 & 15, a{i} & 31"
-    return Read(
+    return ColumnRead(
         [FormatItem("<", "H", f"a{i}"), FormatItem("<", "B", f"b{i}")],
         [
             "try:",
@@ -252,21 +254,21 @@ def _date(i: int) -> Read:
     )
 
 
-def _time(i: int, scale: int) -> Read:
+def _time(i: int, scale: int) -> ColumnRead:
     """Read a TIME: one number, offset by half its range; the fraction is in its lowest bits."""
     fraction_bytes = (scale + 1) // 2
     parts, number = _uint(">", 3 + fraction_bytes, f"a{i}")
     half = 1 << 8 * (3 + fraction_bytes) - 1
     unit = _FRACTION_MICROS[fraction_bytes]
-    return Read(parts, [f"v{i} = packed_time(({number}) - {half}, {8 * fraction_bytes}, {unit})"])
+    return ColumnRead(parts, [f"v{i} = packed_time(({number}) - {half}, {8 * fraction_bytes}, {unit})"])
 
 
-def _datetime(i: int, scale: int) -> Read:
+def _datetime(i: int, scale: int) -> ColumnRead:
     """Read a DATETIME: a set bit, 17 bits of year * 13 + month, 5 of day, 5 of hour, 6 of minute, 6 of
     second."""
     parts, micros = _fraction(i, scale)
     fields = f"m{i} // 13, m{i} % 13, b{i} >> 17 & 31, b{i} >> 12 & 31, b{i} >> 6 & 63, b{i} & 63, {micros}"
-    return Read(
+    return ColumnRead(
         [FormatItem(">", "B", f"a{i}"), FormatItem(">", "I", f"b{i}"), *parts],
         [
             f"m{i} = (a{i} << 10 | b{i} >> 22) - {1 << 17}",
@@ -278,11 +280,11 @@ def _datetime(i: int, scale: int) -> Read:
     )
 
 
-def _timestamp(i: int, order: str, scale: int) -> Read:
+def _timestamp(i: int, order: str, scale: int) -> ColumnRead:
     """Read a TIMESTAMP: seconds since 1970; 0 stands for the zero date."""
     parts, micros = _fraction(i, scale)
     zero = printed_datetime(0, 0, 0, 0, 0, 0, 0, scale)
-    return Read(
+    return ColumnRead(
         [FormatItem(order, "I", f"a{i}"), *parts],
         [f"v{i} = EPOCH + timedelta(0, a{i}, {micros}) if a{i} else {zero!r}"],
     )

@@ -83,19 +83,19 @@ class _Data:
     def __init__(self, data: bytes) -> None:
         self.bytes = data
 
-    def take(self, at: Ints, size: int) -> npt.NDArray[np.uint8]:
+    def take(self, starts: Ints, size: int) -> npt.NDArray[np.uint8]:
         """`size` bytes from each place, as rows of a matrix."""
         windows: npt.NDArray[np.void] = np.ndarray(
             (len(self.bytes) - size + 1,), f"V{size}", self.bytes, strides=(1,)
         )
-        return windows[at].view(np.uint8).reshape(len(at), size)
+        return windows[starts].view(np.uint8).reshape(len(starts), size)
 
-    def uint(self, at: Ints, size: int, order: str = "<") -> Ints:
+    def uint(self, starts: Ints, size: int, order: str = "<") -> Ints:
         """Unsigned numbers of `size` bytes as int64; 8 bytes as uint64."""
-        taken = self.take(at, size)
+        taken = self.take(starts, size)
         if size == 8:
             return taken.reshape(-1).view(f"{order}u8").astype(np.uint64)
-        room = np.zeros((len(at), 8), np.uint8)
+        room = np.zeros((len(starts), 8), np.uint8)
         if order == "<":
             room[:, :size] = taken
         else:
@@ -149,46 +149,46 @@ def _counted(field: Field, data: _Data, begin: Ints, end: Ints, valid: Bools | N
 # --- columns of fixed width -----------------------------------------------------------------------
 
 
-def _fixed(field: Field, data: _Data, at: Ints, valid: Bools | None, size: int) -> pa.Array:
+def _fixed(field: Field, data: _Data, starts: Ints, valid: Bools | None, size: int) -> pa.Array:
     column = field.column
     match field.type:
         case Type.TINY | Type.SHORT | Type.LONG | Type.LONGLONG:
             letter = "u" if column.unsigned else "i"
-            values = data.take(at, size).reshape(-1).view(f"<{letter}{size}")
+            values = data.take(starts, size).reshape(-1).view(f"<{letter}{size}")
             return _array(getattr(pa, f"{'u' * column.unsigned}int{8 * size}")(), values, valid)
         case Type.INT24:
-            values = data.uint(at, 3)
+            values = data.uint(starts, 3)
             if column.unsigned:
                 return _array(pa.uint32(), values.astype(np.uint32), valid)
             return _array(pa.int32(), (values - (values >> 23 << 24)).astype(np.int32), valid)
         case Type.FLOAT | Type.DOUBLE:
-            values = data.take(at, size).reshape(-1).view(f"<f{size}")
+            values = data.take(starts, size).reshape(-1).view(f"<f{size}")
             return _array(pa.float32() if size == 4 else pa.float64(), values, valid)
         case Type.NEWDECIMAL:
-            return _decimal(data, at, column.length, column.scale, valid)
+            return _decimal(data, starts, column.length, column.scale, valid)
         case Type.BIT:
-            return _array(pa.uint64(), data.uint(at, size, ">").astype(np.uint64), valid)
+            return _array(pa.uint64(), data.uint(starts, size, ">").astype(np.uint64), valid)
         case Type.YEAR:
-            values = data.uint(at, 1)
+            values = data.uint(starts, 1)
             return _array(pa.int16(), np.where(values, values + 1900, 0).astype(np.int16), valid)
         case Type.DATE | Type.NEWDATE:
-            values = data.uint(at, 3)
+            values = data.uint(starts, 3)
             days = _days(values >> 9, values >> 5 & 15, values & 31, valid)
             return _array(pa.date32(), days.astype(np.int32), valid)
         case Type.TIME2:
-            return _time(data, at, size, valid)
+            return _time(data, starts, size, valid)
         case Type.DATETIME2:
-            return _array(pa.timestamp("us"), _datetime(data, at, size, valid), valid)
+            return _array(pa.timestamp("us"), _datetime(data, starts, size, valid), valid)
         case Type.TIMESTAMP2 | Type.TIMESTAMP:
-            seconds = data.uint(at, 4, ">" if field.type == Type.TIMESTAMP2 else "<")
+            seconds = data.uint(starts, 4, ">" if field.type == Type.TIMESTAMP2 else "<")
             _require(seconds != 0, valid)  # 0 stands for the zero date
-            micros = seconds * 1_000_000 + _fraction(data, at + 4, size - 4)
+            micros = seconds * 1_000_000 + _fraction(data, starts + 4, size - 4)
             return _array(pa.timestamp("us", "UTC"), micros, valid)
         case Type.ENUM:
             members = pa.array((not_a_member(column.members), *column.members), pa.large_string())
-            return members.take(_places(data.uint(at, size), valid))
+            return members.take(_places(data.uint(starts, size), valid))
         case Type.SET:
-            bits = data.uint(at, size).astype(np.uint64)
+            bits = data.uint(starts, size).astype(np.uint64)
             kinds, places = np.unique(bits if valid is None else bits[valid], return_inverse=True)
             printed = pa.array([set_printer(column.members)(int(kind)) for kind in kinds], pa.large_string())
             if valid is None:
@@ -203,7 +203,7 @@ def _places(values: Ints, valid: Bools | None) -> pa.Array:
     return pa.array(values, mask=None if valid is None else ~valid)
 
 
-def _decimal(data: _Data, at: Ints, digits: int, scale: int, valid: Bools | None) -> pa.Array:
+def _decimal(data: _Data, starts: Ints, digits: int, scale: int, valid: Bools | None) -> pa.Array:
     """See column_code: words of nine digits; of a negative number all bits are inverted."""
     if digits > _DIGITS:
         raise NotColumnar
@@ -213,7 +213,7 @@ def _decimal(data: _Data, at: Ints, digits: int, scale: int, valid: Bools | None
     negative: Any = None
     for k, word_digits in enumerate(words):
         size = _WORD_BYTES[word_digits]
-        word, ones = data.uint(at, size, ">"), (1 << 8 * size) - 1
+        word, ones = data.uint(starts, size, ">"), (1 << 8 * size) - 1
         if negative is None:
             sign = 1 << 8 * size - 1
             negative = word & sign == 0
@@ -221,7 +221,7 @@ def _decimal(data: _Data, at: Ints, digits: int, scale: int, valid: Bools | None
         else:
             word = np.where(negative, word ^ ones, word)
         total = total + word * 10 ** sum(words[k + 1 :])
-        at = at + size
+        starts = starts + size
     _require((total >= 0) & (total < 10**digits), valid)
     numbers = np.empty((len(total), 2), np.int64)
     numbers[:, 0] = np.where(negative, -total, total)
@@ -238,19 +238,19 @@ def _days(years: Ints, months: Ints, days: Ints, valid: Bools | None) -> Ints:
     return first + days - 1
 
 
-def _datetime(data: _Data, at: Ints, size: int, valid: Bools | None) -> Ints:
-    packed = data.uint(at, 5, ">") - (1 << 39)
+def _datetime(data: _Data, starts: Ints, size: int, valid: Bools | None) -> Ints:
+    packed = data.uint(starts, 5, ">") - (1 << 39)
     months, clock = packed >> 22, packed & 0x1FFFF
     hours, minutes, seconds = clock >> 12, clock >> 6 & 63, clock & 63
-    micros = _fraction(data, at + 5, size - 5)
+    micros = _fraction(data, starts + 5, size - 5)
     _require((hours <= 23) & (minutes <= 59) & (seconds <= 59) & (micros <= 999_999), valid)
     days = _days(months // 13, months % 13, packed >> 17 & 31, valid)
     microseconds: Ints = days * _DAY + ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros
     return microseconds
 
 
-def _time(data: _Data, at: Ints, size: int, valid: Bools | None) -> pa.Array:
-    packed = data.uint(at, size, ">") - (1 << 8 * size - 1)
+def _time(data: _Data, starts: Ints, size: int, valid: Bools | None) -> pa.Array:
+    packed = data.uint(starts, size, ">") - (1 << 8 * size - 1)
     bits = 8 * (size - 3)
     unsigned = np.abs(packed)
     clock = unsigned >> bits
@@ -261,5 +261,5 @@ def _time(data: _Data, at: Ints, size: int, valid: Bools | None) -> pa.Array:
     return _array(pa.duration("us"), np.where(packed < 0, -value, value), valid)
 
 
-def _fraction(data: _Data, at: Ints, size: int) -> Ints:
-    return data.uint(at, size, ">") * _FRACTION_MICROS[size] if size else np.zeros(len(at), np.int64)
+def _fraction(data: _Data, starts: Ints, size: int) -> Ints:
+    return data.uint(starts, size, ">") * _FRACTION_MICROS[size] if size else np.zeros(len(starts), np.int64)

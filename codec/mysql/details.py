@@ -322,11 +322,11 @@ def in_parentheses(tokens: Tokens) -> str:
 def respelled(tokens: Tokens, start: Token) -> str:
     """Return what was read since `start`, as a session without special sql_mode reads it."""
     parts: list[str] = []
-    at = start.start
+    offset = start.start
     for token in tokens.since(start):
-        if token.start > at:
+        if token.start > offset:
             parts.append(" ")
-        at = token.end
+        offset = token.end
         if token.kind == "string":
             parts.append(literal(token.value))
         elif token.kind == "name":

@@ -78,8 +78,8 @@ class MariaDbGtids:
         self._last[domain] = _u32(event, 5)[0], number
         if domain != self._latest:
             self._latest = domain
-            at, texts = list(self._last).index(domain), self._texts()
-            before, after = texts[:at], texts[at + 1 :]
+            index, texts = list(self._last).index(domain), self._texts()
+            before, after = texts[:index], texts[index + 1 :]
             self._around = "".join(f"{one}," for one in before), "".join(f",{one}" for one in after)
 
     @property
@@ -170,14 +170,14 @@ class MySqlGtids:
     def _add(self, key: str, number: int) -> None:
         self._texts[key] = ""
         intervals = self._intervals.setdefault(key, [])
-        at = bisect_right(intervals, (number, number))
-        if at and intervals[at - 1][1] >= number:
+        index = bisect_right(intervals, (number, number))
+        if index and intervals[index - 1][1] >= number:
             return
-        intervals.insert(at, (number, number))
-        if at + 1 < len(intervals) and intervals[at + 1][0] == number + 1:
-            intervals[at : at + 2] = [(number, intervals[at + 1][1])]
-        if at and intervals[at - 1][1] == number - 1:
-            intervals[at - 1 : at + 1] = [(intervals[at - 1][0], intervals[at][1])]
+        intervals.insert(index, (number, number))
+        if index + 1 < len(intervals) and intervals[index + 1][0] == number + 1:
+            intervals[index : index + 2] = [(number, intervals[index + 1][1])]
+        if index and intervals[index - 1][1] == number - 1:
+            intervals[index - 1 : index + 1] = [(intervals[index - 1][0], intervals[index][1])]
 
     def contains(self, other: Gtids) -> bool:
         return isinstance(other, MySqlGtids) and all(
@@ -276,5 +276,5 @@ class _Fields:
         return encoded.decode("ascii")
 
     def expect(self, field: int) -> None:
-        if (found := self.number()) != field:
-            raise ValueError(f"field {found} in place of {field}")
+        if (number := self.number()) != field:
+            raise ValueError(f"field {number} in place of {field}")

@@ -76,42 +76,42 @@ class _Decoder:
         self._data = data
         self._unread = len(data)
 
-    def value(self, type_: int, at: int, end: int, depth: int) -> Json:
-        """Return the value at `at`, which ends at or before `end`."""
+    def value(self, type_: int, offset: int, end: int, depth: int) -> Json:
+        """Return the value at `offset`, which ends at or before `end`."""
         data = self._data
         if type_ <= _LARGE_ARRAY:
-            return self._container(type_, at, end, depth)
+            return self._container(type_, offset, end, depth)
         if type_ == _LITERAL:
-            return _LITERALS[data[at]]
+            return _LITERALS[data[offset]]
         if type_ in _INTEGERS:
-            return str(_INTEGERS[type_].unpack_from(data, at)[0])
+            return str(_INTEGERS[type_].unpack_from(data, offset)[0])
         if type_ == _DOUBLE:
-            return print_double(_double(data, at)[0])
+            return print_double(_double(data, offset)[0])
         if type_ == _STRING:
-            return encode_basestring(self._counted(at, end).decode())
+            return encode_basestring(self._counted(offset, end).decode())
         if type_ == _OPAQUE:
-            return _opaque(data[at], self._counted(at + 1, end))
+            return _opaque(data[offset], self._counted(offset + 1, end))
         raise ValueError(f"JSON has no type {type_}")
 
-    def _counted(self, at: int, end: int) -> bytes:
+    def _counted(self, offset: int, end: int) -> bytes:
         """Return the bytes after their length, which has 7 bits in a byte, the low ones first."""
         length = shift = 0
         while True:
-            byte = self._data[at]
-            at += 1
+            byte = self._data[offset]
+            offset += 1
             length |= (byte & 0x7F) << shift
             if byte < 0x80:
                 break
             shift += 7
             if shift > 28:
                 raise ValueError("a length of JSON has more than 5 bytes")
-        return self._take(at, length, end)
+        return self._take(offset, length, end)
 
-    def _take(self, at: int, length: int, end: int) -> bytes:
+    def _take(self, offset: int, length: int, end: int) -> bytes:
         self._count(length)
-        if at + length > end:
+        if offset + length > end:
             raise ValueError("a value of JSON is cut off")
-        return self._data[at : at + length]
+        return self._data[offset : offset + length]
 
     def _count(self, size: int) -> None:
         self._unread -= size
@@ -127,10 +127,10 @@ class _Decoder:
         if start + whole > end:
             raise ValueError("a container of JSON is cut off")
         end = start + whole
-        at = start + 2 * size
+        offset = start + 2 * size
         is_object = type_ <= _LARGE_OBJECT
-        entries = at + count * (size + 2) if is_object else at
-        self._count(2 * size + entries - at + count * (1 + size))
+        entries = offset + count * (size + 2) if is_object else offset
+        self._count(2 * size + entries - offset + count * (1 + size))
         inline = _INLINE if size == 2 else _INLINE_LARGE
         elements = []
         for entry in range(entries, entries + count * (1 + size), 1 + size):
@@ -142,7 +142,7 @@ class _Decoder:
         if not is_object:
             return elements
         keys = []
-        for entry in range(at, entries, size + 2):
+        for entry in range(offset, entries, size + 2):
             key = start + number(data, entry)[0]
             keys.append(self._take(key, _u16(data, entry + size)[0], end).decode())
         made = dict(zip(keys, elements, strict=True))

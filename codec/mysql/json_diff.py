@@ -23,13 +23,13 @@ def changed_json(document: bytes | None, changes: bytes) -> str:
     if document is None:
         raise ValueError("NULL has no parts")
     value = decode_json(document)
-    at = 0
-    while at < len(changes):
-        operation = changes[at]
-        path, at = _counted(changes, at + 1)
+    offset = 0
+    while offset < len(changes):
+        operation = changes[offset]
+        path, offset = _counted(changes, offset + 1)
         new: Json = ""
         if operation != _REMOVE:
-            data, at = _counted(changes, at)
+            data, offset = _counted(changes, offset)
             if not data:
                 raise ValueError("a change of JSON has no value")
             new = decode_json(data)
@@ -43,17 +43,17 @@ def changed_json(document: bytes | None, changes: bytes) -> str:
     return print_json(value)
 
 
-def _counted(data: bytes, at: int) -> tuple[bytes, int]:
-    length = data[at]
-    at += 1
+def _counted(data: bytes, offset: int) -> tuple[bytes, int]:
+    length = data[offset]
+    offset += 1
     if length >= 0xFB:
         size = _LENGTH_BYTES[length]
-        length = int.from_bytes(data[at : at + size], "little")
-        at += size
-    end = at + length
+        length = int.from_bytes(data[offset : offset + size], "little")
+        offset += size
+    end = offset + length
     if end > len(data):
         raise ValueError("a change of JSON is cut off")
-    return data[at:end], end
+    return data[offset:end], end
 
 
 def _legs(path: str) -> list[str | int]:
@@ -61,14 +61,14 @@ def _legs(path: str) -> list[str | int]:
     if not path.startswith("$"):
         raise ValueError("a path of JSON doesn't begin with $")
     legs: list[str | int] = []
-    at = 1
-    while at < len(path):
-        leg = _LEG.match(path, at)
+    offset = 1
+    while offset < len(path):
+        leg = _LEG.match(path, offset)
         if leg is None:
             raise ValueError("a path of JSON can't be read")
         quoted, key, index = leg.groups()
         legs.append(int(index) if index else key or json.loads(quoted))
-        at = leg.end()
+        offset = leg.end()
     return legs
 
 

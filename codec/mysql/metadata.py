@@ -11,7 +11,7 @@ _BINARY: Final = 63
 """Number of the collation of bytes."""
 
 
-class Cursor:
+class PayloadReader:
     """Reads a payload from its start. Raises IndexError at a premature end."""
 
     def __init__(self, data: bytes) -> None:
@@ -51,7 +51,7 @@ def bits_of(data: bytes, *, high_first: bool = False) -> list[bool]:
 class Metadata:
     """The optional metadata, with each field assigned to its columns."""
 
-    def __init__(self, body: Cursor, types: Sequence[int]) -> None:
+    def __init__(self, body: PayloadReader, types: Sequence[int]) -> None:
         self.names: list[str] = []
         self.key: tuple[int, ...] = ()
         self.has_signs = False
@@ -67,7 +67,7 @@ class Metadata:
         textual = _textual(types, fields)
         listed = [i for i, code in enumerate(types) if code in (Type.ENUM, Type.SET)]
         for kind, data in fields.items():
-            field = Cursor(data)
+            field = PayloadReader(data)
             match kind:
                 case 1:  # SIGNEDNESS
                     self.has_signs = True
@@ -99,13 +99,13 @@ class Metadata:
         if any(i >= len(types) for i in self.key) or len(self.names) not in (0, len(types)):
             raise ValueError
 
-    def _default_collation(self, field: Cursor, columns: Sequence[int]) -> None:
+    def _default_collation(self, field: PayloadReader, columns: Sequence[int]) -> None:
         self.collations.update(dict.fromkeys(columns, field.number()))
         others = tuple(field.numbers())
         for nth, number in zip(others[::2], others[1::2], strict=True):
             self.collations[columns[nth]] = number
 
-    def _members(self, field: Cursor, columns: Sequence[int]) -> None:
+    def _members(self, field: PayloadReader, columns: Sequence[int]) -> None:
         for i in columns:
             self.members[i] = [field.string() for _ in range(field.number())]
 
@@ -118,9 +118,9 @@ def _textual(types: Sequence[int], fields: Mapping[int, bytes]) -> list[int]:
     if 12 in fields:  # COLUMN_VISIBILITY, which only MySQL logs, if also the names
         return others
     if 3 in fields:
-        return every if len(list(Cursor(fields[3]).numbers())) == len(every) else others
+        return every if len(list(PayloadReader(fields[3]).numbers())) == len(every) else others
     if 2 in fields:
-        default, *pairs = Cursor(fields[2]).numbers()
+        default, *pairs = PayloadReader(fields[2]).numbers()
         collations = dict(zip(pairs[::2], pairs[1::2], strict=True))
         numbers = [collations.get(nth, default) for nth, i in enumerate(every) if types[i] == Type.GEOMETRY]
         return others if any(number != _BINARY for number in numbers) else every

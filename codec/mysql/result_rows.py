@@ -164,8 +164,8 @@ class ResultRowsDecoder:
             unreadable = self._unreadable_column(packets)
             where = "to its end"
             if unreadable is not None:
-                column, at = unreadable
-                where = f"at column {column.name} ({column.kind}), byte {at} of its chunk"
+                column, offset = unreadable
+                where = f"at column {column.name} ({column.kind}), byte {offset} of its chunk"
             raise SourceError(
                 f"table {self.table.full_name}: a row of the snapshot can't be read {where}"
             ) from None
@@ -173,22 +173,22 @@ class ResultRowsDecoder:
     def _unreadable_column(self, data: bytes) -> tuple[Column, int] | None:
         """Return the first column that can't be read, and where its value starts; None if the packets
         themselves are invalid."""
-        at, end = 0, len(data)
+        offset, end = 0, len(data)
         readers = [_value_reader(column) for column in self.table.columns]
         bits = bitmap_bytes(len(readers))
-        while at < end - HEADER_BYTES and not data[at + HEADER_BYTES]:
-            at += HEADER_BYTES + 1
-            nulls = int.from_bytes(data[at : at + bits], "little") >> 2
-            at += bits
+        while offset < end - HEADER_BYTES and not data[offset + HEADER_BYTES]:
+            offset += HEADER_BYTES + 1
+            nulls = int.from_bytes(data[offset : offset + bits], "little") >> 2
+            offset += bits
             for number, (column, read) in enumerate(zip(self.table.columns, readers, strict=True)):
-                start = at
+                start = offset
                 if nulls >> number & 1:
                     continue
                 try:
-                    at = read(data, at)
+                    offset = read(data, offset)
                 except UNREADABLE:
                     return column, start
-                if at > end:
+                if offset > end:
                     return column, start
         return None
 
@@ -197,13 +197,13 @@ def _value_reader(column: Column) -> Callable[[bytes, int], int]:
     """Return a function that reads the value at a place and returns its end."""
     packing, convert = number_format(column), converter(column)
     if packing is not None:
-        return lambda _, at: at + packing.size
+        return lambda _, offset: offset + packing.size
 
-    def read(data: bytes, at: int) -> int:
+    def read(data: bytes, offset: int) -> int:
         assert convert is not None
-        size, at = counted(data, at)
-        convert(data[at : at + size])
-        return at + size
+        size, offset = counted(data, offset)
+        convert(data[offset : offset + size])
+        return offset + size
 
     return read
 
@@ -215,24 +215,24 @@ def row_starts(packets: bytes) -> array[int]:
     """
     if library.in_use:
         return array("q", library.native.row_starts(packets))
-    starts, at, end = array("q", (0,)), 0, len(packets)
-    while at < end:
-        at = end_of_row(packets, at)
-        starts.append(at)
-    if at > end:
+    starts, offset, end = array("q", (0,)), 0, len(packets)
+    while offset < end:
+        offset = end_of_row(packets, offset)
+        starts.append(offset)
+    if offset > end:
         raise ValueError("a row is cut off")
     return starts
 
 
-def end_of_row(packets: bytes, at: int) -> int:
+def end_of_row(packets: bytes, offset: int) -> int:
     """Return the end of the packets of a row. Raises ValueError if a header is cut off."""
     size = LONGEST_PAYLOAD
     while size == LONGEST_PAYLOAD:
-        if at + HEADER_BYTES > len(packets):
+        if offset + HEADER_BYTES > len(packets):
             raise ValueError("a header is cut off")
-        size = _uint32(packets, at)[0] & LONGEST_PAYLOAD
-        at += HEADER_BYTES + size
-    return at
+        size = _uint32(packets, offset)[0] & LONGEST_PAYLOAD
+        offset += HEADER_BYTES + size
+    return offset
 
 
 def compile_rows(table: Table, converters: Sequence[_Convert | None]) -> RowsReader:
@@ -293,27 +293,27 @@ def compile_rows(table: Table, converters: Sequence[_Convert | None]) -> RowsRea
     return function
 
 
-def counted(data: bytes, at: int) -> tuple[int, int]:
+def counted(data: bytes, offset: int) -> tuple[int, int]:
     """Return the length of the value at a place, and where the value begins. Raises one of UNREADABLE."""
-    first = data[at]
-    at += 1
+    first = data[offset]
+    offset += 1
     if first < 0xFB:
-        return first, at
-    after = at + _LENGTH_BYTES[first]
-    return int.from_bytes(data[at:after], "little"), after
+        return first, offset
+    after = offset + _LENGTH_BYTES[first]
+    return int.from_bytes(data[offset:after], "little"), after
 
 
-def unsplit(data: bytes, at: int) -> tuple[bytes, int]:
-    """Return the bytes from `at` on with the row of more than 16 MiB that starts there joined, and its
-    end. `at` is after the first packet's header."""
+def unsplit(data: bytes, offset: int) -> tuple[bytes, int]:
+    """Return the bytes from `offset` on with the row of more than 16 MiB that starts there joined, and its
+    end. `offset` is after the first packet's header."""
     pieces = []
     size = LONGEST_PAYLOAD
     while True:
-        pieces.append(data[at : at + size])
-        at += size
+        pieces.append(data[offset : offset + size])
+        offset += size
         if size < LONGEST_PAYLOAD:
             break
-        size = _uint32(data, at)[0] & LONGEST_PAYLOAD
-        at += HEADER_BYTES
+        size = _uint32(data, offset)[0] & LONGEST_PAYLOAD
+        offset += HEADER_BYTES
     row = b"".join(pieces)
-    return row + data[at:], len(row)
+    return row + data[offset:], len(row)

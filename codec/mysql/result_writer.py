@@ -37,8 +37,8 @@ class ResultWriter:
 def packets_of(payload: bytes, first: int = 0) -> bytes:
     """Return the packets of a payload, the first one with this number."""
     parts = []
-    for number, at in enumerate(range(0, len(payload) + 1, LONGEST_PAYLOAD), first):
-        part = payload[at : at + LONGEST_PAYLOAD]
+    for number, offset in enumerate(range(0, len(payload) + 1, LONGEST_PAYLOAD), first):
+        part = payload[offset : offset + LONGEST_PAYLOAD]
         parts.append(len(part).to_bytes(3, "little") + bytes([number & 0xFF]) + part)
     return b"".join(parts)
 

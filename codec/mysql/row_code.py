@@ -51,25 +51,27 @@ def fixed_reader(field: Field) -> Callable[[bytes], object]:
     return reader
 
 
-def unreadable_column(fields: Sequence[Field], data: bytes, at: int, end: int) -> tuple[Field, int] | None:
-    """Return the first unreadable column in the row images `data[at:end]`, and where its value starts; None
-    if all can be read."""
+def unreadable_column(
+    fields: Sequence[Field], data: bytes, offset: int, end: int
+) -> tuple[Field, int] | None:
+    """Return the first unreadable column in the row images `data[offset:end]`, and where its value starts;
+    None if all can be read."""
     readers = [_Code([field]).compile_column() for field in fields]
     bitmap_bytes = (len(fields) + 7) // 8
-    while at < end:
-        nulls = int.from_bytes(data[at : at + bitmap_bytes], "little")
-        at += bitmap_bytes
+    while offset < end:
+        nulls = int.from_bytes(data[offset : offset + bitmap_bytes], "little")
+        offset += bitmap_bytes
         for i, (field, read) in enumerate(zip(fields, readers, strict=True)):
             if nulls >> i & 1:
                 if not field.column.nullable:
-                    return field, at
+                    return field, offset
                 continue
-            start = at
+            start = offset
             try:
-                at = read(data, at)
+                offset = read(data, offset)
             except UNREADABLE:
                 return field, start
-            if at > end:
+            if offset > end:
                 return field, start
     return None
 

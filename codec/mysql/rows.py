@@ -121,11 +121,11 @@ class RowsDecoder:
         """Return the reader of the row images, their start, and True if they are whole rows."""
         kind = event[4]
         columns, read = self._readers.get(kind) or self._reader(kind)
-        at = _HEAD_BYTES + (_extra_bytes(event)[0] if kind >= _EXTENSIBLE else 0)
-        end = at + len(columns)
-        if event.startswith(columns, at) and kind != _PARTIAL:
+        offset = _HEAD_BYTES + (_extra_bytes(event)[0] if kind >= _EXTENSIBLE else 0)
+        end = offset + len(columns)
+        if event.startswith(columns, offset) and kind != _PARTIAL:
             return read, end, True
-        bitmaps = event[at:end]
+        bitmaps = event[offset:end]
         read, whole = self._other_readers.get(event[4:5] + bitmaps) or self._other_reader(kind, bitmaps)
         return read, end, whole
 
@@ -166,7 +166,10 @@ class RowsDecoder:
         count = 2 if op == "update" else 1
         if not bitmaps.startswith(self._width) or len(bitmaps) != width + count * size:
             raise ValueError
-        bits = [int.from_bytes(bitmaps[at : at + size], "little") for at in range(width, len(bitmaps), size)]
+        bits = [
+            int.from_bytes(bitmaps[offset : offset + size], "little")
+            for offset in range(width, len(bitmaps), size)
+        ]
         fields = self.fields
         present = [tuple(i for i in range(len(fields)) if image >> i & 1) for image in bits]
         images = Images(present[0], present[-1], kind == _PARTIAL)
@@ -200,6 +203,6 @@ class RowsDecoder:
         unreadable = unreadable_column(self.fields, event, start, len(event)) if start else None
         where = "to its end"
         if unreadable is not None:
-            column, at = unreadable[0].column, unreadable[1]
-            where = f"at column {column.name} ({column.kind}), byte {at} of the event"
+            column, offset = unreadable[0].column, unreadable[1]
+            where = f"at column {column.name} ({column.kind}), byte {offset} of the event"
         return SourceError(f"table {self._table.full_name}: a rows event can't be read {where}")

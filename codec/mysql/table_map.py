@@ -29,7 +29,7 @@ from .field import (
 )
 from .known import map_of_known
 from .known_table import KnownTable
-from .metadata import Cursor, Metadata, bits_of
+from .metadata import Metadata, PayloadReader, bits_of
 
 _SEQUENCE_COLUMNS: Final = [
     "next_not_cached_value", "minimum_value", "maximum_value", "start_value", "increment", "cache_size",
@@ -40,8 +40,8 @@ _INTEGERS: Final = (Type.TINY, Type.SHORT, Type.INT24, Type.LONG, Type.LONGLONG)
 
 def names_of(payload: bytes) -> tuple[str, str]:
     """Return schema and table of a Table_map event's payload, without parsing the rest."""
-    at = 2 + payload[0]
-    return payload[1 : at - 1].decode(), payload[at + 1 : at + 1 + payload[at]].decode()
+    offset = 2 + payload[0]
+    return payload[1 : offset - 1].decode(), payload[offset + 1 : offset + 1 + payload[offset]].decode()
 
 
 def has_names(payload: bytes) -> bool:
@@ -108,11 +108,11 @@ def parse_table_map(payload: bytes, known: KnownTable | None = None) -> TableMap
 
 def _read(payload: bytes) -> tuple[list[tuple[int, int]], list[bool], Metadata]:
     """Return each column's real type with the number in its metadata, which are nullable, and the rest."""
-    body = Cursor(payload)
+    body = PayloadReader(payload)
     for _ in range(2):  # schema and table, each ended by a zero
         body.string()
         body.take(1)
-    types, metadata = body.string(), Cursor(body.string())
+    types, metadata = body.string(), PayloadReader(body.string())
     physical = [_physical(code, metadata.take(METADATA_BYTES.get(code, 0))) for code in types]
     nullable = bits_of(body.take((len(types) + 7) // 8))
     return physical, nullable, Metadata(body, [code for code, _ in physical])

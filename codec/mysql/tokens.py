@@ -212,22 +212,22 @@ class Tokens:
         token = self.next
         return NotUnderstood(token.text if token.kind != "end" else "it ends too early")
 
-    def _scan(self, at: int, executed: bool) -> Token:
-        """Return the token at or after `at`."""
+    def _scan(self, offset: int, executed: bool) -> Token:
+        """Return the token at or after `offset`."""
         statement = self._statement
-        while at < len(statement):
-            match = self._match(statement, at)
+        while offset < len(statement):
+            match = self._match(statement, offset)
             assert match is not None  # a mark is any character
-            start, at, kind, text = at, match.end(), match.lastgroup or "", match[0]
+            start, offset, kind, text = offset, match.end(), match.lastgroup or "", match[0]
             if kind == "closing" and not executed:
-                kind, text, at = "mark", "*", start + 1
+                kind, text, offset = "mark", "*", start + 1
             if kind in ("opening", "closing"):
                 executed = kind == "opening"
             elif kind == "unclosed":
                 raise NotUnderstood(_UNCLOSED.get(text, "a quote isn't closed"))
             elif kind != "space":
-                return self._token(kind, text, start, at, executed)
-        return Token("end", "", at, at, "", executed)
+                return self._token(kind, text, start, offset, executed)
+        return Token("end", "", offset, offset, "", executed)
 
     def _token(self, kind: str, text: str, start: int, end: int, executed: bool) -> Token:
         value = text

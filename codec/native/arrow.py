@@ -22,11 +22,11 @@ class Assembly:
         pairs = zip(columns, descriptions, strict=True)
         self._columns = [(_type(*pair), _conversion(*pair)) for pair in pairs]
 
-    def arrays(self, found: Sequence[Buffers], count: int) -> list[pa.Array]:
+    def arrays(self, columns: Sequence[Buffers], count: int) -> list[pa.Array]:
         """Return the arrays of `count` rows. Raises ValueError, or an error of Arrow, for a value that an
         array can't hold."""
         arrays = []
-        for (type_, convert), buffers in zip(self._columns, found, strict=True):
+        for (type_, convert), buffers in zip(self._columns, columns, strict=True):
             validity, offsets, values = [None if one is None else pa.py_buffer(one) for one in buffers]
             held = [validity, values] if offsets is None else [validity, offsets, values]
             array = pa.Array.from_buffers(type_, count, held)
@@ -53,8 +53,8 @@ def _conversion(column: Column, description: Description) -> Callable[[pa.Array]
 
 def _each_once(printed: Callable[[int], str], numbers: pa.Array) -> pa.Array:
     """Return the text of each number, of which there are few different ones."""
-    found = numbers.dictionary_encode()
-    return pa.array(map(printed, found.dictionary.to_pylist()), pa.large_string()).take(found.indices)
+    encoded = numbers.dictionary_encode()
+    return pa.array(map(printed, encoded.dictionary.to_pylist()), pa.large_string()).take(encoded.indices)
 
 
 def _type(column: Column, description: Description) -> pa.DataType:

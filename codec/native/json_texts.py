@@ -60,8 +60,8 @@ def json_texts(fields: Sequence[Field], count: int, absent: pa.Array | None) -> 
     """
     columns = tuple([_column(field, "," if place else "") for place, field in enumerate(fields)])
     mask, first = (None, 0) if absent is None else (absent.buffers()[1], absent.offset)
-    found = native.json_texts(columns, count, mask, first, _powers_of_ten(), MOST_BYTES)
-    buffers = [None if one is None else pa.py_buffer(one) for one in found]
+    buffers_read = native.json_texts(columns, count, mask, first, _powers_of_ten(), MOST_BYTES)
+    buffers = [None if one is None else pa.py_buffer(one) for one in buffers_read]
     return pa.Array.from_buffers(pa.string(), count, buffers)
 
 

@@ -55,8 +55,8 @@ def read(data: bytes) -> ChangeData:
     message = _Message.FromString(data)
     resolved = None
     if message.HasField("resolved_ts"):
-        found = message.resolved_ts
-        resolved = Resolved(found.regions or _packed(data), found.ts, found.request_id)
+        watermark = message.resolved_ts
+        resolved = Resolved(watermark.regions or _packed(data), watermark.ts, watermark.request_id)
     return ChangeData([*_events(map(cdcpb.Event.FromString, message.events))], resolved)
 
 
@@ -98,10 +98,10 @@ def _packed(data: bytes) -> bytes:
     """Return the packed ids of a sender that doesn't pack them, or has none."""
     ids = cdcpb.ChangeDataEvent.FromString(data).resolved_ts.regions
     packed: bytes = _Ids(ids=ids).SerializeToString()
-    at = 1
-    while packed[at : at + 1] > b"\x7f":
-        at += 1
-    return packed[at + 1 :]
+    offset = 1
+    while packed[offset : offset + 1] > b"\x7f":
+        offset += 1
+    return packed[offset + 1 :]
 
 
 def _declare() -> tuple[Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from ...errors import SourceError
 from ...events import PUT, Block, KvChange, Op, RowChange
@@ -50,7 +50,7 @@ class ChangesDecoder:
             tables = dict.fromkeys(prefixes, self.native_table(None))
             return library.native.tidb_changes(changes, tables, RowChange)
 
-    def native_table(self, block: Any) -> NativeTable:
+    def native_table(self, block: object) -> NativeTable:
         """Return what the native module reads rows by; `block` is what the runs have that it makes."""
         layout = self.rows.layout
         return None if layout is None else layout.native, self.table, self.rows.row, block

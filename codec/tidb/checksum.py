@@ -68,13 +68,13 @@ def verify(columns: Columns, layout: ValueLayout, key: bytes, value: bytes) -> N
     every type that its cell may have is tried.
     """
     cells = cells_of(layout, value)
-    at = layout.data + sum(map(len, cells.values()))
-    header, stored = value[at], unpack_from("<I", value, at + 1)
+    offset = layout.data + sum(map(len, cells.values()))
+    header, stored = value[offset], unpack_from("<I", value, offset + 1)
     if header & _VERSION:
-        _verify_bytes(header & _VERSION, key, value[: at + 1], stored[0])
+        _verify_bytes(header & _VERSION, key, value[: offset + 1], stored[0])
         return
     if header & SECOND_CHECKSUM:
-        stored += unpack_from("<I", value, at + 5)
+        stored += unpack_from("<I", value, offset + 5)
     bare = columns.key_values(key)
     orphans = cells.keys() - {field.column.id for field in columns.stored}
     for field in columns.stored:
@@ -151,11 +151,11 @@ _ANY: Final = tuple(
 def any_digests(cell: bytes) -> set[bytes]:
     """Return the bytes that the cell of a column of unknown type may add to the checksum, including none, if
     it wasn't public when the row was written."""
-    found = {b""}
+    texts = {b""}
     for field in _ANY:
         with suppress(*UNREADABLE):
-            found.update(digests(field, field.storage.decode(cell)))
-    return found
+            texts.update(digests(field, field.storage.decode(cell)))
+    return texts
 
 
 def _counted(text: bytes) -> bytes:

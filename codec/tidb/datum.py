@@ -44,66 +44,66 @@ class Flag(IntEnum):
     JSON = 10
 
 
-def decode_datum(data: bytes, at: int = 0) -> tuple[Flag, Bare, int]:
-    """Return the datum at `at`: its flag, its value, its end. Raises ValueError if it can't be read."""
-    if at >= len(data):
-        raise ValueError(f"a datum is missing at {at}: {data.hex()}")
-    flag, at = Flag(data[at]), at + 1
-    bare, end = _decode(flag, data, at)
+def decode_datum(data: bytes, offset: int = 0) -> tuple[Flag, Bare, int]:
+    """Return the datum at `offset`: its flag, its value, its end. Raises ValueError if it can't be read."""
+    if offset >= len(data):
+        raise ValueError(f"a datum is missing at {offset}: {data.hex()}")
+    flag, offset = Flag(data[offset]), offset + 1
+    bare, end = _decode(flag, data, offset)
     if end > len(data):
-        raise ValueError(f"a datum is cut off at {at}: {data.hex()}")
+        raise ValueError(f"a datum is cut off at {offset}: {data.hex()}")
     return flag, bare, end
 
 
-def _decode(flag: Flag, data: bytes, at: int) -> tuple[Bare, int]:
+def _decode(flag: Flag, data: bytes, offset: int) -> tuple[Bare, int]:
     match flag:
         case Flag.NULL:
-            return None, at
+            return None, offset
         case Flag.BYTES:
-            return decode_bytes(data, at)
+            return decode_bytes(data, offset)
         case Flag.COMPACT_BYTES:
-            size, at = decode_varint(data, at)
+            size, offset = decode_varint(data, offset)
             if size < 0:
-                raise ValueError(f"bytes of length {size} at {at}: {data.hex()}")
-            return data[at : at + size], at + size
+                raise ValueError(f"bytes of length {size} at {offset}: {data.hex()}")
+            return data[offset : offset + size], offset + size
         case Flag.INT | Flag.DURATION:
-            return decode_int(data, at), at + 8
+            return decode_int(data, offset), offset + 8
         case Flag.UINT:
-            return decode_uint(data, at)
+            return decode_uint(data, offset)
         case Flag.FLOAT:
-            return decode_float(data, at)
+            return decode_float(data, offset)
         case Flag.DECIMAL:
-            end = decimal_end(data, at)
+            end = decimal_end(data, offset)
         case Flag.VARINT:
-            return decode_varint(data, at)
+            return decode_varint(data, offset)
         case Flag.UVARINT:
-            return decode_uvarint(data, at)
+            return decode_uvarint(data, offset)
         case Flag.JSON:
-            end = json_end(data, at)
-    return data[at:end], end
+            end = json_end(data, offset)
+    return data[offset:end], end
 
 
-def datum_end(data: bytes, at: int) -> int:
-    """Return the end of the datum at `at`, which isn't decoded. Raises LookupError or ValueError."""
-    flag = data[at]
-    at += 1
+def datum_end(data: bytes, offset: int) -> int:
+    """Return the end of the datum at `offset`, which isn't decoded. Raises LookupError or ValueError."""
+    flag = data[offset]
+    offset += 1
     match flag:
         case Flag.VARINT | Flag.UVARINT:
-            while data[at] > 127:
-                at += 1
-            return at + 1
+            while data[offset] > 127:
+                offset += 1
+            return offset + 1
         case Flag.COMPACT_BYTES:
-            size, at = decode_varint(data, at)
-            return at + size
+            size, offset = decode_varint(data, offset)
+            return offset + size
         case Flag.NULL:
-            return at
+            return offset
         case Flag.FLOAT | Flag.INT | Flag.UINT | Flag.DURATION:
-            return at + 8
+            return offset + 8
         case Flag.DECIMAL:
-            return decimal_end(data, at)
+            return decimal_end(data, offset)
         case Flag.JSON:
-            return json_end(data, at)
-    return decode_datum(data, at - 1)[2]
+            return json_end(data, offset)
+    return decode_datum(data, offset - 1)[2]
 
 
 def encode_datum(flag: Flag, bare: Bare) -> bytes:
@@ -134,10 +134,10 @@ def _encode(flag: Flag, bare: Bare) -> bytes:
     raise TypeError(f"{bare!r} can't be a datum of the kind {flag.name}")
 
 
-def decode_datums(data: bytes, at: int = 0) -> list[tuple[Flag, Bare]]:
-    """Return all datums from `at` on, as in a clustered key."""
+def decode_datums(data: bytes, offset: int = 0) -> list[tuple[Flag, Bare]]:
+    """Return all datums from `offset` on, as in a clustered key."""
     datums = []
-    while at < len(data):
-        flag, bare, at = decode_datum(data, at)
+    while offset < len(data):
+        flag, bare, offset = decode_datum(data, offset)
         datums.append((flag, bare))
     return datums

@@ -53,7 +53,7 @@ _NULL: Final = Raw(_NULL_BYTES)
 _T = TypeVar("_T")
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class JobOutcome(Struct, frozen=True, kw_only=True):
     """The infos after the job. (TiDB: HistoryInfo, the job's "binlog".)"""
 
     schema_version: int = field(default=0, name="SchemaVersion")
@@ -111,7 +111,7 @@ class Job(Struct, frozen=True, kw_only=True):
     start_ts: Ts = 0
     query: str = ""
     """The statement; "" for jobs that TiDB starts by itself."""
-    outcome: Outcome | None = field(default=None, name="binlog")
+    outcome: JobOutcome | None = field(default=None, name="binlog")
     version: int = 1
     reorg_meta: ReorgMeta | None = None
     multi_schema_info: SubJobs | None = None
@@ -230,10 +230,10 @@ def make_outcome(
     table: TableInfo | None = None,
     tables: Iterable[TableInfo] = (),
     finished_ts: Ts = 0,
-) -> Outcome:
+) -> JobOutcome:
     """Return the outcome of a job, from infos."""
     listed = [Raw(encode_table_info(info)) for info in tables]
-    return Outcome(
+    return JobOutcome(
         schema_version=schema_version,
         db_info_json=Raw(encode_db_info(db)) if db else _NULL,
         table_info_json=Raw(encode_table_info(table)) if table else _NULL,

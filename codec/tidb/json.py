@@ -67,32 +67,32 @@ class Duration(Struct, frozen=True):
     scale: int
 
 
-def json_end(data: bytes, at: int) -> int:
-    """Return the end of the value that begins at `at`. Raises ValueError if there is none."""
-    if at >= len(data):
-        raise ValueError(f"JSON is missing at {at}")
-    return _body_end(data[at], data, at + 1)
+def json_end(data: bytes, offset: int) -> int:
+    """Return the end of the value that begins at `offset`. Raises ValueError if there is none."""
+    if offset >= len(data):
+        raise ValueError(f"JSON is missing at {offset}")
+    return _body_end(data[offset], data, offset + 1)
 
 
-def _body_end(type_: int, data: bytes, at: int) -> int:
+def _body_end(type_: int, data: bytes, offset: int) -> int:
     match type_:
         case 0x01 | 0x03:
-            if len(data) < at + _HEAD.size:
-                raise ValueError(f"JSON is cut off at {at}")
-            size: int = _HEAD.unpack_from(data, at)[1]
-            return at + size
+            if len(data) < offset + _HEAD.size:
+                raise ValueError(f"JSON is cut off at {offset}")
+            size: int = _HEAD.unpack_from(data, offset)[1]
+            return offset + size
         case 0x04:
-            return at + 1
+            return offset + 1
         case 0x09 | 0x0A | 0x0B | 0x0E | 0x0F | 0x10:
-            return at + 8
+            return offset + 8
         case 0x0C:
-            length, start = decode_uvarint(data, at)
+            length, start = decode_uvarint(data, offset)
             return start + length
         case 0x0D:
-            length, start = decode_uvarint(data, at + 1)
+            length, start = decode_uvarint(data, offset + 1)
             return start + length
         case 0x11:
-            return at + _DURATION.size
+            return offset + _DURATION.size
     raise ValueError(f"JSON has no type {type_:#04x}")
 
 
@@ -108,14 +108,14 @@ def decode_json(data: bytes) -> Json:
     unread, todo = len(data), [_Element(made, 0, data[0], 1, len(data))]
     while todo:
         element = todo.pop()
-        end = _body_end(element.type, data, element.at)
+        end = _body_end(element.type, data, element.offset)
         if end > element.limit:
-            raise ValueError(f"JSON is cut off at {element.at}")
+            raise ValueError(f"JSON is cut off at {element.offset}")
         if element.type in (OBJECT, ARRAY):
-            value, taken, elements = _open(element.type, data, element.at, end)
+            value, taken, elements = _open(element.type, data, element.offset, end)
             todo += elements
         else:
-            value, taken = _leaf(element.type, data, element.at, end), end - element.at
+            value, taken = _leaf(element.type, data, element.offset, end), end - element.offset
         unread -= taken
         if unread < 0:
             raise ValueError("values of JSON share their bytes")
@@ -124,29 +124,29 @@ def decode_json(data: bytes) -> Json:
 
 
 class _Element(NamedTuple):
-    """A value that is still to be read, from `at` up to `limit`, with its place in a container."""
+    """A value that is still to be read, from `offset` up to `limit`, with its place in a container."""
 
     container: Any
     key: int | str
     type: int
-    at: int
+    offset: int
     limit: int
 
 
-def _open(type_: int, data: bytes, at: int, end: int) -> tuple[Json, int, list[_Element]]:
+def _open(type_: int, data: bytes, offset: int, end: int) -> tuple[Json, int, list[_Element]]:
     """Return a container with None for all elements, the size of its head, and the elements to read."""
-    count, size = _HEAD.unpack_from(data, at)
-    entries = at + _HEAD.size + (count * _KEY.size if type_ == OBJECT else 0)
+    count, size = _HEAD.unpack_from(data, offset)
+    entries = offset + _HEAD.size + (count * _KEY.size if type_ == OBJECT else 0)
     if entries + count * _ENTRY.size > end:
         raise ValueError(f"JSON of {size} bytes can't have {count} elements")
-    taken = entries + count * _ENTRY.size - at
+    taken = entries + count * _ENTRY.size - offset
     keys: list[Any] = list(range(count))
     if type_ == OBJECT:
-        places = [_KEY.unpack_from(data, at + _HEAD.size + k * _KEY.size) for k in keys]
+        places = [_KEY.unpack_from(data, offset + _HEAD.size + k * _KEY.size) for k in keys]
         taken += sum(length for _, length in places)
         if taken > size or any(place + length > size for place, length in places):
-            raise ValueError(f"a key of JSON at {at} is cut off")
-        keys = [_text(data[at + place : at + place + length]) for place, length in places]
+            raise ValueError(f"a key of JSON at {offset} is cut off")
+        keys = [_text(data[offset + place : offset + place + length]) for place, length in places]
     value: Json = dict.fromkeys(keys) if type_ == OBJECT else [None] * count
     elements = []
     for k, key in enumerate(keys):
@@ -155,25 +155,25 @@ def _open(type_: int, data: bytes, at: int, end: int) -> tuple[Json, int, list[_
         if element_type == LITERAL:  # it is inline
             value[key] = _literal(data[entry + 1])
         else:
-            elements.append(_Element(value, key, element_type, at + place, end))
+            elements.append(_Element(value, key, element_type, offset + place, end))
     return value, taken, elements
 
 
-def _leaf(type_: int, data: bytes, at: int, end: int) -> Json:
+def _leaf(type_: int, data: bytes, offset: int, end: int) -> Json:
     match type_:
         case 0x04:
-            return _literal(data[at])
+            return _literal(data[offset])
         case 0x09 | 0x0B:
-            return _NUMBERS[type_].unpack_from(data, at)[0]
+            return _NUMBERS[type_].unpack_from(data, offset)[0]
         case 0x0A:
-            return Uint64(_NUMBERS[type_].unpack_from(data, at)[0])
+            return Uint64(_NUMBERS[type_].unpack_from(data, offset)[0])
         case 0x0C:
-            return _text(data[decode_uvarint(data, at)[1] : end])
+            return _text(data[decode_uvarint(data, offset)[1] : end])
         case 0x0D:
-            return Opaque(data[at], data[decode_uvarint(data, at + 1)[1] : end])
+            return Opaque(data[offset], data[decode_uvarint(data, offset + 1)[1] : end])
         case 0x11:
-            return Duration(*_DURATION.unpack_from(data, at))
-    return Moment(type_, _MOMENT.unpack_from(data, at)[0])
+            return Duration(*_DURATION.unpack_from(data, offset))
+    return Moment(type_, _MOMENT.unpack_from(data, offset)[0])
 
 
 def _literal(byte: int) -> bool | None:
@@ -234,24 +234,24 @@ def _encode_int(value: int) -> tuple[int, bytes]:
 def _encode_object(value: dict[bytes, Json]) -> bytes:
     keys = sorted(value)
     entries_end = _HEAD.size + len(keys) * (_KEY.size + _ENTRY.size)
-    places, at = [], entries_end
+    places, offset = [], entries_end
     for key in keys:
-        places.append(_KEY.pack(at, len(key)))
-        at += len(key)
+        places.append(_KEY.pack(offset, len(key)))
+        offset += len(key)
     names = b"".join(keys)
     return _sized(len(keys), b"".join(places), _HEAD.size, [value[key] for key in keys], names)
 
 
 def _sized(count: int, keys: bytes, start: int, elements: list[Json], names: bytes = b"") -> bytes:
     """Build the body of an array, or of an object whose key entries and key texts are given."""
-    at = start + len(keys) + count * _ENTRY.size + len(names)
+    offset = start + len(keys) + count * _ENTRY.size + len(names)
     entries, bodies = [], []
     for element in elements:
         type_, body = _encode(element)
         if type_ == LITERAL:
             entries.append(_ENTRY.pack(type_, body[0]))
             continue
-        entries.append(_ENTRY.pack(type_, at))
+        entries.append(_ENTRY.pack(type_, offset))
         bodies.append(body)
-        at += len(body)
-    return b"".join((_HEAD.pack(count, at), keys, *entries, names, *bodies))
+        offset += len(body)
+    return b"".join((_HEAD.pack(count, offset), keys, *entries, names, *bodies))

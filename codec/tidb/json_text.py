@@ -10,7 +10,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from .json import DATE, Duration, Json, Moment, Opaque, Uint64
 from .time import decode_duration, pack, printed_date, printed_datetime, printed_duration
@@ -137,5 +137,5 @@ def _int(digits: str) -> int | float:
     return Uint64(number) if 0 < number < 1 << 64 else float(digits)
 
 
-def _constant(name: str) -> Any:
+def _constant(name: str) -> object:
     raise ValueError(f"{name} isn't JSON")

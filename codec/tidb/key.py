@@ -25,29 +25,29 @@ _PREFIX_BYTES: Final = 11
 def encode_bytes(data: bytes) -> bytes:
     """Encode bytes so that the order is kept and no encoding is a prefix of another."""
     whole = len(data) - len(data) % _GROUP
-    groups = [data[at : at + _GROUP] for at in range(0, whole, _GROUP)]
+    groups = [data[offset : offset + _GROUP] for offset in range(0, whole, _GROUP)]
     rest = data[whole:]
     padding = _GROUP - len(rest)
     tail = rest + b"\0" * padding + bytes([0xFF - padding])
     return b"\xff".join([*groups, tail])
 
 
-def decode_bytes(data: bytes, at: int = 0) -> tuple[bytes, int]:
-    """Return the bytes encoded from `at` on, and the end of the encoding. Raises ValueError for anything
+def decode_bytes(data: bytes, offset: int = 0) -> tuple[bytes, int]:
+    """Return the bytes encoded from `offset` on, and the end of the encoding. Raises ValueError for anything
     else."""
     groups = []
     while True:
-        end = at + _GROUP
+        end = offset + _GROUP
         if end >= len(data):
             raise ValueError(f"encoded bytes are cut off after {len(data)} bytes: {data.hex()}")
         padding = 0xFF - data[end]
         if not padding:
-            groups.append(data[at:end])
-            at = end + 1
+            groups.append(data[offset:end])
+            offset = end + 1
             continue
         if padding > _GROUP or any(data[end - padding : end]):
-            raise ValueError(f"bytes at {at} aren't memory-comparable: {data.hex()}")
-        groups.append(data[at : end - padding])
+            raise ValueError(f"bytes at {offset} aren't memory-comparable: {data.hex()}")
+        groups.append(data[offset : end - padding])
         return b"".join(groups), end + 1
 
 
@@ -56,11 +56,11 @@ def encode_int(n: int) -> bytes:
     return _UINT64.pack(n + _SIGN)
 
 
-def decode_int(data: bytes, at: int = 0) -> int:
-    """Return the integer in the eight bytes from `at` on. Raises ValueError if there are fewer."""
-    if len(data) < at + 8:
-        raise ValueError(f"an integer of eight bytes is cut off at {at}: {data.hex()}")
-    number: int = _UINT64.unpack_from(data, at)[0]
+def decode_int(data: bytes, offset: int = 0) -> int:
+    """Return the integer in the eight bytes from `offset` on. Raises ValueError if there are fewer."""
+    if len(data) < offset + 8:
+        raise ValueError(f"an integer of eight bytes is cut off at {offset}: {data.hex()}")
+    number: int = _UINT64.unpack_from(data, offset)[0]
     return number - _SIGN
 
 

@@ -84,11 +84,11 @@ def cells_of(layout: ValueLayout, value: bytes) -> dict[int, bytes]:
     return cells
 
 
-def tail_bytes(layout: ValueLayout, value: bytes, at: int) -> int:
-    """Return the size of the checksums at `at`."""
+def tail_bytes(layout: ValueLayout, value: bytes, offset: int) -> int:
+    """Return the size of the checksums at `offset`."""
     if not layout.checksum:
         return 0
-    return 9 if at < len(value) and value[at] & SECOND_CHECKSUM else 5
+    return 9 if offset < len(value) and value[offset] & SECOND_CHECKSUM else 5
 
 
 def build_row(cells: dict[int, bytes], nulls: Sequence[int], checksums: Sequence[int] = ()) -> bytes:

@@ -67,12 +67,12 @@ def decode_meta_key(raw: bytes) -> MetaKey:
     """Decode a raw key. Raises ValueError for another kind of key."""
     if raw[:1] != PREFIX:
         raise ValueError(f"not a schema key: {raw.hex()}")
-    name, at = decode_bytes(raw, 1)
-    end = at + _KIND_BYTES
-    kind = _KINDS.get(raw[at:end])
+    name, offset = decode_bytes(raw, 1)
+    end = offset + _KIND_BYTES
+    kind = _KINDS.get(raw[offset:end])
     match kind:
         case None:
-            raise ValueError(f"schema key {raw.hex()}: unknown kind {raw[at:end].hex()}")
+            raise ValueError(f"schema key {raw.hex()}: unknown kind {raw[offset:end].hex()}")
         case "hash":
             field, end = decode_bytes(raw, end)
             meta_key = MetaKey(name, kind, field)

@@ -25,15 +25,15 @@ def split_inserted(data: bytes, table_id: int, key_columns: int) -> tuple[bytes,
     Raises LookupError or ValueError.
     """
     if not key_columns:
-        flag, handle, at = decode_datum(data)
+        flag, handle, offset = decode_datum(data)
         if flag is not Flag.VARINT or not isinstance(handle, int):
             raise ValueError(f"a datum of the kind {flag.name} is in the place of the handle")
-        return record_key(table_id, handle), data[at:]
-    at, parts = 0, []
+        return record_key(table_id, handle), data[offset:]
+    offset, parts = 0, []
     for _ in range(key_columns):
-        flag, bare, at = decode_datum(data, at)
+        flag, bare, offset = decode_datum(data, offset)
         parts.append(encode_datum(_KEY_FLAGS.get(flag, flag), bare))
-    return record_key(table_id, b"".join(parts)), data[at:]
+    return record_key(table_id, b"".join(parts)), data[offset:]
 
 
 def split_updated(data: bytes) -> tuple[bytes, bytes]:
@@ -42,24 +42,24 @@ def split_updated(data: bytes) -> tuple[bytes, bytes]:
     Both have the same columns in the same order, so the new one begins with the id of the first column.
     """
     first = data[: datum_end(data, 0)]
-    at, size, columns = datum_end(data, len(first)), len(data), 1
-    while at < size and not data.startswith(first, at):
-        at = datum_end(data, datum_end(data, at))
+    offset, size, columns = datum_end(data, len(first)), len(data), 1
+    while offset < size and not data.startswith(first, offset):
+        offset = datum_end(data, datum_end(data, offset))
         columns += 1
-    middle = at
+    middle = offset
     for _ in range(columns):
-        at = datum_end(data, datum_end(data, at))
-    if at != size:
+        offset = datum_end(data, datum_end(data, offset))
+    if offset != size:
         raise ValueError(f"the old image has {columns} columns, and the new one others")
     return data[:middle], data[middle:]
 
 
 def without_handle(data: bytes) -> bytes:
     """Return a deleted row without its hidden handle, if it has one at its end."""
-    at = len(data) - 1
-    if at < 0 or data[at] > 127:
+    offset = len(data) - 1
+    if offset < 0 or data[offset] > 127:
         return data
-    while at and data[at - 1] > 127:
-        at -= 1
-    start = at - len(_EXTRA_HANDLE)
+    while offset and data[offset - 1] > 127:
+        offset -= 1
+    start = offset - len(_EXTRA_HANDLE)
     return data[:start] if start >= 0 and data.startswith(_EXTRA_HANDLE, start) else data

@@ -29,15 +29,15 @@ def encode_uvarint(n: int) -> bytes:
     return bytes(out)
 
 
-def decode_uvarint(data: bytes, at: int) -> tuple[int, int]:
+def decode_uvarint(data: bytes, offset: int) -> tuple[int, int]:
     n = 0
-    for k, byte in enumerate(data[at : at + _VARINT_BYTES]):
+    for k, byte in enumerate(data[offset : offset + _VARINT_BYTES]):
         n |= (byte & 0x7F) << 7 * k
         if byte < 0x80:
             if n > _ALL:
                 break
-            return n, at + k + 1
-    raise ValueError(f"a variable-length integer doesn't end at {at}: {data.hex()}")
+            return n, offset + k + 1
+    raise ValueError(f"a variable-length integer doesn't end at {offset}: {data.hex()}")
 
 
 def encode_varint(n: int) -> bytes:
@@ -45,8 +45,8 @@ def encode_varint(n: int) -> bytes:
     return encode_uvarint(n << 1 if n >= 0 else ~n << 1 | 1)
 
 
-def decode_varint(data: bytes, at: int) -> tuple[int, int]:
-    n, end = decode_uvarint(data, at)
+def decode_varint(data: bytes, offset: int) -> tuple[int, int]:
+    n, end = decode_uvarint(data, offset)
     return (~(n >> 1) if n & 1 else n >> 1), end
 
 
@@ -81,10 +81,10 @@ def encode_uint(n: int) -> bytes:
     return _UINT64.pack(n)
 
 
-def decode_uint(data: bytes, at: int) -> tuple[int, int]:
-    if len(data) < at + 8:
-        raise ValueError(f"eight bytes of a number are cut off at {at}: {data.hex()}")
-    return _UINT64.unpack_from(data, at)[0], at + 8
+def decode_uint(data: bytes, offset: int) -> tuple[int, int]:
+    if len(data) < offset + 8:
+        raise ValueError(f"eight bytes of a number are cut off at {offset}: {data.hex()}")
+    return _UINT64.unpack_from(data, offset)[0], offset + 8
 
 
 def encode_float(x: float) -> bytes:
@@ -96,7 +96,7 @@ def encode_float(x: float) -> bytes:
     return _UINT64.pack(~bits & _ALL if bits & _SIGN else bits | _SIGN)
 
 
-def decode_float(data: bytes, at: int) -> tuple[float, int]:
-    bits, end = decode_uint(data, at)
+def decode_float(data: bytes, offset: int) -> tuple[float, int]:
+    bits, end = decode_uint(data, offset)
     x: float = _FLOAT64.unpack(_UINT64.pack(bits & ~_SIGN if bits & _SIGN else ~bits & _ALL))[0]
     return x, end

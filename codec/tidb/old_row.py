@@ -19,12 +19,12 @@ def split_row(value: bytes) -> dict[int, tuple[Flag, Bare]]:
         return datums
     if not value:
         raise ValueError("the row is empty")
-    at = 0
-    while at < len(value):
-        flag, id_, at = decode_datum(value, at)
+    offset = 0
+    while offset < len(value):
+        flag, id_, offset = decode_datum(value, offset)
         if flag is not Flag.VARINT or not isinstance(id_, int):
             raise ValueError(f"a datum of the kind {flag.name} is in the place of a column's id")
-        flag, bare, at = decode_datum(value, at)
+        flag, bare, offset = decode_datum(value, offset)
         datums[id_] = (flag, bare)
     return datums
 

@@ -44,8 +44,8 @@ class PackedRun(Run, eq=False, gc=False):
                 for piece in self.packed.to_pylist()
             ]
             with self.decoder.lock:
-                found = self.decoder.read_each(changes)
-            decoded = [change for change in found if change is not None and change.op == self.op]
+                rows = self.decoder.read_each(changes)
+            decoded = [change for change in rows if change is not None and change.op == self.op]
             if len(decoded) != len(changes):
                 raise SourceError(f"packed changes of {self.table.full_name} aren't each an {self.op}")
             self.decoded = decoded

@@ -11,7 +11,7 @@ from ..database import Comparison, check_columns
 from ..groups import Group
 from ..keys import Key, KeyPart, TableKeys
 from .define import DuckDbDefiner
-from .rows import Rows
+from .rows import RowWriter
 from .session import DuckDbSession
 from .tables import Tables
 
@@ -49,11 +49,11 @@ class DuckDbApplier:
     def compare(self, change: RowChange) -> list[Comparison] | None:
         return self._rows[change.table].compare(change)
 
-    def _prepare(self, table: Table) -> Rows:
+    def _prepare(self, table: Table) -> RowWriter:
         check_columns(self._definer, table)
         qualified = self._tables.qualified(self._tables.place_of((table.schema, table.name)))
         texts = self._tables.dates_as_text
-        return Rows(self._session, table, qualified, whole=self._whole, dates_as_text=texts)
+        return RowWriter(self._session, table, qualified, whole=self._whole, dates_as_text=texts)
 
     def keys_of(self, table: Table) -> TableKeys:
         """Return the primary key; changes that your own unique indexes prevent are rejected."""

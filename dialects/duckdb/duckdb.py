@@ -122,8 +122,8 @@ class DuckDbOwnTables:
         self._session = session
 
     def has(self, table: str) -> bool:
-        found = "SELECT 1 FROM duckdb_tables() WHERE database_name=current_catalog() AND schema_name='main'"
-        return bool(self._session.rows(f"{found} AND table_name=?", table))
+        query = "SELECT 1 FROM duckdb_tables() WHERE database_name=current_catalog() AND schema_name='main'"
+        return bool(self._session.rows(f"{query} AND table_name=?", table))
 
     def create(self, table: str, columns: str) -> None:
         self.query(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")

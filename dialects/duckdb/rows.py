@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -21,7 +20,7 @@ from .tables import quoted
 from .types import Encoder
 
 
-class Rows:
+class RowWriter:
     """Writes the rows of one table, at one version of its schema.
 
     Staged columns are a0, a1, … after a change, and b0, b1, … before it.
@@ -110,7 +109,7 @@ class Rows:
 
     def _padded(self, key: Row) -> Row:
         """Return a row with this key, and with nothing else."""
-        row: list[Any] = [None] * len(self._every)
+        row: list[object] = [None] * len(self._every)
         for i, value in zip(self._table.key, key, strict=True):
             row[i] = value
         return tuple(row)

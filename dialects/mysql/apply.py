@@ -17,7 +17,7 @@ from ..database import MISSING, Comparison, ObjectRejected, StatementRejected, c
 from ..groups import Group
 from ..keys import TableKeys
 from ..statement import ANY, Statement, packets
-from .connection import Outcome
+from .connection import StatementOutcome
 from .define import MySqlDefiner
 from .keyless import FEWEST, KeylessTable
 from .keys import has_only_key, keys_of
@@ -126,7 +126,7 @@ class MySqlApplier:
         if statements:
             self._check_counts(statements, self._session.connection.receive())
 
-    def _check_counts(self, statements: list[Statement], outcomes: list[Outcome]) -> None:
+    def _check_counts(self, statements: list[Statement], outcomes: list[StatementOutcome]) -> None:
         for statement, outcome in zip(statements, outcomes, strict=True):
             if statement.lines and (outcome.warnings or outcome.rows != statement.rows):
                 raise LoadRejected("LOAD DATA LOCAL would change or leave out a row")

@@ -26,7 +26,7 @@ _PIECE_BYTES: Final = 1 << 18
 """Bytes of a packet of rows, which the server reads while the next one is made."""
 
 
-class Outcome(NamedTuple):
+class StatementOutcome(NamedTuple):
     """The server's answer to a statement."""
 
     rows: int
@@ -104,7 +104,7 @@ class Connection(Session):
             self.write_packet(data[first : first + _PIECE_BYTES])
         self.write_packet(b"")
 
-    def receive(self) -> list[Outcome]:
+    def receive(self) -> list[StatementOutcome]:
         """Return the outcomes of the packet that was sent. Raises the error of the first that failed."""
         outcomes = []
         has_next = True
@@ -112,7 +112,9 @@ class Connection(Session):
             self._read_query_result()  # type: ignore[attr-defined]
             match = _DUPLICATES.search(self._result.message or b"")
             duplicates = int(match[1]) if match else 0
-            outcomes.append(Outcome(self._result.affected_rows, duplicates, self._result.warning_count))
+            outcomes.append(
+                StatementOutcome(self._result.affected_rows, duplicates, self._result.warning_count)
+            )
             has_next = self._result.has_next
         return outcomes
 

@@ -195,11 +195,11 @@ class MySqlOwnTables:
         return MAX_ROW_BYTES if self._session.is_tidb else None
 
     def has(self, table: str) -> bool:
-        found = self._session.rows(
+        rows = self._session.rows(
             "SELECT 1 FROM information_schema.tables "
             f"WHERE table_schema={quoted(self._schema)} AND table_name={quoted(table)}"
         )
-        return bool(found)
+        return bool(rows)
 
     def create(self, table: str, columns: str) -> None:
         self.query(f"CREATE TABLE IF NOT EXISTS {self.home}{table} ({columns}){self.table_options}")

@@ -96,8 +96,8 @@ class ServerRows:
     def rows_of(self, table: Table, keys: Sequence[Key], suffix: str = "") -> list[Row]:
         render = compile_key(self._keys[table])
         stored: list[Row] = []
-        for at in range(0, len(keys), _KEYS):
-            literals = ",".join(render(keys[at : at + _KEYS]))
+        for first in range(0, len(keys), _KEYS):
+            literals = ",".join(render(keys[first : first + _KEYS]))
             rest = f"WHERE {key_columns(table)} IN ({literals}) {suffix}"
             stored += [row for rows in self.select(table, rest) for row in rows]
         return stored
@@ -111,7 +111,7 @@ class ServerRows:
 
     def checksum(self, table: Table, within: Range) -> Checksum:
         # CRC32 only makes numbers of the hash's quarters, twice as fast as CONV does.
-        quarters = ",".join(f"BIT_XOR(CRC32(SUBSTR(hash,{at},8)))" for at in (1, 9, 17, 25))
+        quarters = ",".join(f"BIT_XOR(CRC32(SUBSTR(hash,{first},8)))" for first in (1, 9, 17, 25))
         # LIMIT: else the server merges the two queries, and computes the hash once for each use.
         ((rows, hashed, *bits),) = self.rows(
             f"SELECT COUNT(*),COUNT(hash),{quarters} FROM (SELECT UNHEX(SHA2({_text(table)},256)) AS hash "

@@ -18,7 +18,7 @@ from ..database import ObjectRejected, StatementRejected
 from . import text as text
 from . import tidb
 from .client import version_numbers
-from .connection import Connection, Outcome, connector
+from .connection import Connection, StatementOutcome, connector
 from .large import LargeValues
 from .modes import STRICT, WITHOUT_STRICT
 
@@ -173,7 +173,7 @@ class MySqlSession:
         with self.cursor() as cursor:
             return cursor.execute(statement)
 
-    def execute_all(self, statements: Sequence[str]) -> list[Outcome]:
+    def execute_all(self, statements: Sequence[str]) -> list[StatementOutcome]:
         """Run statements in one packet."""
         self.connection.send(";".join(statements), self.large)
         return self.connection.receive()
@@ -204,7 +204,7 @@ class MySqlSession:
             raise
         self._set_modes(f"{STRICT},NO_BACKSLASH_ESCAPES")
 
-    def execute_invalid(self, statement: str, invalid: int) -> Outcome:
+    def execute_invalid(self, statement: str, invalid: int) -> StatementOutcome:
         """Run a statement that stores this number of invalid values of ENUM columns.
 
         Raises StatementRejected if the server adapts any other value.

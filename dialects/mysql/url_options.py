@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
 
@@ -41,7 +41,7 @@ class UrlOptions(TlsOptions):
     """Seconds without progress of a request after which a connection is given up."""
 
     @property
-    def driver(self) -> dict[str, Any]:
+    def driver(self) -> dict[str, object]:
         """Those for PyMySQL's connection."""
         values = {name: getattr(self, name) for name in _OF_DRIVER}
         return {name: value for name, value in values.items() if value is not None}

@@ -12,14 +12,16 @@ from ..database import cant_compute
 from ..renames import Rename, in_order
 from .refusals import reason_of_refusal
 from .session import PostgresSession
-from .tables import Found, Tables
+from .tables import Tables, TargetColumn
 from .text import literal, name
 
 
 class Alteration:
     """One statement of the source about one table; `have` has its columns here by name in lower case."""
 
-    def __init__(self, session: PostgresSession, tables: Tables, ddl: Ddl, have: Mapping[str, Found]) -> None:
+    def __init__(
+        self, session: PostgresSession, tables: Tables, ddl: Ddl, have: Mapping[str, TargetColumn]
+    ) -> None:
         self._session = session
         self._tables = tables
         self._ddl = ddl

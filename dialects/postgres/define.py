@@ -85,8 +85,8 @@ class PostgresOwnTables:
         self.home = f"{name(schema, f'schema {schema}')}."
 
     def has(self, table: str) -> bool:
-        there = "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = ? AND tablename = ?"
-        return bool(self.query(there, self._schema, table))
+        query = "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = ? AND tablename = ?"
+        return bool(self.query(query, self._schema, table))
 
     def create(self, table: str, columns: str) -> None:
         self.query(f"SELECT pg_advisory_xact_lock({CREATION_LOCK})")

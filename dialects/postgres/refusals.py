@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...events import WITH_DATE, Column, RowChange
 from .types import TEXTS
 
@@ -16,7 +14,7 @@ def refused_column(change: RowChange, *, dates_as_text: bool) -> str:
     return ""
 
 
-def reason_of_refusal(column: Column, value: Any, *, dates_as_text: bool) -> str:
+def reason_of_refusal(column: Column, value: object, *, dates_as_text: bool) -> str:
     if not isinstance(value, str):
         return ""
     if column.kind in WITH_DATE and not dates_as_text:

@@ -27,7 +27,7 @@ WHERE n.nspname = %s AND c.relname = %s AND NOT t.tgisinternal LIMIT 1
 """
 
 
-class Found(NamedTuple):
+class TargetColumn(NamedTuple):
     """A column as the database has it."""
 
     name: str
@@ -63,14 +63,14 @@ class Tables:
             for index, column in enumerate(table.columns)
         }
 
-    def find(self, table: TableName) -> list[Found]:
+    def find(self, table: TableName) -> list[TargetColumn]:
         """Return the table's columns, in order; none if it isn't there."""
         schema, own = self.schema_of(table), table[1]
         if not fits(schema) or not fits(own):
             return []
         rows = self._session.rows(_COLUMNS, schema, own)
         return [
-            Found(column, type_, required, bool(key), constraint or "")
+            TargetColumn(column, type_, required, bool(key), constraint or "")
             for column, type_, required, key, constraint in rows
         ]
 

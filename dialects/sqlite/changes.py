@@ -6,7 +6,6 @@ SQLite can't change a column's type or a table's key: then the table is created 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from ...codec.mysql.column_defaults import NotComputable, default_for_existing_rows
 from ...errors import NotReproducible
@@ -148,7 +147,7 @@ def _is_declared_otherwise(change: ChangeColumn, have: Mapping[str, Declared]) -
     return column is not None and _declaration(change.column) != (column.type, column.is_required)
 
 
-def _literal(stored: Any) -> str:
+def _literal(stored: object) -> str:
     if stored is None:
         return "NULL"
     if isinstance(stored, bytes):

@@ -196,9 +196,9 @@ class Answers:
             name = f"@@{tokens.take().value}"
         if name.startswith("@@"):
             variables = self._server.variables()
-            if (found := variables.get(name[2:].lower())) is None:
+            if (value := variables.get(name[2:].lower())) is None:
                 raise Refused(_UNKNOWN_VARIABLE, f"Unknown system variable '{name[2:].lower()}'")
-            return found
+            return value
         match name:
             case "CURRENT_USER":
                 tokens.expect("(")

@@ -203,7 +203,7 @@ def _string_size(width: int) -> bytes:
 def _counted(prefix: int, encode: Encode) -> Encode:
     """Return the encoder that puts the length, of `prefix` bytes, before a value."""
 
-    def counted(value: Any) -> bytes:
+    def counted(value: object) -> bytes:
         data = encode(value)
         return len(data).to_bytes(prefix, "little") + data
 

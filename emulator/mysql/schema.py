@@ -52,11 +52,11 @@ class Schema:
     def table(self, name: str) -> MemoryTable:
         """Return a table by its name, qualified unless a database is in use. Raises ValueError."""
         database, _, table = name.rpartition(".")
-        found = self.tables.get((database or self.current, table))
-        if found is None:
+        held = self.tables.get((database or self.current, table))
+        if held is None:
             names = ", ".join(map(".".join, self.tables)) or "none"
             raise ValueError(f"there is no table {name}; there are {names}")
-        return found
+        return held
 
     def uses(self, statement: str) -> bool:
         """Run USE; return False for any other statement. Raises ValueError for an unknown database."""

@@ -146,11 +146,11 @@ def _differs(place: int, other: str, row: Row) -> bool:
     return bool(row[place] != other)
 
 
-def _formed(place: int, form: Callable[[Any], Any], row: Row) -> Any:
+def _formed(place: int, form: Callable[[object], object], row: Row) -> object:
     return form(row[place])
 
 
-def _form(relation: Relation, place: int) -> Callable[[Any], Any]:
+def _form(relation: Relation, place: int) -> Callable[[object], object]:
     """Return the function from a column's values to what compares as the source does."""
     column = relation.column(place)
     if column is None:
@@ -208,7 +208,7 @@ def _single(tokens: Tokens, relation: Relation) -> Condition:
     return lambda row: row[place] is not None and compare(form(row[place]), literal)
 
 
-def _literal(tokens: Tokens, column: Column | None) -> Any:
+def _literal(tokens: Tokens, column: Column | None) -> object:
     """Read a constant; return it in the form in which the column's values compare."""
     sign = -1 if tokens.accept("-") else 1
     token = tokens.take()

@@ -23,7 +23,7 @@ from ...codec.tidb.job import (
     RUNNING,
     SYNCED,
     Job,
-    Outcome,
+    JobOutcome,
     encode_job,
     make_args,
     make_outcome,
@@ -137,7 +137,7 @@ class DdlWriter:
     def run(self, job: Job, change: TableChange, between: Callable[[], object]) -> Ts:
         """Run a job; return the commit ts of its last step. `between` is called after each step before."""
         job = replace(job, id=self._schema.new_id(), start_ts=self._writer.tso(), state=QUEUEING)
-        job = replace(job, outcome=Outcome())
+        job = replace(job, outcome=JobOutcome())
         self._write(("put", meta.string_key(meta.NEXT_GLOBAL_ID), b"%d" % self._schema.last_id))
         self._write(*self._wait(job))
         if self._job_table:

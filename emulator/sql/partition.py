@@ -84,10 +84,10 @@ def exchange(schema: Schema, parted: SqlTable, name: str, other: SqlTable) -> tu
     """Return the change, and the arguments of its job. The job has the ids of the table without partitions,
     and the info of the one with partitions. Raises ValueError."""
     partition = parted.info.partition
-    found = [d for d in partition.definitions if d.name.lower() == name.lower()] if partition else []
-    if partition is None or not found or other.info.partition is not None:
+    named = [d for d in partition.definitions if d.name.lower() == name.lower()] if partition else []
+    if partition is None or not named or other.info.partition is not None:
         raise ValueError(f"{parted.info.name} has no partition {name}, or {other.info.name} has some")
-    (left,) = found
+    (left,) = named
     definitions = tuple(replace(d, id=other.info.id) if d is left else d for d in partition.definitions)
     change = TableChange(schema_id=other.database.id, table_id=other.info.id)
     change.steps = [Step(WRITE_ONLY, [table_mutation(other.database.id, other.info)])]

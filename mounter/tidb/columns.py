@@ -184,10 +184,10 @@ def _in_order(names: Sequence[str], places: dict[str, int]) -> dict[str, None]:
         least[length:] = [places[name], *least[length + 1 :]]
         ends[length:] = [name, *ends[length + 1 :]]
     order: list[str] = []
-    at = ends[-1] if ends else None
-    while at is not None:
-        order.append(at)
-        at = before[at]
+    place = ends[-1] if ends else None
+    while place is not None:
+        order.append(place)
+        place = before[place]
     return dict.fromkeys(reversed(order))
 
 

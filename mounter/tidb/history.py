@@ -23,7 +23,7 @@ from ...events import Ts
 from ...store.store import Store
 from .effects import DropDatabase, DropTable, Effect, SetDatabase, SetTable, effects
 from .infos import InfoCache, Infos
-from .timeline import Owner, Version, entries_since, entry_at
+from .timeline import PartitionOwner, Version, entries_since, entry_at
 
 SYSTEM_SCHEMAS: Final = frozenset(
     {"information_schema", "inspection_schema", "metrics_schema", "mysql", "performance_schema", "sys"}
@@ -101,7 +101,7 @@ class SchemaHistory:
         """Databases by id after the last job."""
         self._versions: dict[int, tuple[Version, ...]] = {}
         """Versions by table id, oldest first."""
-        self._owners: dict[int, tuple[Owner, ...]] = {}
+        self._owners: dict[int, tuple[PartitionOwner, ...]] = {}
         """Owners of present and former partitions by id, oldest first."""
         self._jobs: dict[tuple[Ts, int], _Touched] = {}
         """Changed ids by ts and id of the job, in order."""
@@ -350,7 +350,7 @@ class SchemaHistory:
 
     def _own(self, partition_id: int, table_id: int, ts: Ts) -> None:
         owners = self._owners.get(partition_id, ())
-        self._owners[partition_id] = (*owners, Owner(ts, table_id))
+        self._owners[partition_id] = (*owners, PartitionOwner(ts, table_id))
         self._touched.partitions.add(partition_id)
 
     def _prune_table(self, table_id: int) -> None:

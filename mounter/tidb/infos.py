@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from ...codec.tidb.table_info import TableInfo
-from ...store.batch import Batch
+from ...store.batch import PairBatch
 from ...store.generation import Generation
 from ...store.store import Store
 
@@ -99,7 +99,7 @@ class Infos:
             self._write()
 
     def _write(self) -> None:
-        batch = Batch()
+        batch = PairBatch()
         for place, blob in self._batched.items():
             batch.put(_key(place), blob, 0)
         generation = self._store.write(batch)

@@ -80,11 +80,11 @@ class TidbMounter:
         start = 0
         for mark in sorted(marks):
             # The same mark may come from two keyspaces: neighbours, of which `find` returns the first.
-            at = max(start, changes.find(mark.commit_ts, mark.start_ts, mark.op, mark.key))
-            parts.extend(self._between(changes.slice(start, at)))
+            mark_place = max(start, changes.find(mark.commit_ts, mark.start_ts, mark.op, mark.key))
+            parts.extend(self._between(changes.slice(start, mark_place)))
             for content in self._marked(mark):
                 parts.add(mark.commit_ts, mark.start_ts, content)
-            start = at + 1
+            start = mark_place + 1
         parts.extend(self._between(changes.slice(start, len(changes))))
         return parts
 

@@ -23,22 +23,22 @@ class Version(Struct, frozen=True, gc=False):
     partitions: tuple[int, ...]
 
 
-class Owner(Struct, frozen=True, gc=False):
+class PartitionOwner(Struct, frozen=True, gc=False):
     """The table that a partition belongs to from a ts on; 0 for none."""
 
     since: Ts
     table_id: int
 
 
-_Timed = TypeVar("_Timed", Version, Owner)
+_Timed = TypeVar("_Timed", Version, PartitionOwner)
 
 
 def entry_at(timeline: tuple[_Timed, ...], ts: Ts) -> _Timed | None:
     """Return the last entry at or below ts; None if there is none."""
     if len(timeline) == 1 and timeline[0].since <= ts:
         return timeline[0]
-    at = bisect_right(timeline, ts, key=_since_of)
-    return timeline[at - 1] if at else None
+    index = bisect_right(timeline, ts, key=_since_of)
+    return timeline[index - 1] if index else None
 
 
 def entries_since(timeline: tuple[_Timed, ...], ts: Ts) -> tuple[_Timed, ...]:
@@ -46,5 +46,5 @@ def entries_since(timeline: tuple[_Timed, ...], ts: Ts) -> tuple[_Timed, ...]:
     return timeline[max(0, bisect_right(timeline, ts, key=_since_of) - 1) :]
 
 
-def _since_of(entry: Version | Owner) -> Ts:
+def _since_of(entry: Version | PartitionOwner) -> Ts:
     return entry.since

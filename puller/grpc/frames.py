@@ -38,7 +38,7 @@ class Frames:
         self._skip = max(at - end, 0)
 
 
-class Requests:
+class UnansweredRequests:
     """Counts the bytes of the requests of a connection that aren't answered."""
 
     def __init__(self) -> None:

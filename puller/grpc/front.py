@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from .frames import PREFACE, Requests
+from .frames import PREFACE, UnansweredRequests
 
 REQUEST_SECONDS: Final = 10.0
 """Timeout for the first bytes of a connection, and for an HTTP request and its answer."""
@@ -27,7 +27,7 @@ class _Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-        self.requests = Requests()
+        self.requests = UnansweredRequests()
         self.task: asyncio.Task[None] | None = None
 
 

@@ -140,7 +140,7 @@ class LoopThread:
         _, left = await asyncio.wait(tasks, timeout=STOP_SECONDS)
         return sorted(task.get_name() for task in left)
 
-    def _on_done(self, task: asyncio.Task[Any]) -> None:
+    def _on_done(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_error(error)
@@ -207,7 +207,7 @@ class RunningLoop:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
 
-    def tasks_of(self, owner: LoopThread | None) -> set[asyncio.Task[Any]]:
+    def tasks_of(self, owner: LoopThread | None) -> set[asyncio.Task[object]]:
         """Return the unfinished tasks of an owner; all without one."""
         tasks = asyncio.all_tasks(self.loop)
         return tasks if owner is None else {task for task in tasks if self._owners.get(task) is owner}

@@ -23,7 +23,7 @@ from ...errors import SourceError
 from ...events import Changes, Ts, compose_ts
 from .commit_clock import CommitClock
 from .compression import ROWS_COMPRESSED, events_of_payload, uncompress_rows
-from .cursor import HEADER, Cursor
+from .cursor import HEADER, LogCursor
 from .dml import changes_definitions
 from .event import (
     EXECUTE_LOAD_QUERY,
@@ -93,7 +93,7 @@ class BinlogDecoder:
             self._collects_until = position
             self._out = Transactions(CommitClock(), transactions.max_bytes)
             position = Position(*position.prepared)
-        self._cursor = Cursor(position)
+        self._cursor = LogCursor(position)
         self._follows = follows
         self._tables = TableIds(follows, layout_number)
         self._until: Rank | None = None

@@ -40,7 +40,7 @@ class ReadChunk(Struct, frozen=True):
     """The table's definition as it was last read."""
 
 
-class Chunk(Struct):
+class ChunkRead(Struct):
     """The answer to a ReadChunk."""
 
     task: ReadChunk
@@ -59,7 +59,7 @@ class Chunk(Struct):
     """The table's progress after the rows; None if the definition changed meanwhile."""
 
 
-Found: TypeAlias = Chunk | BaseException
+Found: TypeAlias = ChunkRead | BaseException
 
 
 class ChunkReaders:
@@ -119,18 +119,18 @@ class _ChunkReader:
             disconnect(self._session)
             self._session = None
 
-    def _chunk(self, task: ReadChunk) -> Chunk:
+    def _chunk(self, task: ReadChunk) -> ChunkRead:
         session = self._connected()
         mark = self._watch.mark
         source = task.known or self._read_table(session, task)
         if source is None:
             return self._gone(session, task, mark)
         if not source.has_chunks:
-            return Chunk(task, mark, mark.position, source, has_key=False)
+            return ChunkRead(task, mark, mark.position, source, has_key=False)
         if task.after and not is_key_of(source.table, task.after):
             # Each target that has rows of the former definition will load the table again.
             task = replace(task, after=())
-        chunk = Chunk(task, mark, self._begin(session, mark), source)
+        chunk = ChunkRead(task, mark, self._begin(session, mark), source)
         try:
             with translated(self._options):
                 self._read(session, chunk)
@@ -145,7 +145,7 @@ class _ChunkReader:
         copies_generated = self._options.copies_generated
         return read_table(session, FoundTable(*task.name), copies_generated=copies_generated)
 
-    def _read(self, session: Session, chunk: Chunk) -> None:
+    def _read(self, session: Session, chunk: ChunkRead) -> None:
         """Read the rows, unless the definition is another one by now."""
         assert chunk.source is not None
         if hold(session, chunk.source, copies_generated=self._options.copies_generated):
@@ -153,14 +153,14 @@ class _ChunkReader:
         if self._session is not None:
             query(session, "ROLLBACK")
 
-    def _gone(self, session: Session, task: ReadChunk, mark: Mark) -> Chunk:
+    def _gone(self, session: Session, task: ReadChunk, mark: Mark) -> ChunkRead:
         """Return that a table doesn't exist, if it doesn't once everything up to the mark is visible."""
         self._begin(session, mark)
         source = self._read_table(session, task)
         query(session, "ROLLBACK")
         end = current_end(session)
         query(session, "ROLLBACK")
-        return Chunk(task, mark, end, source)
+        return ChunkRead(task, mark, end, source)
 
     def _begin(self, session: Session, mark: Mark) -> Position:
         """Begin a view that has everything up to the mark; return a position that has everything of the
@@ -181,7 +181,7 @@ class _ChunkReader:
                     return current_end(session)
         raise _stopped()
 
-    def _read_rows(self, session: Session, chunk: Chunk) -> None:
+    def _read_rows(self, session: Session, chunk: ChunkRead) -> None:
         task, source = chunk.task, chunk.source
         assert source is not None
         table = source.table

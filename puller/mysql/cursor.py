@@ -39,7 +39,7 @@ class Ahead(NamedTuple):
     """True if events end in a checksum."""
 
 
-class Cursor:
+class LogCursor:
     """The position after the last complete event, and how events are written there."""
 
     def __init__(self, position: Position) -> None:

@@ -123,10 +123,10 @@ def _listed(session: Session, now: float) -> LogList:
     mariadb = is_mariadb(session)
     sizes = {str(row[0]): int(row[1]) for row in query(session, "SHOW BINARY LOGS")}
     names = ", ".join(f"'{name}'" for name in _KEEPS[mariadb])
-    found = {
+    limits = {
         str(name).lower(): float(str(value))
         for name, value in query(session, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
     }
-    seconds = found.get("binlog_expire_logs_seconds", 0.0) or _DAY * found.get("expire_logs_days", 0.0)
-    keep_bytes = int(found.get("max_binlog_total_size", 0.0))
+    seconds = limits.get("binlog_expire_logs_seconds", 0.0) or _DAY * limits.get("expire_logs_days", 0.0)
+    keep_bytes = int(limits.get("max_binlog_total_size", 0.0))
     return LogList(identify(session).identity, sizes, seconds, keep_bytes, now)

@@ -12,12 +12,11 @@ from ...actors import Runtime
 from ...codec.mysql.entry import DDL, RESULT_ROWS, ChunkRows, GoneTable, NewTable, encode_statement
 from ...codec.mysql.layout import Layouts
 from ...codec.mysql.position import Position
-from ...events import Chunk as ChunkMark
-from ...events import OrderedKey, SnapshotProgress, progress_of
+from ...events import Chunk, OrderedKey, SnapshotProgress, progress_of
 from ...snapshot.mysql.tables import SourceTable
 from ..puller import SnapshotReport
 from .binlog import BinlogDecoder
-from .chunk_reader import Chunk, ChunkReaders, ReadChunk, place
+from .chunk_reader import ChunkRead, ChunkReaders, ReadChunk, place
 from .load_progress import LoadProgress
 from .log_watch import LogWatch
 from .options import MysqlOptions
@@ -53,7 +52,7 @@ class _Load:
         """Number of the changes that the log had when the current chunk was asked for."""
         self.row_bytes = 0
         """Average size of the rows of the last chunk."""
-        self.read: deque[Chunk] = deque()
+        self.read: deque[ChunkRead] = deque()
         """Chunks to be delivered."""
 
 
@@ -145,7 +144,7 @@ class TableLoads:
         except Empty:
             return
 
-    def _note(self, chunk: Chunk) -> None:
+    def _note(self, chunk: ChunkRead) -> None:
         load = self._active[chunk.task.name]
         load.is_reading = False
         if load.is_given_up:
@@ -229,7 +228,7 @@ class TableLoads:
                 self._progress.complete(load.full_name)
                 self._end_load(load)
 
-    def _is_delivered(self, load: _Load, chunk: Chunk) -> bool:
+    def _is_delivered(self, load: _Load, chunk: ChunkRead) -> bool:
         """Deliver a chunk; return False if it must be read again."""
         entries = self._watch.since(chunk.mark.kept, load.name)
         if entries is None:
@@ -250,7 +249,7 @@ class TableLoads:
                 layout = self._layouts.add_table(chunk.source.table)
                 for packets in chunk.packets:
                     self._out.add(RESULT_ROWS, packets, layout)
-                self._commit(ChunkMark(load.full_name, chunk.loaded, chunk.task.after))
+                self._commit(Chunk(load.full_name, chunk.loaded, chunk.task.after))
                 self._loading[load.full_name] = chunk.loaded
         self._progress.add(load.full_name, chunk.rows)
         load.failures = 0
@@ -260,7 +259,7 @@ class TableLoads:
         self._out.begin()
         self._out.add(DDL, statement)
 
-    def _commit(self, chunk: ChunkMark | None = None) -> None:
+    def _commit(self, chunk: Chunk | None = None) -> None:
         self._out.commit(str(self._decoder.position), chunk)
 
     def report(self) -> SnapshotReport | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...codec.native import library
-from .cursor import Cursor
+from .cursor import LogCursor
 from .table_ids import TableIds
 from .transactions import Transactions
 
@@ -22,7 +22,7 @@ class Whole(NamedTuple):
 
 
 def read_whole(
-    payloads: list[bytes], first: int, cursor: Cursor, tables: TableIds, out: Transactions
+    payloads: list[bytes], first: int, cursor: LogCursor, tables: TableIds, out: Transactions
 ) -> Whole | None:
     """Read transactions from the one on that begins at index `first`; None if it isn't a regular one.
 

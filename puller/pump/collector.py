@@ -18,8 +18,8 @@ from ...codec.tidb.record import JobRecord, job_change
 from ...errors import SourceError
 from ...events import Changes, KvChange, Ts
 from .jobs import has_effect
-from .messages import Broken, Found, JobFound, Pause, Pulled, Resume, ToCollector
-from .progress import MergeProgress, PumpProgress
+from .messages import Broken, JobFound, Pause, Pulled, PumpsListed, Resume, ToCollector
+from .progress import BinlogMergeProgress, PumpProgress
 from .pumps import PumpStatus
 
 log = logging.getLogger("tidemill.puller")
@@ -116,7 +116,7 @@ class Collector(PooledActor[ToCollector]):
     """
 
     def __init__(
-        self, follower: Follower, merge: MergeProgress, schema_version: int, *, drops: bool = False
+        self, follower: Follower, merge: BinlogMergeProgress, schema_version: int, *, drops: bool = False
     ) -> None:
         """`schema_version` is that of the follower's schema at the ts of `merge`.
 
@@ -147,7 +147,7 @@ class Collector(PooledActor[ToCollector]):
                 pump = self._of(message.node_id, message.origin)
                 if pump is not None:
                     self._pulled(pump, message)
-            case Found(pumps):
+            case PumpsListed(pumps):
                 for status in pumps:
                     self._update(status)
                 self._merge.pumps = tuple([pump.progress for pump in self._pumps.values()])

@@ -28,7 +28,7 @@ class Pulled(Struct, frozen=True, gc=False):
     """The highest commit ts of all that this pump has sent."""
 
 
-class Found(Struct, frozen=True):
+class PumpsListed(Struct, frozen=True):
     """To the Collector: the pumps as their registry shows them."""
 
     pumps: Sequence[PumpStatus]
@@ -60,4 +60,4 @@ class Resume(Struct, frozen=True):
     host: str
 
 
-ToCollector: TypeAlias = Pulled | Found | JobFound | Broken
+ToCollector: TypeAlias = Pulled | PumpsListed | JobFound | Broken

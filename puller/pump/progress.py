@@ -53,7 +53,7 @@ class PumpProgress:
         return f"pump {self.node_id}" if self.node_id == self.host else f"pump {self.node_id} ({self.host})"
 
 
-class MergeProgress:
+class BinlogMergeProgress:
     """How far all pumps together have come. Written in the Collector's turns only; any thread may read it, as
     its values are replaced as a whole or only grow."""
 

@@ -25,7 +25,7 @@ from ..tikv.client import TikvClient
 from .messages import Pause, Pulled, Resume
 from .options import PumpOptions
 from .progress import PumpProgress
-from .stream import Arrived, Ended, PumpStream
+from .stream import BinlogsArrived, Ended, PumpStream
 
 log = logging.getLogger("tidemill.puller")
 
@@ -37,7 +37,7 @@ class _Reopen(Struct, frozen=True):
     """To itself: pull again after an error."""
 
 
-PumpMessage: TypeAlias = Arrived | Ended | _Reopen | Pause | Resume
+PumpMessage: TypeAlias = BinlogsArrived | Ended | _Reopen | Pause | Resume
 
 
 class PumpPuller(PooledActor[PumpMessage]):
@@ -81,9 +81,9 @@ class PumpPuller(PooledActor[PumpMessage]):
 
     def on_receive(self, message: PumpMessage) -> None:
         match message:
-            case Arrived(stream) if stream is self._stream:
+            case BinlogsArrived(stream) if stream is self._stream:
                 self._take(stream)
-            case Arrived():
+            case BinlogsArrived():
                 pass  # of a stream that was cancelled
             case Ended(stream, error) if stream is self._stream:
                 self._take(stream)

@@ -21,7 +21,7 @@ _OTHER_CLUSTER: Final = "cluster ID are mismatch"
 """Words of a pump that belongs to another cluster."""
 
 
-class Arrived(Struct, frozen=True):
+class BinlogsArrived(Struct, frozen=True):
     """To the PumpPuller: the stream has messages."""
 
     stream: PumpStream
@@ -44,7 +44,7 @@ class PumpStream:
         address: str,
         last: Ts,
         compression: str,
-        puller: PooledRef[Arrived | Ended],
+        puller: PooledRef[BinlogsArrived | Ended],
     ) -> None:
         """Everything above `last` is pulled."""
         self.address = address
@@ -90,7 +90,7 @@ class PumpStream:
             call = self._channels.pull(self.address, _METHOD, request, compression=self._compression)
         except CallFailed as error:
             return error
-        messages, arrived, inbox = self._messages, Arrived(self), self._puller.actor_inbox
+        messages, arrived, inbox = self._messages, BinlogsArrived(self), self._puller.actor_inbox
         try:
             while isinstance(data := await call.read(), bytes):
                 await backlog.add(len(data))

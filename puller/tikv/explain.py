@@ -118,30 +118,30 @@ def _table_id(subscription: Subscription) -> int | None:
 def _holes(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
     """Yield a wait for keys that no region holds, unless `_failed` explains them."""
     failing = _failing(feed)
-    found = [
+    gaps = [
         (moments.seconds_ago(ts), s, hole)
         for s in feed.subscriptions.values()
         if s not in failing
         for hole, ts in s.lock.free()
     ]
-    for seconds, subscription, hole in nlargest(NAMED, found, key=lambda each: each[0]):
+    for seconds, subscription, hole in nlargest(NAMED, gaps, key=lambda each: each[0]):
         yield Wait(
             str(subscription.ref.name),
             "lookup",
             min(seconds, moments.now - subscription.since),
             table_id=_table_id(subscription),
             on="all of its keys" if hole == subscription.span else f"its keys {hole}",
-            count=len(found),
+            count=len(gaps),
         )
 
 
 def _failing(feed: EventFeed) -> dict[Subscription, Failure]:
     """Return the longest-delayed failures of the retry limiter, one per subscription."""
-    found: dict[Subscription, Failure] = {}
+    failures: dict[Subscription, Failure] = {}
     for failure in feed.failures.limiter.first(PARKED):
         if not failure.subscription.stopped:
-            found.setdefault(failure.subscription, failure)
-    return found
+            failures.setdefault(failure.subscription, failure)
+    return failures
 
 
 def _failed(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
@@ -205,10 +205,12 @@ def _mailboxes(feed: EventFeed) -> Iterator[Wait]:
     now = feed.clock.now()
     for store in feed.stores.values():
         process = store.worker.actor_inbox
-        found = ActorStatistics.of(process)
-        if found.waiting_on is not None:
-            seconds = now - (found.since or 0.0)
-            yield room_wait(found.name, found.waiting_on, seconds, count=found.depth, limit=found.capacity)
+        mailbox = ActorStatistics.of(process)
+        if mailbox.waiting_on is not None:
+            seconds = now - (mailbox.since or 0.0)
+            yield room_wait(
+                mailbox.name, mailbox.waiting_on, seconds, count=mailbox.depth, limit=mailbox.capacity
+            )
         waiting: list[Waiting] = process.waiting()
         for each in waiting[:NAMED]:
-            yield room_wait(each.name, found.name, now - each.since, count=each.depth, limit=each.capacity)
+            yield room_wait(each.name, mailbox.name, now - each.since, count=each.depth, limit=each.capacity)

@@ -94,12 +94,12 @@ def endpoints(text: str) -> tuple[str, ...]:
     """
     rest = text.strip().removeprefix("tikv://").rstrip("/")
     reject_login("pd", rest)
-    found = tuple(address_of(part) for part in rest.split(",") if part.strip())
-    if not found:
+    addresses = tuple(address_of(part) for part in rest.split(",") if part.strip())
+    if not addresses:
         raise ConfigError(f"source.pd = {text!r}: at least one address, such as tikv://pd1:2379,pd2:2379")
-    for address in found:
+    for address in addresses:
         check_address("pd", address)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(addresses))
 
 
 def address_of(url: str) -> str:

@@ -20,10 +20,10 @@ from .client import TikvClient
 from .explain import explain, slow_regions, slowness
 from .feed.event_feed import EventFeed
 from .feed.lock_resolver import LockResolver
-from .feed.options import FeedOptions
+from .feed.options import EventFeedOptions
 from .feed.reports import FatalReport
 from .feed.span_puller import SpanProgress, SpanPuller
-from .match.spill import Shared as Spill
+from .match.spill import PrewriteMemory as Spill
 from .span import Span
 from .statistics import TableStatistics, TikvStatistics
 
@@ -60,7 +60,7 @@ class TikvPuller:
         client: TikvClient,
         system: ActorSystem,
         scratch: ScratchStore,
-        options: FeedOptions | None = None,
+        options: EventFeedOptions | None = None,
         *,
         supervisor: PooledRef[Failed] | None = None,
         max_prewrite_bytes: int = 128 << 20,
@@ -75,7 +75,7 @@ class TikvPuller:
         self._client = client
         self._system = system
         limits = client.options
-        self._options = options or FeedOptions(
+        self._options = options or EventFeedOptions(
             region_scan_limit=limits.region_scan_limit,
             region_batch=limits.region_batch,
             region_retry_seconds=limits.region_retry_seconds,
@@ -195,10 +195,12 @@ class TikvPuller:
         """Forward resolved ts for tables that still exist: another one may have been added under the same
         id."""
         with self._lock:
-            there = self._tables.get
-            found = {table.table_id: ts for table, ts in advanced.items() if table is there(table.table_id)}
-            if found and self._advance_tables is not None:
-                self._advance_tables(found)
+            table_of = self._tables.get
+            known = {
+                table.table_id: ts for table, ts in advanced.items() if table is table_of(table.table_id)
+            }
+            if known and self._advance_tables is not None:
+                self._advance_tables(known)
 
     # --- in the loop's thread --------------------------------------------------------------------
 

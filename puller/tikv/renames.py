@@ -78,8 +78,10 @@ def _old_databases(job: Job) -> dict[int, int]:
     several = job.type == Action.RENAME_TABLES
     try:
         if isinstance(args, dict):
-            found = convert(args, _RenamedTables).rename_table_infos if several else [convert(args, _Renamed)]
-            pairs = [(one.table_id or job.table_id, one.old_schema_id) for one in found]
+            renames = (
+                convert(args, _RenamedTables).rename_table_infos if several else [convert(args, _Renamed)]
+            )
+            pairs = [(one.table_id or job.table_id, one.old_schema_id) for one in renames]
         elif several:
             old_ids, _, _, table_ids, *_ = args
             pairs = list(zip(convert(table_ids, list[int]), convert(old_ids, list[int]), strict=True))

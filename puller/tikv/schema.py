@@ -83,14 +83,14 @@ async def read_schema(kv: Reads, ts: Ts, schema: Schema, own_tables: set[int] | 
             schema.add_database(database)
     # One pass over the hashes of all databases; the auto-id counters between the tables are skipped.
     async for key, value in kv.scan(*_TABLES, ts):
-        found = meta.decode_meta_key(key)
-        if not meta.is_table_field(found.field):
+        decoded = meta.decode_meta_key(key)
+        if not meta.is_table_field(decoded.field):
             continue
-        if found.name in own:
+        if decoded.name in own:
             if own_tables is not None:
-                own_tables.add(meta.table_id(found.field))
+                own_tables.add(meta.table_id(decoded.field))
         else:
-            schema.add_table(meta.database_id(found.name), _decode(decode_table_info, key, value, ts))
+            schema.add_table(meta.database_id(decoded.name), _decode(decode_table_info, key, value, ts))
     return version
 
 
@@ -119,7 +119,7 @@ def _decode(decode: Callable[[bytes], _T], key: bytes, value: bytes, ts: Ts) -> 
 
 def _what(key: bytes) -> str:
     """Describe the database or table of a schema key by its id."""
-    found = meta.decode_meta_key(key)
-    parts = [found.field] if found.name == meta.DATABASES else [found.field, found.name]
+    decoded = meta.decode_meta_key(key)
+    parts = [decoded.field] if decoded.name == meta.DATABASES else [decoded.field, decoded.name]
     text = b" of ".join(parts).decode("utf-8", "replace")
     return text.replace("DB:", "database id ").replace("Table:", "table id ")

@@ -107,15 +107,15 @@ def region_info(region: metapb.Region, leader: metapb.Peer | None = None) -> Reg
 
 def side_by_side(regions: Sequence[RegionInfo | None]) -> list[RegionInfo | None]:
     """Return the same regions, with one key object for the end of a region and the start of the next."""
-    found: list[RegionInfo | None] = []
+    shared: list[RegionInfo | None] = []
     end = None
     for region in regions:
         if region is not None:
             if region.start == end:
                 region = replace(region, start=end)
             end = region.end
-        found.append(region)
-    return found
+        shared.append(region)
+    return shared
 
 
 def store_info(store: metapb.Store) -> StoreInfo:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -57,7 +57,7 @@ def to_toml(state: DrainerState) -> str:
 def from_toml(text: str, where: str) -> DrainerState:
     """Parse a checkpoint of any version. Raises CheckpointError, naming the location `where`."""
     try:
-        fields: dict[str, Any] = tomllib.loads(text)
+        fields: dict[str, object] = tomllib.loads(text)
         return _with_map(msgspec.convert(fields, DrainerState))
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise CheckpointError(_damaged(where, error)) from None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from itertools import repeat
 from operator import ne
-from typing import Any, Final
+from typing import Final
 
 from ...events import (
     BYTE_STRINGS,
@@ -81,7 +81,7 @@ class CanalJsonEncoder:
     def _without_rows(
         self, schema: str, table: str, is_ddl: bool, kind: str, ts: Ts, sql: str, extension: str
     ) -> Message:
-        message: dict[str, Any] = {
+        message: dict[str, object] = {
             "id": 0,
             "database": schema,
             "table": table,

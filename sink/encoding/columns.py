@@ -63,7 +63,9 @@ class Fields:
         """A field is a place in the table, the bytes before its values, and their writer."""
         self._fields: Final = [(place, writer) for place, _, writer in fields]
         self._names: Final = [name for _, name, _ in fields]
-        self._starts: Final = [after + between + name if at else name for at, name in enumerate(self._names)]
+        self._starts: Final = [
+            after + between + name if number else name for number, name in enumerate(self._names)
+        ]
         self._between: Final = between
         self._after: Final = after
 

@@ -33,7 +33,7 @@ def column_form(definition: Definition, column: Column, options: DebeziumOptions
     """Return the form of a column. Raises NotEncodable for a kind that has none."""
     kind, name, parameters = connect_type(definition.table, column, options)
     convert = conversion(definition.table, column, options)
-    schema: dict[str, Any] = {}
+    schema: dict[str, object] = {}
     if options.enable_tidb_extension:
         schema["tidb_type"] = bare_type(column).removesuffix(" zerofill")
     schema |= {"type": kind, "optional": column.nullable}

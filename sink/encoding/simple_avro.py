@@ -195,8 +195,8 @@ DDL_TYPES: Final = ("CREATE", "ALTER", "ERASE", "RENAME", "TRUNCATE", "CINDEX", 
 
 def avro_table_schema(definition: Definition) -> dict[str, object]:
     """Return a definition in which numbers have all their attributes, and a BIT's default is its bytes."""
-    found = table_schema(definition)
-    for column, described in zip(definition.table.columns, found["columns"], strict=True):
+    schema = table_schema(definition)
+    for column, described in zip(definition.table.columns, schema["columns"], strict=True):
         kind = described["dataType"]
         numeric = column.kind in _NUMERIC
         decimal = column.scale if column.kind in _SCALED else None
@@ -210,4 +210,4 @@ def avro_table_schema(definition: Definition) -> dict[str, object]:
         if column.kind == "bit" and described["default"] is not None:
             number: int = constant(column)
             described["default"] = number.to_bytes((column.length + 7) // 8).decode("latin-1")
-    return found
+    return schema

@@ -156,15 +156,15 @@ class Bootstraps:
         """Return True if the definition is to be sent before the next `rows` rows, which are counted."""
         sent, now = self._sent[table], self._now()
         if sent.at is None:
-            found = not sent.is_told or bool(self._rows or self._milliseconds)
+            is_due = not sent.is_told or bool(self._rows or self._milliseconds)
         else:
-            found = bool(self._rows and sent.rows >= self._rows) or bool(
+            is_due = bool(self._rows and sent.rows >= self._rows) or bool(
                 self._milliseconds and now - sent.at >= self._milliseconds
             )
-        if found:
+        if is_due:
             sent.at, sent.rows = now, 0
         sent.rows += rows
-        return found
+        return is_due
 
     def tell(self, table: Table) -> None:
         """Note that a statement told the definition. Consumers that begin later need it again."""

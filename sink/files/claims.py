@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...config import Finding, build
 from ...config.survey import writable_directory
@@ -96,7 +96,7 @@ def survey_claims(options: LargeOptions, now: Callable[[], float]) -> Finding:
 
 def _place(options: LargeOptions) -> _Place:
     uri = options.claim_check_storage_uri
-    settings: dict[str, Any] = {
+    settings: dict[str, object] = {
         name.replace("-", "_"): value for name, value in options.claim_check_storage_options.items()
     }
     scheme = uri.partition(":")[0]

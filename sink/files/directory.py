@@ -48,15 +48,15 @@ class Directory:
 
     def listed(self, folder: str) -> list[StoredFile]:
         base = self._path / folder
-        found = []
+        stored = []
         with self._explained():
             for path in _files(base):
                 with suppress(FileNotFoundError):  # removed meanwhile
                     stat = path.stat()
                     # A link has the time of the first write, and its making changes that of the entry.
                     modified_ms = max(stat.st_mtime_ns, stat.st_ctime_ns) // 1_000_000
-                    found.append(StoredFile(str(path.relative_to(base)), stat.st_size, modified_ms))
-        return found
+                    stored.append(StoredFile(str(path.relative_to(base)), stat.st_size, modified_ms))
+        return stored
 
     def read(self, name: str) -> bytes | None:
         with self._explained():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, urlsplit
 
 from ...actors import SystemClock
@@ -61,7 +61,7 @@ def _survey_lines(url: str, options: LinesOptions, context: SinkContext) -> Iter
     yield begins(None if stored is None else stored[0])
 
 
-def _variant(url: str, options: Mapping[str, Any]) -> SinkKind:
+def _variant(url: str, options: Mapping[str, object]) -> SinkKind:
     """Return the kind of a file's format."""
     chosen = options.get("format", parse_qs(urlsplit(url).query).get("format", ["ndjson"])[-1])
     if chosen not in FILE_FORMATS:
@@ -152,14 +152,14 @@ ARCHIVE: Final = replace(
 )
 
 
-def _delta_variant(url: str, options: Mapping[str, Any]) -> SinkKind | None:
+def _delta_variant(url: str, options: Mapping[str, object]) -> SinkKind | None:
     kind = _DELTA_BUCKET if urlsplit(url).scheme == "delta+s3" else DELTA
     if is_copy(url, options):
         return replace(kind, on_spark=COPIES_NOT_ON_SPARK, misfits=_copy_misfits)
     return kind if kind is _DELTA_BUCKET else None
 
 
-def is_copy(url: str, options: Mapping[str, Any]) -> bool:
+def is_copy(url: str, options: Mapping[str, object]) -> bool:
     """Return True if the URL or the raw options of a lake say that it has the present rows."""
     return bool(options.get("mode", parse_qs(urlsplit(url).query).get("mode", [""])[-1]) == "copy")
 

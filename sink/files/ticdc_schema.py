@@ -6,7 +6,7 @@ Source: TiCDC's documentation of its storage sink, and its published code.
 from __future__ import annotations
 
 import json
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 from zlib import crc32
 
 from ...events import Column, Table, Ts
@@ -69,7 +69,7 @@ def schema_name(version: Ts, checksum: int) -> str:
     return f"schema_{version}_{checksum:010}.json"
 
 
-def _text(document: dict[str, Any]) -> str:
+def _text(document: dict[str, object]) -> str:
     """Return JSON as Go indents and escapes it."""
     return html(json.dumps(document, indent=4, ensure_ascii=False).encode()).decode()
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from confluent_kafka import KafkaError, Message
 
 from ...failpoint import reach
-from .client import Client, Now
+from .client import KafkaClient, Now
 from .outbox import Outgoing
 from .sender import Sender
 
 
-class Acknowledgements(Sender):
+class BrokerAcknowledgements(Sender):
     """At least once. A message stays queued until a broker has it, so that those of a partition keep their
     order: nothing is sent again from here that may still arrive."""
 
-    def __init__(self, client: Client, now: Now, batch_bytes: int) -> None:
+    def __init__(self, client: KafkaClient, now: Now, batch_bytes: int) -> None:
         super().__init__(client, now, batch_bytes)
         self._failed: KafkaError | None = None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC
 from operator import xor
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 
 from ...errors import SinkError
 from ...events import Row, Table
@@ -60,7 +60,7 @@ def row_partitions(
     return partitions
 
 
-def _hash(value: Any, text: bytes) -> int:
+def _hash(value: object, text: bytes) -> int:
     return 0 if value is None else java_hash(text.decode())
 
 

@@ -52,7 +52,7 @@ _SILENT: Final = logging.Logger("librdkafka")
 _SILENT.addHandler(logging.NullHandler())
 
 
-class Client:
+class KafkaClient:
     """Settings of all connections of a sink, and the last problem that one of them reported."""
 
     def __init__(self, address: Address, options: KafkaOptions, client_id: str, writer: str = "") -> None:
@@ -171,7 +171,7 @@ Now = Callable[[], float]
 class Patience:
     """Ends a wait for the cluster after `timeout_seconds` without progress."""
 
-    def __init__(self, client: Client, now: Now) -> None:
+    def __init__(self, client: KafkaClient, now: Now) -> None:
         self._client: Final = client
         self._now: Final = now
         self._sign: object = None

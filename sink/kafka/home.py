@@ -12,7 +12,7 @@ from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...errors import Retryable
 from ...events import Checkpoint
 from ..encoding.encoder import Message
-from .client import NOT_YET, Client, Now, Patience
+from .client import NOT_YET, KafkaClient, Now, Patience
 from .outbox import Outgoing
 
 _PARTITION: Final = 0
@@ -30,7 +30,7 @@ class Stored(NamedTuple):
 class Home:
     """Records of one sink: its checkpoint, and one for each topic whose name depends on a table."""
 
-    def __init__(self, client: Client, feed: str, sink: str, now: Now) -> None:
+    def __init__(self, client: KafkaClient, feed: str, sink: str, now: Now) -> None:
         self._client: Final = client
         self._now: Final = now
         self.topic: Final = client.checkpoint_topic

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ...errors import Retryable, SinkError, TidemillError
 from ...events import Batch, Checkpoint, Ts, Wait, row_count
 from ..sink import Sink, SinkTraits
-from .client import Client, Now
+from .client import KafkaClient, Now
 from .home import Home
 from .messages import Messages
 from .outbox import Outbox, Outgoing, Task
@@ -49,7 +49,7 @@ class KafkaSink(Sink):
     def __init__(
         self,
         name: str,
-        client: Client,
+        client: KafkaClient,
         home: Home,
         outbox: Outbox,
         make_messages: Callable[[Topics], Messages],

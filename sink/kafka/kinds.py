@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ...actors import SystemClock
 from ...config import Finding
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..encoding.encoder import Encoder
     from ..encoding.options import EncodingOptions
     from ..files.claims import Claims
-    from .client import Client
+    from .client import KafkaClient
 
 _LIMIT: Final = "max_message_bytes"
 _WITH_SCHEMAS: Final = ("avro", "debezium-avro")
@@ -29,7 +29,7 @@ _DEFINITIONS: Final = {"send_bootstrap_interval_in_sec": 120, "send_bootstrap_in
 
 def _open(url: str, options: KafkaOptions, context: SinkContext) -> Sink:
     from ..encoding.encodings import encoding_options, make_encoder
-    from .acknowledgements import Acknowledgements
+    from .acknowledgements import BrokerAcknowledgements
     from .home import Home
     from .kafka import KafkaSink
     from .messages import Messages
@@ -64,7 +64,7 @@ def _open(url: str, options: KafkaOptions, context: SinkContext) -> Sink:
     if options.is_exactly_once:
         outbox = Transactions(client, clock.now, batch_bytes, identity)
     else:
-        outbox = Acknowledgements(client, clock.now, batch_bytes)
+        outbox = BrokerAcknowledgements(client, clock.now, batch_bytes)
     home = Home(client, context.feed, context.name, clock.now)
     topics = destinations.constant_topics()
     return KafkaSink(context.name, client, home, outbox, make_messages, topics, clock.now, claims)
@@ -81,14 +81,14 @@ def _claims(encoding: EncodingOptions, clock: SystemClock) -> Claims | None:
     return claims_of(encoding, clock.now)
 
 
-def _client(url: str, options: KafkaOptions, context: SinkContext) -> Client:
-    from .client import Client
+def _client(url: str, options: KafkaOptions, context: SinkContext) -> KafkaClient:
+    from .client import KafkaClient
 
     address, options = parsed(url, options)
-    return Client(address, options, f"tidemill-{context.feed}-{context.name}", f"feed {context.feed!r}")
+    return KafkaClient(address, options, f"tidemill-{context.feed}-{context.name}", f"feed {context.feed!r}")
 
 
-def _encoding(topic: TopicTemplate, options: KafkaOptions) -> Mapping[str, Any]:
+def _encoding(topic: TopicTemplate, options: KafkaOptions) -> Mapping[str, object]:
     """Return the options of the encoding with those that a topic asks for."""
     written = {name.replace("-", "_"): value for name, value in options.encoding.items()}
     encoding = {_LIMIT: DEFAULT_MAX_MESSAGE_BYTES, **written}

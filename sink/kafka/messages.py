@@ -15,7 +15,7 @@ from ...events.per_table import PerTable
 from ..encoding.encoder import Encoder, Message
 from .options import BATCHING, KEYED
 from .outbox import Outgoing, Partition
-from .route import Destinations, Route
+from .route import Destinations, PartitionRoute
 from .template import HEADER_NAMES, Template
 from .topics import Topics
 
@@ -84,10 +84,10 @@ class Messages:
         topics = self._topics.data.items()
         return {(topic, number): messages for topic, count in topics for number in range(count)}
 
-    def _route(self, table: Table) -> Route:
+    def _route(self, table: Table) -> PartitionRoute:
         destination = self._destinations.of(table.schema, table.name)
         count = self._topics.partitions(destination.topic)
-        return Route(table, destination, count, is_keyed=self._encoder.name in KEYED)
+        return PartitionRoute(table, destination, count, is_keyed=self._encoder.name in KEYED)
 
     def _ddl(self, ddl: Ddl, by_partition: _Found) -> None:
         if messages := self._encoder.ddl(ddl):

@@ -70,7 +70,7 @@ class Destinations:
         return {topic.text for topic in topics if not topic.names} | dynamic
 
 
-class Route:
+class PartitionRoute:
     """Chooses the partitions of one table's rows in its topic, which has `count` of them.
 
     The choice is the same at every start: a CRC-32 of the name, or of the key's values as the source compares

@@ -8,7 +8,7 @@ from typing import Final
 from confluent_kafka import Producer
 
 from ..encoding.encoder import Message
-from .client import Client, Now, Patience
+from .client import KafkaClient, Now, Patience
 from .options import DEFAULT_MAX_MESSAGE_BYTES
 from .outbox import Partition
 
@@ -20,7 +20,7 @@ _MAX_RECORD_BYTES: Final = 16 << 20
 class Sender:
     """A producer whose queue is bounded."""
 
-    def __init__(self, client: Client, now: Now, batch_bytes: int) -> None:
+    def __init__(self, client: KafkaClient, now: Now, batch_bytes: int) -> None:
         """`batch_bytes` is the maximum size of a batch of messages to a partition."""
         options = client.options
         self._client: Final = client

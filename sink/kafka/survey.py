@@ -9,7 +9,7 @@ from ...config import Finding
 from ...config.survey import begins
 from ..kind import SinkContext
 from .address import Address
-from .client import Client
+from .client import KafkaClient
 from .home import Home
 from .options import KafkaOptions
 from .route import Destinations
@@ -17,7 +17,7 @@ from .topics import Topics
 
 
 def survey(
-    address: Address, options: KafkaOptions, client: Client, context: SinkContext
+    address: Address, options: KafkaOptions, client: KafkaClient, context: SinkContext
 ) -> Iterator[Finding]:
     """Yield findings about a cluster. Raises TidemillError if it can't be used or doesn't answer."""
     clock = SystemClock()

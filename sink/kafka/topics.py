@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from ...errors import SinkError
-from .client import NOT_YET, Client, Now, Patience
+from .client import NOT_YET, KafkaClient, Now, Patience
 
 CHECKPOINTS: Final = {
     "cleanup.policy": "compact",
@@ -33,7 +33,7 @@ _LOOK_SECONDS: Final = 0.05
 class Topics:
     """Numbers of partitions. Not thread-safe."""
 
-    def __init__(self, client: Client, now: Now) -> None:
+    def __init__(self, client: KafkaClient, now: Now) -> None:
         self._client: Final = client
         self._now: Final = now
         self._admin: Final = AdminClient(client.settings())

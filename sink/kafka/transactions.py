@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ...errors import SinkError, TidemillError
 from ...failpoint import reach
-from .client import FENCED, Client, Now, Patience
+from .client import FENCED, KafkaClient, Now, Patience
 from .outbox import Outgoing
 from .sender import LOOK_SECONDS, Sender
 
@@ -22,7 +22,7 @@ class Transactions(Sender):
 
     keeps = False
 
-    def __init__(self, client: Client, now: Now, batch_bytes: int, transactional_id: str) -> None:
+    def __init__(self, client: KafkaClient, now: Now, batch_bytes: int, transactional_id: str) -> None:
         super().__init__(client, now, batch_bytes)
         self._id: Final = transactional_id
         self._began: float | None = None

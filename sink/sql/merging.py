@@ -173,7 +173,8 @@ def _cut(table: Table, ordered: Iterable[list[RowChange]], max_rows: int) -> lis
             else:
                 stays.append(change)
         groups += [
-            Group(table, stays[0].op, stays[at : at + max_rows]) for at in range(0, len(stays), max_rows)
+            Group(table, stays[0].op, stays[first : first + max_rows])
+            for first in range(0, len(stays), max_rows)
         ]
     return groups
 

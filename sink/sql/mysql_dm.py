@@ -196,9 +196,9 @@ class DmSink(SqlSink):
         self._is_safe = False
 
     def open(self) -> Checkpoint | None:
-        found = super().open()
+        checkpoint = super().open()
         self._keep_safe(self._home.safety is not None)
-        return found
+        return checkpoint
 
     @property
     def traits(self) -> SinkTraits:

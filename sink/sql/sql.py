@@ -11,7 +11,7 @@ from ...dialects.database import CHECKPOINT_TABLE, Database
 from ...errors import InvariantViolated, Retryable, SinkError, about
 from ...events import Batch, Checkpoint, Ddl, Table, Transaction, Ts
 from ...failpoint import reach
-from ..delivery import ReplayRequired
+from ..errors import ReplayRequired
 from ..resume_filter import lacking
 from ..safe_mode import SafeMode
 from ..sink import Sink, SinkStatistics, SinkTraits

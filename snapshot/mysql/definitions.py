@@ -16,7 +16,7 @@ from ...codec.mysql.tokens import qualified as quoted
 from ...dialects.mysql.client import Session, is_mariadb, query, show_create_table
 from ...errors import SourceError
 from ...events import Row
-from .tables import Description, FoundTable, SourceTable, digest, table_of
+from .tables import FoundTable, SourceTable, TableDescription, digest, table_of
 
 FEW: Final = 10
 """Up to this number of wanted tables of a database, each is read on its own: it may have many others."""
@@ -63,7 +63,7 @@ def read_table(
     return None
 
 
-def _described(session: Session, listed: FoundTable) -> Description | None:
+def _described(session: Session, listed: FoundTable) -> TableDescription | None:
     return next(iter(describe(session, listed.schema, listed.name).values()), None)
 
 
@@ -128,7 +128,7 @@ def is_unchanged(
     return present.known == source.known if has_catalog else present.table == source.table
 
 
-def describe(session: Session, schema: str, only: str | None = None) -> dict[str, Description]:
+def describe(session: Session, schema: str, only: str | None = None) -> dict[str, TableDescription]:
     """Return the tables of a database by name, or `only` that one."""
     where, names = ("", (schema,)) if only is None else (_ONE, (schema, only))
 
@@ -140,7 +140,7 @@ def describe(session: Session, schema: str, only: str | None = None) -> dict[str
     descriptions = {}
     for name, engine, count, collation in rows(_DETAILS):
         in_key = {row[0]: row[7] == "PRI" for row in columns[name]}
-        descriptions[name] = Description(
+        descriptions[name] = TableDescription(
             engine,
             count,
             collation,

@@ -74,7 +74,7 @@ class SourceTable(Struct, frozen=True):
         return self.known.has_primary and is_ordered(self.table)
 
 
-class Description(Struct, frozen=True):
+class TableDescription(Struct, frozen=True):
     """A table as described by information_schema."""
 
     engine: str
@@ -88,7 +88,7 @@ class Description(Struct, frozen=True):
     """Texts of the CHECKs of a MariaDB, of which one tells a JSON column; those of a MySQL have no table."""
     unique_indexes: set[str]
 
-    def is_like(self, other: Description) -> bool:
+    def is_like(self, other: TableDescription) -> bool:
         """True if they differ at most in the number of rows."""
         return self == replace(other, rows=self.rows)
 
@@ -111,7 +111,7 @@ def estimated_rows(session: Session, schemas: Collection[str]) -> dict[str, int]
 def table_of(
     session: Session,
     listed: FoundTable,
-    described: Description,
+    described: TableDescription,
     *,
     has_catalog: bool,
     copies_generated: bool,

@@ -13,10 +13,10 @@ from ... import failpoint
 from ...actors import Timer
 from ...events import Ts
 from ...store.generation import Generation
-from ...store.plan import CompactionPlan, Kept, Outcome, apply_plan, move
+from ...store.plan import CompactionPlan, Kept, StepOutcome, apply_plan, move
 from ...store.store import Store
 from ..admission import AdmissionControl, SorterActor
-from ..run import BlockLocation, Run
+from ..run import BlockLocation, SortRun
 from ..tier import Tier
 
 LIVE_SHARE: Final = 4
@@ -26,7 +26,7 @@ WINDOW_SECONDS: Final = 1.0
 """Length of a generation while there are acknowledgements: creating and dropping one takes RocksDB 5 ms."""
 
 
-class Acknowledged(Struct, frozen=True):
+class Unneeded(Struct, frozen=True):
     """To a Compactor: nothing at or below `ts` will be needed again."""
 
     ts: Ts
@@ -36,19 +36,19 @@ class CarryOut(Struct, frozen=True):
     """To a Compactor: the steps of a plan for its store; `done` is called with their outcomes."""
 
     plan: CompactionPlan
-    done: Callable[[list[Outcome]], object]
+    done: Callable[[list[StepOutcome]], object]
 
 
-class Answers:
+class PlanOutcomes:
     """Collects the outcomes of all Compactors for one plan. Any thread."""
 
-    def __init__(self, missing: int, done: Callable[[list[Outcome]], object]) -> None:
+    def __init__(self, missing: int, done: Callable[[list[StepOutcome]], object]) -> None:
         self._missing = missing
         self._done = done
         self._lock = Lock()  # guards the rest
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[StepOutcome] = []
 
-    def add(self, outcomes: list[Outcome]) -> None:
+    def add(self, outcomes: list[StepOutcome]) -> None:
         with self._lock:
             self._outcomes += outcomes
             self._missing -= 1
@@ -61,7 +61,7 @@ class EndWindow(Struct, frozen=True):
     """To itself: begin a new generation."""
 
 
-class Compactor(SorterActor[Acknowledged | CarryOut | EndWindow]):
+class Compactor(SorterActor[Unneeded | CarryOut | EndWindow]):
     """Drops the generations of one store: those fully acknowledged, and those nearly all read, after moving
     what is left of them. Raises StoreError."""
 
@@ -72,10 +72,10 @@ class Compactor(SorterActor[Acknowledged | CarryOut | EndWindow]):
         self._acknowledged: Ts = 0
         self._timer: Timer | None = None
 
-    def on_receive_batch(self, messages: Sequence[Acknowledged | CarryOut | EndWindow]) -> None:
+    def on_receive_batch(self, messages: Sequence[Unneeded | CarryOut | EndWindow]) -> None:
         for message in messages:
             match message:
-                case Acknowledged(ts):
+                case Unneeded(ts):
                     self._acknowledged = max(self._acknowledged, ts)
                     if self._timer is None and self._store.bytes:
                         self._timer = self.after(WINDOW_SECONDS, EndWindow())
@@ -106,5 +106,5 @@ class Compactor(SorterActor[Acknowledged | CarryOut | EndWindow]):
             for run, place in self._tier.runs_in(window)
         ]
 
-    def _moved(self, run: Run, place: BlockLocation, target: Generation) -> None:
+    def _moved(self, run: SortRun, place: BlockLocation, target: Generation) -> None:
         self._tier.moved(run, BlockLocation(target, place.lower, place.upper, place.keys, place.bytes))

@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from ...actors import PooledRef
 from ...errors import StoreError
-from ...store.batch import Batch
+from ...store.batch import PairBatch
 from ...store.store import Store
 from ..admission import AdmissionControl, SorterActor
 from ..arrivals import WAKE, Wake
-from ..run import BlockLocation, Run
+from ..run import BlockLocation, SortRun
 from ..tier import Tier
 
 WRITE_BYTES: Final = 1 << 20
@@ -23,7 +23,7 @@ WRITE_BYTES: Final = 1 << 20
 class Written(Struct, frozen=True, gc=False):
     """A run as its Writer put it into a batch."""
 
-    run: Run
+    run: SortRun
     lower: bytes
     upper: bytes
     keys: int
@@ -33,7 +33,7 @@ class Written(Struct, frozen=True, gc=False):
 class Write(Struct, frozen=True):
     """To a DbActor: put this batch on disk, which holds these runs."""
 
-    batch: Batch
+    batch: PairBatch
     runs: list[Written]
 
 

@@ -7,8 +7,8 @@ from struct import Struct
 from typing import Final
 
 from ...events import DELETE, KvChange
-from ..run import Run
-from ..table import Table
+from ..keyspace import SortKeyspace
+from ..run import SortRun
 
 _BLOCK: Final = Struct(">IQQQQ")
 _EVENT: Final = Struct(">IQQQH")
@@ -18,7 +18,7 @@ _OP_CODES: Final = {True: 0xFFFF ^ 2, False: 0xFFFF ^ 1}
 """By whether it is a DELETE: the complements of 2 and 1, so that a DELETE sorts before a PUT."""
 
 
-def block_key(run: Run) -> bytes:
+def block_key(run: SortRun) -> bytes:
     """uid (4 bytes), table (8), first commit ts (8), first start ts (8), sequence (8), big-endian.
 
     A block of several tables has zeros for uid and table. The sequence keeps apart blocks that begin
@@ -38,7 +38,7 @@ def table_id_of(key: bytes) -> int:
     return int.from_bytes(key[4:12], "big")
 
 
-def event_key(table: Table, change: KvChange) -> bytes:
+def event_key(table: SortKeyspace, change: KvChange) -> bytes:
     """uid (4 bytes), table (8), commit ts (8), start ts (8), op code (2), big-endian, then the key.
 
     Byte order is the order of changes.

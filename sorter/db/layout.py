@@ -10,9 +10,9 @@ import msgspec
 from ...codec.blocks import block_from_bytes, block_of, merge
 from ...errors import StoreError
 from ...events import Block, KvChange
-from ...store.batch import Batch
+from ...store.batch import PairBatch
 from ...store.store import Store
-from ..run import BlockLocation, Run
+from ..run import BlockLocation, SortRun
 from .key import block_key, event_key
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -23,10 +23,10 @@ class Layout(Protocol):
     shares_runs: bool
     """True if a run may hold changes of several tables."""
 
-    def put(self, batch: Batch, run: Run, block: Block) -> tuple[bytes, bytes, int]:
+    def put(self, batch: PairBatch, run: SortRun, block: Block) -> tuple[bytes, bytes, int]:
         """Add a run to the batch; return its first key, its last key and the number of keys."""
 
-    def get(self, store: Store, run: Run, place: BlockLocation) -> Block:
+    def get(self, store: Store, run: SortRun, place: BlockLocation) -> Block:
         """Return the changes of a run.
 
         Raises StoreError unless all of them are there, unharmed.
@@ -38,12 +38,12 @@ class BlockLayout:
 
     shares_runs = True
 
-    def put(self, batch: Batch, run: Run, block: Block) -> tuple[bytes, bytes, int]:
+    def put(self, batch: PairBatch, run: SortRun, block: Block) -> tuple[bytes, bytes, int]:
         key = block_key(run)
         batch.put(key, block.to_bytes(), run.newest)
         return key, key, 1
 
-    def get(self, store: Store, run: Run, place: BlockLocation) -> Block:  # noqa: ARG002
+    def get(self, store: Store, run: SortRun, place: BlockLocation) -> Block:  # noqa: ARG002
         value = store.get(place.window, place.lower)
         if value is None:
             raise StoreError("a block is missing")
@@ -58,7 +58,7 @@ class EventLayout:
 
     shares_runs = False
 
-    def put(self, batch: Batch, run: Run, block: Block) -> tuple[bytes, bytes, int]:
+    def put(self, batch: PairBatch, run: SortRun, block: Block) -> tuple[bytes, bytes, int]:
         table = run.tables[0]
         keys = []
         for change in block:
@@ -66,7 +66,7 @@ class EventLayout:
             batch.put(keys[-1], _seal(_encode(change)), run.newest)
         return keys[0], keys[-1], len(keys)
 
-    def get(self, store: Store, run: Run, place: BlockLocation) -> Block:
+    def get(self, store: Store, run: SortRun, place: BlockLocation) -> Block:
         pairs = store.iterate(place.window, place.lower, place.upper + b"\0")
         block = block_of(_decode_event(_unseal(value)) for _, value in pairs)
         if len(block) < place.keys:

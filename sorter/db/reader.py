@@ -6,13 +6,13 @@ from ...errors import StoreError
 from ...events import Block
 from ...store.store import Store
 from ..admission import AdmissionControl, SorterActor
-from ..merge import Read, RunsRead
-from ..run import Run
+from ..merge import ReadRuns, RunsRead
+from ..run import SortRun
 from ..tier import Tier
 from .layout import Layout
 
 
-class Reader(SorterActor[Read]):
+class Reader(SorterActor[ReadRuns]):
     """Reads runs from one store, which may be written concurrently. Raises StoreError."""
 
     def __init__(self, gate: AdmissionControl, store: Store, layout: Layout, tier: Tier) -> None:
@@ -21,10 +21,10 @@ class Reader(SorterActor[Read]):
         self._layout = layout
         self._tier = tier
 
-    def on_receive(self, message: Read) -> None:
+    def on_receive(self, message: ReadRuns) -> None:
         self.send(message.reply_to, RunsRead([self._read(run) for run in message.runs]))
 
-    def _read(self, run: Run) -> tuple[Run, Block]:
+    def _read(self, run: SortRun) -> tuple[SortRun, Block]:
         place = run.place
         assert place is not None
         try:

@@ -7,15 +7,15 @@ from typing import Final
 
 from ...actors import ActorSystem, Failed, PooledRef, Target
 from ...events import Sorted, Ts
-from ...store.plan import CompactionPlan, Outcome
+from ...store.plan import CompactionPlan, StepOutcome
 from ...store.scratch import Scratch
 from ...store.store import Store
 from ..engine import Engine
+from ..keyspace import SortKeyspace
 from ..quota import MemoryQuota
 from ..sorter import SorterOptions
-from ..table import Table
 from ..tier import Tier
-from .compactor import Acknowledged, Answers, CarryOut, Compactor
+from .compactor import CarryOut, Compactor, PlanOutcomes, Unneeded
 from .db import DbActor
 from .key import store_of
 from .layout import LAYOUTS
@@ -66,9 +66,9 @@ class DbSorter(Engine):
         ]
         self._spawn_intake(Spill(self._layout, self._db_actors))
 
-    def _new_table(self, table_id: int, uid: int) -> Table:
+    def _new_table(self, table_id: int, uid: int) -> SortKeyspace:
         store = store_of(table_id, len(self._stores))
-        return Table(table_id, uid, store, shares_runs=self._layout.shares_runs)
+        return SortKeyspace(table_id, uid, store, shares_runs=self._layout.shares_runs)
 
     def _disk_bytes(self) -> int:
         return sum(store.bytes for store in self._stores)
@@ -76,10 +76,10 @@ class DbSorter(Engine):
     def acknowledge(self, ts: Ts) -> None:
         for store, compactor in zip(self._stores, self._compactors, strict=True):
             if store.bytes:
-                compactor.offer(Acknowledged(ts))  # if it is full, a later one says more
+                compactor.offer(Unneeded(ts))  # if it is full, a later one says more
 
-    def compact(self, plan: CompactionPlan, done: Callable[[list[Outcome]], object]) -> None:
-        answers = Answers(len(self._compactors), done)
+    def compact(self, plan: CompactionPlan, done: Callable[[list[StepOutcome]], object]) -> None:
+        answers = PlanOutcomes(len(self._compactors), done)
         for compactor in self._compactors:
             compactor.post(CarryOut(plan, answers.add))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...actors import PooledActor, PooledRef
-from ...store.batch import Batch
+from ...store.batch import PairBatch
 from ..arrivals import Wake
-from ..run import Run, in_parts
+from ..run import SortRun, in_parts
 from .db import WRITE_BYTES, Write, Written
 from .layout import Layout
 
@@ -19,17 +19,17 @@ class Spill:
         self._layout = layout
         self._db_actors = db_actors
 
-    def __call__(self, runs: list[Run], sender: PooledActor[Wake]) -> None:
-        by_store: dict[int, list[Run]] = {}
+    def __call__(self, runs: list[SortRun], sender: PooledActor[Wake]) -> None:
+        by_store: dict[int, list[SortRun]] = {}
         for run in runs:
             by_store.setdefault(run.tables[0].store, []).append(run)
         for store, its_runs in by_store.items():
             for part in in_parts(its_runs, WRITE_BYTES):
                 sender.send(self._db_actors[store], self._write(part))
 
-    def _write(self, runs: list[Run]) -> Write:
+    def _write(self, runs: list[SortRun]) -> Write:
         # Here, and not in the DbActor: what has just been merged is still in the processor's cache.
-        batch = Batch()
+        batch = PairBatch()
         written = []
         for run in runs:
             assert run.block is not None

@@ -13,8 +13,8 @@ from ...errors import StoreError
 from ...events import Block
 from ..admission import AdmissionControl, SorterActor
 from ..arrivals import WAKE, Wake
-from ..merge import Read, RunsRead
-from ..run import BlockLocation, Run
+from ..merge import ReadRuns, RunsRead
+from ..run import BlockLocation, SortRun
 from ..tier import Tier
 from .pool import BackEndPool, BackFile
 
@@ -22,13 +22,13 @@ FILE_BYTES: Final = 16 << 20
 """A file is full with this much, so that its space comes back soon after it is read."""
 
 
-class Flush(Struct, frozen=True):
+class FlushRuns(Struct, frozen=True):
     """To a FileWriter: put these sorted runs into a file."""
 
-    runs: list[Run]
+    runs: list[SortRun]
 
 
-class FileWriter(SorterActor[Flush]):
+class FileWriter(SorterActor[FlushRuns]):
     """Appends runs to files. Waits for nobody but the disk. Raises StoreError."""
 
     def __init__(
@@ -40,32 +40,32 @@ class FileWriter(SorterActor[Flush]):
         self._merger = merger
         self._file: BackFile | None = None
 
-    def on_receive(self, message: Flush) -> None:
+    def on_receive(self, message: FlushRuns) -> None:
         blocks = [run.block.to_bytes() for run in message.runs if run.block is not None]
         if blocks:
             self._write(message.runs, blocks)
         self._merger.offer(WAKE)  # it may wait for them; if it is full it looks anyway
         self._gate.open_if_possible()
 
-    def _write(self, runs: list[Run], blocks: list[bytes]) -> None:
+    def _write(self, runs: list[SortRun], blocks: list[bytes]) -> None:
         data = b"".join(blocks)
         try:
             file = self._file = self._file or self._pool.file()
-            at = self._pool.reserve(file, len(data))
-            _write_all(file.descriptor, data, at)
+            offset = self._pool.reserve(file, len(data))
+            _write_all(file.descriptor, data, offset)
         except OSError as error:
             where = self._file.path if self._file else "a new file"
             raise StoreError(f"the sorter can't write {where}: {error.strerror or error}") from error
         for run, block in zip(runs, blocks, strict=True):
-            key = at.to_bytes(8, "big")
+            key = offset.to_bytes(8, "big")
             self._tier.stored(run, BlockLocation(file, key, key, 1, len(block)))
-            at += len(block)
+            offset += len(block)
         if file.bytes >= FILE_BYTES:
             file.is_full = True
             self._file = None
 
 
-class FileReader(SorterActor[Read]):
+class FileReader(SorterActor[ReadRuns]):
     """Brings runs back from files. Raises StoreError."""
 
     def __init__(self, gate: AdmissionControl, tier: Tier, pool: BackEndPool) -> None:
@@ -73,11 +73,11 @@ class FileReader(SorterActor[Read]):
         self._tier = tier
         self._pool = pool
 
-    def on_receive(self, message: Read) -> None:
+    def on_receive(self, message: ReadRuns) -> None:
         self.send(message.reply_to, RunsRead([self._read(run) for run in message.runs]))
         self._pool.sweep()
 
-    def _read(self, run: Run) -> tuple[Run, Block]:
+    def _read(self, run: SortRun) -> tuple[SortRun, Block]:
         place = run.place
         assert place is not None
         try:
@@ -98,9 +98,9 @@ def _load(place: BlockLocation) -> Block:
         raise StoreError(str(error)) from error
 
 
-def _write_all(descriptor: int, data: bytes, at: int) -> None:
+def _write_all(descriptor: int, data: bytes, offset: int) -> None:
     left = memoryview(data)
     while left:
-        written = os.pwrite(descriptor, left, at)
+        written = os.pwrite(descriptor, left, offset)
         left = left[written:]
-        at += written
+        offset += written

@@ -14,9 +14,9 @@ from ...codec.blocks import merge
 from ...events import Ts
 from ..admission import AdmissionControl, SorterActor
 from ..arrivals import WAKE, Arrivals, Uid, Wake
-from ..run import Run, in_parts, runs_of, tables_of
+from ..run import SortRun, in_parts, runs_of, tables_of
 from ..tier import Tier
-from .file import Flush
+from .file import FlushRuns
 from .pool import BackEndPool
 
 FLUSH_BYTES: Final = 1 << 20
@@ -26,7 +26,7 @@ HEAP_BYTES: Final = 8 << 20
 """Bytes at which a heap is flushed, resolved or not. The original waits for 128 MiB."""
 
 
-class Broadcast(Struct, frozen=True):
+class ResolvedBroadcast(Struct, frozen=True):
     """To every HeapSorter: flush everything received before this, then report it."""
 
     number: int
@@ -36,7 +36,7 @@ class FlushNow(Struct, frozen=True):
     """To a HeapSorter: flush, because a table was removed."""
 
 
-class Barrier:
+class ResolvedBarrier:
     """Resolved timestamps on their way through the heaps: one takes effect when the last heap has flushed."""
 
     def __init__(self, heaps: int) -> None:
@@ -45,11 +45,11 @@ class Barrier:
         self._number = 0
         self._waiting: deque[tuple[int, dict[Uid, Ts]]] = deque()
 
-    def begin(self, resolved: dict[Uid, Ts]) -> Broadcast:
+    def begin(self, resolved: dict[Uid, Ts]) -> ResolvedBroadcast:
         with self._lock:
             self._number += 1
             self._waiting.append((self._number, resolved))
-            return Broadcast(self._number)
+            return ResolvedBroadcast(self._number)
 
     def pass_by(self, heap: int, number: int) -> dict[Uid, Ts]:
         """Note that a heap has flushed for a broadcast; return the resolved ts that all heaps have passed."""
@@ -62,7 +62,7 @@ class Barrier:
         return resolved
 
 
-class HeapSorter(SorterActor[Run | Broadcast | FlushNow]):
+class HeapSorter(SorterActor[SortRun | ResolvedBroadcast | FlushNow]):
     """Collects runs and flushes them sorted: on a broadcast, or when they are large.
 
     Blocks that are merged when they are flushed do what a heap does, much cheaper.
@@ -72,12 +72,12 @@ class HeapSorter(SorterActor[Run | Broadcast | FlushNow]):
         self,
         gate: AdmissionControl,
         number: int,
-        barrier: Barrier,
+        barrier: ResolvedBarrier,
         tier: Tier,
         arrivals: Arrivals,
         pool: BackEndPool,
         merger: PooledRef[Wake],
-        writers: Sequence[PooledRef[Flush]],
+        writers: Sequence[PooledRef[FlushRuns]],
         heap_bytes: int,
         block: tuple[int, int],
     ) -> None:
@@ -91,19 +91,19 @@ class HeapSorter(SorterActor[Run | Broadcast | FlushNow]):
         self._writers = writers
         self._heap_bytes = heap_bytes
         self._block = block
-        self._runs: list[Run] = []
+        self._runs: list[SortRun] = []
         self._bytes = 0
 
-    def on_receive(self, message: Run | Broadcast | FlushNow) -> None:
+    def on_receive(self, message: SortRun | ResolvedBroadcast | FlushNow) -> None:
         if self._gate.is_closed:
             return
         match message:
-            case Run():
+            case SortRun():
                 self._runs.append(message)
                 self._bytes += message.bytes
                 if self._bytes >= self._heap_bytes:
                     self._flush()
-            case Broadcast(number):
+            case ResolvedBroadcast(number):
                 self._flush()
                 resolved = self._barrier.pass_by(self._number, number)
                 if resolved and self._arrivals.post([], resolved):
@@ -128,8 +128,8 @@ class HeapSorter(SorterActor[Run | Broadcast | FlushNow]):
         if not in_memory:
             target = self._writers[self._number % len(self._writers)]
             for part in in_parts(self._tier.leave(pieces), FLUSH_BYTES):
-                self.send(target, Flush(part))
+                self.send(target, FlushRuns(part))
 
-    def _sorted(self, runs: list[Run]) -> list[Run]:
+    def _sorted(self, runs: list[SortRun]) -> list[SortRun]:
         merged = merge([run.without_removed(run.block) for run in runs if run.block is not None])
         return runs_of(tables_of(runs), merged, *self._block)

@@ -94,9 +94,9 @@ class BackEndPool:
                 " have not left yet; raise max_disk_bytes or see what the slowest sink waits for"
             )
         with self._lock:
-            at = file.bytes
+            offset = file.bytes
             file.bytes += size
-            return at
+            return offset
 
     def sweep(self) -> None:
         """Empty the files that are fully read, and keep some of them for reuse."""
@@ -133,7 +133,7 @@ class BackEndPool:
 def _pressure(meminfo: Path) -> float:
     """Return the share of the machine's memory in use; 1 if it can't be determined."""
     try:
-        found = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
-        return 1 - int(found["MemAvailable"].split()[0]) / int(found["MemTotal"].split()[0])
+        memory = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+        return 1 - int(memory["MemAvailable"].split()[0]) / int(memory["MemTotal"].split()[0])
     except (OSError, KeyError, ValueError, ZeroDivisionError):
         return 1.0

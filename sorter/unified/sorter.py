@@ -13,11 +13,11 @@ from ..arrivals import Arrivals, Uid, Wake
 from ..engine import Engine
 from ..intake import Intake
 from ..quota import MemoryQuota
-from ..run import Run
+from ..run import SortRun
 from ..sorter import SorterOptions
 from ..tier import Tier
 from .file import FileReader, FileWriter
-from .heap import HEAP_BYTES, Barrier, Broadcast, FlushNow, HeapSorter
+from .heap import HEAP_BYTES, FlushNow, HeapSorter, ResolvedBarrier, ResolvedBroadcast
 from .pool import BackEndPool
 
 HEAPS: Final = 4
@@ -59,7 +59,7 @@ class UnifiedSorter(Engine):
             raise
 
     def _spawn_all(self, options: SorterOptions, tier: Tier, downstream: Target[Sorted]) -> None:
-        pool, barrier = self._pool, Barrier(HEAPS)
+        pool, barrier = self._pool, ResolvedBarrier(HEAPS)
         self._reader = self._spawn(FileReader, tier, pool)
         self._merger = self._spawn_merger(downstream, [self._reader])
         self._file_writers = [
@@ -109,8 +109,8 @@ class Dealer(Intake):
         tier: Tier,
         arrivals: Arrivals,
         merger: PooledRef[Wake],
-        heaps: Sequence[PooledRef[Run | Broadcast | FlushNow]],
-        barrier: Barrier,
+        heaps: Sequence[PooledRef[SortRun | ResolvedBroadcast | FlushNow]],
+        barrier: ResolvedBarrier,
         pool: BackEndPool,
     ) -> None:
         super().__init__(gate, tier, arrivals, merger, None)
@@ -119,7 +119,7 @@ class Dealer(Intake):
         self._pool = pool
         self._next = 0
 
-    def _hand_over(self, runs: list[Run], resolved: dict[Uid, Ts]) -> None:
+    def _hand_over(self, runs: list[SortRun], resolved: dict[Uid, Ts]) -> None:
         for run in runs:
             self._pool.entered_heap(run.bytes)
             self.send(self._heaps[self._next], run)

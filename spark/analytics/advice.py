@@ -138,11 +138,11 @@ def archive_advice(report: ArchiveReport) -> Iterator[Advice]:
     )
 
 
-def advice_section(title: str, found: Sequence[Advice], otherwise: str) -> str:
+def advice_section(title: str, advice: Sequence[Advice], otherwise: str) -> str:
     """Render the steps, or the sentence `otherwise` if there are none."""
-    if not found:
+    if not advice:
         return section(title, otherwise)
-    return section(title, "", f"<ol>{''.join(map(_item, found))}</ol>")
+    return section(title, "", f"<ol>{''.join(map(_item, advice))}</ol>")
 
 
 def _item(one: Advice) -> str:

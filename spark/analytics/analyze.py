@@ -69,12 +69,12 @@ def analysis(
 
     Raises SinkError for a directory without an archive, NoStore without a store if there is no archive.
     """
-    found = None if archive is None else analyze_archive(spark, archive)
+    archived = None if archive is None else analyze_archive(spark, archive)
     store, no_store = None, ""
     try:
         store = None if feed is None else feed.report(spark)
     except NoStore as error:
-        if found is None:
+        if archived is None:
             raise
         no_store = str(error)
         log.warning("the page is of the archive alone: %s", error)
@@ -83,7 +83,7 @@ def analysis(
     directory = None if feed is None else feed.data_dir
     title = " and ".join(str(each) for each in (directory, archive) if each is not None)
     place = None if feed is None else feed.place(plan)
-    made = page(title, SystemClock().time(), store, found, place, no_store=no_store)
+    made = page(title, SystemClock().time(), store, archived, place, no_store=no_store)
     return Analysis(made, None if store is None else encode_plan(store.plan))
 
 

@@ -41,34 +41,34 @@ def analyze_archive(spark: SparkSession, directory: str | Path) -> ArchiveReport
     hot: list[HotKey] = []
     newest = 0
     for folder in folders(directory):
-        found = files(directory, folder)
-        if folder != DDL_FOLDER and found:
-            its_days, its_keys, left = _table(spark, unquote(folder.removeprefix("table=")), found)
-            tables.append(_total(its_days, found, left))
+        table_files = files(directory, folder)
+        if folder != DDL_FOLDER and table_files:
+            its_days, its_keys, left = _table(spark, unquote(folder.removeprefix("table=")), table_files)
+            tables.append(_total(its_days, table_files, left))
             days += its_days
             hot += its_keys
-            newest = max(newest, *[file.last for file in found])
+            newest = max(newest, *[file.last for file in table_files])
     tables.sort(key=lambda one: (-one.dead_bytes, one.table))
     hot.sort(key=lambda one: (-one.changes, one.name, one.key))
     return ArchiveReport(str(directory), tables, days, hot[:HOT_KEYS], newest)
 
 
 def _table(
-    spark: SparkSession, name: str, found: Sequence[File]
+    spark: SparkSession, name: str, table_files: Sequence[File]
 ) -> tuple[list[DayFigures], list[HotKey], str]:
-    layouts = layouts_of(found)
-    left = reason_to_leave(found, layouts)
+    layouts = layouts_of(table_files)
+    left = reason_to_leave(table_files, layouts)
     frames = [spark.read.parquet(*layout.paths) for layout in layouts]
     counts: dict[str, _Counts] = {}
     _count(frames, counts)
     if any(not layout.table.key for layout in layouts):
         for day in counts.values():
             day.live = day.changes
-        return _days(name, found, counts), [], left
+        return _days(name, table_files, counts), [], left
     keys = _keys(layouts, frames).persist()
     try:
         _count_live(keys, counts)
-        return _days(name, found, counts), _hot(name, keys), left
+        return _days(name, table_files, counts), _hot(name, keys), left
     finally:
         keys.unpersist()
 
@@ -115,9 +115,9 @@ def _date(day: int) -> str:
     return date_of(day * DAY)
 
 
-def _days(name: str, found: Sequence[File], counts: dict[str, _Counts]) -> list[DayFigures]:
+def _days(name: str, table_files: Sequence[File], counts: dict[str, _Counts]) -> list[DayFigures]:
     sizes: dict[str, list[int]] = {}
-    for file in found:
+    for file in table_files:
         sizes.setdefault(file.date.removeprefix("date="), []).append(file.path.stat().st_size)
     return [
         DayFigures(name, date, len(sizes[date]), sum(sizes[date]), its.changes, its.deletes, its.live)
@@ -125,19 +125,21 @@ def _days(name: str, found: Sequence[File], counts: dict[str, _Counts]) -> list[
     ]
 
 
-def _total(days: Sequence[DayFigures], found: Sequence[File], left: str) -> ArchiveTable:
+def _total(days: Sequence[DayFigures], table_files: Sequence[File], left: str) -> ArchiveTable:
     dead = sum(day.bytes * (day.changes - day.live) // day.changes for day in days if day.changes)
     sums: dict[str, Any] = {
         name: sum(getattr(day, name) for day in days)
         for name in ("files", "bytes", "changes", "deletes", "live")
     }
-    return ArchiveTable(days[0].table, **sums, dead_bytes=dead, overlap=overlap(found), left=left)
+    return ArchiveTable(days[0].table, **sums, dead_bytes=dead, overlap=overlap(table_files), left=left)
 
 
-def overlap(found: Sequence[File]) -> int:
+def overlap(table_files: Sequence[File]) -> int:
     """Return the maximum number of files with changes of the same commit ts."""
     most = here = 0
-    for _, step in sorted([(file.first, -1) for file in found] + [(file.last, 1) for file in found]):
+    for _, step in sorted(
+        [(file.first, -1) for file in table_files] + [(file.last, 1) for file in table_files]
+    ):
         here -= step
         most = max(most, here)
     return most

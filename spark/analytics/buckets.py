@@ -45,10 +45,10 @@ class Buckets(Struct, frozen=True):
 
 def buckets(minutes: Iterable[int]) -> Buckets:
     """Return at most MOST columns for these minutes; none for no minutes."""
-    found = [*minutes]
-    if not found:
+    times = [*minutes]
+    if not times:
         return Buckets(0, 1, 0)
-    first, last = min(found), max(found)
+    first, last = min(times), max(times)
     for width in _WIDTHS:
         if (count := last // width - first // width + 1) <= MOST:
             return Buckets(first // width * width, width, count)

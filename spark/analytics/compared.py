@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from ...store.plan import Outcome
+from ...store.plan import StepOutcome
 from .paper import section, size, table, times
 from .report import StoreReport
 
@@ -42,7 +42,7 @@ class Compaction(Struct, frozen=True):
     """A plan that was carried out, with the reports from before and after it."""
 
     before: StoreReport
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[StepOutcome]
     after: StoreReport
 
 

@@ -134,19 +134,19 @@ def _block_rows(
     for change in changes:
         its = _rows_of(key, change, binlog)
         at = its.table, physical_ms(change.commit_ts) // 60_000
-        found = sums.get(at)
-        if found is None:
-            found = sums[at] = _Sums()
-        found.add(change, its, acknowledged)
+        total = sums.get(at)
+        if total is None:
+            total = sums[at] = _Sums()
+        total.add(change, its, acknowledged)
         weight += _weight(change)
     is_free = all(change.commit_ts <= acknowledged for change in changes)
-    for (table, minute), found in sums.items():
-        share = size * found.weight // weight
+    for (table, minute), total in sums.items():
+        share = size * total.weight // weight
         yield {
             "kind": "block", "level": level, "table": table, "minute": minute, "part": part,
-            "changes": found.changes, "rows": None if found.is_unknown else found.rows,
-            "deletes": found.deletes, "bytes": share, "dead_bytes": size * found.dead // weight,
-            "free_bytes": share * is_free, "whole_bytes": size, "newest": found.newest,
+            "changes": total.changes, "rows": None if total.is_unknown else total.rows,
+            "deletes": total.deletes, "bytes": share, "dead_bytes": size * total.dead // weight,
+            "free_bytes": share * is_free, "whole_bytes": size, "newest": total.newest,
         }  # fmt: skip
 
 
@@ -186,8 +186,8 @@ class BusyKeys:
         self._counts: Counter[tuple[int, bytes]] = Counter()
 
     def add(self, key: bytes, changes: Block) -> None:
-        found = ((table_of(key, change), change.key) for change in changes)
-        self._counts.update(one for one in found if one[0] != UNKNOWN)
+        keys = ((table_of(key, change), change.key) for change in changes)
+        self._counts.update(one for one in keys if one[0] != UNKNOWN)
         while len(self._counts) > self._most:
             self._counts = Counter({key: n - 1 for key, n in self._counts.items() if n > 1})
 

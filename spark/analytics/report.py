@@ -114,8 +114,8 @@ class StoreReport(Struct, frozen=True):
     @property
     def rows(self) -> int | None:
         """Rows of all changes; None if those of any table are unknown."""
-        found = [table.rows for table in self.tables]
-        return None if None in found else sum(filter(None, found))
+        counts = [table.rows for table in self.tables]
+        return None if None in counts else sum(filter(None, counts))
 
     @property
     def read_amplification(self) -> float:

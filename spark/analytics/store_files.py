@@ -43,10 +43,12 @@ class SortedFile(Struct, frozen=True):
 
 def stores_in(directory: Path) -> list[Path]:
     """Return the stores in a scratch directory, or the directory itself if it is one. Raises NoStore."""
-    found = [path.parent for path in sorted([*directory.glob("CURRENT"), *directory.glob("store-*/CURRENT")])]
-    if not found:
+    stores = [
+        path.parent for path in sorted([*directory.glob("CURRENT"), *directory.glob("store-*/CURRENT")])
+    ]
+    if not stores:
         raise NoStore(f"{directory} has no store in it: a feed that never needed its disk makes none")
-    return found
+    return stores
 
 
 def windows_in(store: Path) -> list[str]:
@@ -67,7 +69,7 @@ class WindowFiles:
         self._path = f"{store} ({window})"
         self._db = _opened(store, window)
         self._family = self._db.get_column_family(window)
-        self.files = [_file(found) for found in self._db.live_files()]
+        self.files = [_file(properties) for properties in self._db.live_files()]
 
     def level_of(self, key: bytes) -> int:
         """Return the level at which a reader finds the key; newer levels come first."""
@@ -102,22 +104,22 @@ def _opened(store: Path, window: str) -> Rdict:
     raise AssertionError
 
 
-def _file(found: dict[str, Any]) -> SortedFile:
+def _file(properties: dict[str, Any]) -> SortedFile:
     return SortedFile(
-        found["name"].strip("/"),
-        found["level"],
-        found["size"],
-        found["num_entries"],
-        found["num_deletions"],
-        found["start_key"] or b"",
-        found["end_key"] or b"",
+        properties["name"].strip("/"),
+        properties["level"],
+        properties["size"],
+        properties["num_entries"],
+        properties["num_deletions"],
+        properties["start_key"] or b"",
+        properties["end_key"] or b"",
     )
 
 
 def written(store: Path) -> tuple[int, int]:
     """Return the bytes of keys and values that reached files, and the bytes of all files ever written, from
     RocksDB's own log."""
-    given = made = 0
+    received_bytes = written_bytes = 0
     try:
         lines = (store / "LOG").read_text(errors="replace").splitlines()
     except FileNotFoundError:
@@ -127,7 +129,7 @@ def written(store: Path) -> tuple[int, int]:
         if found and '"table_file_creation"' in text:
             event = json.loads(text)
             properties = event.get("table_properties", {})
-            made += event.get("file_size", 0)
+            written_bytes += event.get("file_size", 0)
             if "compaction" not in str(event.get("reason", "")).lower():
-                given += properties.get("raw_key_size", 0) + properties.get("raw_value_size", 0)
-    return given, made
+                received_bytes += properties.get("raw_key_size", 0) + properties.get("raw_value_size", 0)
+    return received_bytes, written_bytes

@@ -37,9 +37,9 @@ def store_facts(
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    found = [(str(store), window) for store in stores_in(Path(directory)) for window in windows_in(store)]
-    tasks = min(len(found), TASKS_PER_CORE * spark.sparkContext.defaultParallelism) or 1
-    places = spark.createDataFrame(found, "store string, window string").repartition(tasks)
+    windows = [(str(store), window) for store in stores_in(Path(directory)) for window in windows_in(store)]
+    tasks = min(len(windows), TASKS_PER_CORE * spark.sparkContext.defaultParallelism) or 1
+    places = spark.createDataFrame(windows, "store string, window string").repartition(tasks)
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -181,13 +181,13 @@ def _stores(directory: Path, facts: DataFrame) -> list[StoreFigures]:
 
     blocks = facts.filter("kind = 'block'").groupBy("store")
     sums = blocks.agg(*_sums("bytes", "dead_bytes"), f.countDistinct("table").alias("tables"))
-    found = {row.store: row for row in sums.collect()}
+    rows = {row.store: row for row in sums.collect()}
     files = facts.filter("kind = 'file'").groupBy("store").agg(*_sums("bytes"))
     made = {row.store: row.bytes for row in files.collect()}
     figures = []
     for store in stores_in(directory):
-        row = found.get(store.name)
-        given, written_bytes = written(store)
+        row = rows.get(store.name)
+        received_bytes, written_bytes = written(store)
         figures.append(
             StoreFigures(
                 store.name,
@@ -195,7 +195,7 @@ def _stores(directory: Path, facts: DataFrame) -> list[StoreFigures]:
                 row.dead_bytes if row else 0,
                 row.tables if row else 0,
                 made.get(store.name, 0),
-                written_bytes / given if given else 0.0,
+                written_bytes / received_bytes if received_bytes else 0.0,
             )
         )
     return figures
@@ -212,8 +212,8 @@ def _name(names: Mapping[int, str], table: int) -> str:
 def _raise_own(error: Exception) -> None:
     """Raise the StoreError of a task, unwrapped from Spark's error."""
     for line in str(error).splitlines():
-        _, found, text = line.partition("StoreError: ")
-        if found:
+        _, prefix, text = line.partition("StoreError: ")
+        if prefix:
             raise StoreError(text) from error
 
 

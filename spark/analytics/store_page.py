@@ -135,11 +135,11 @@ def _other_tables(report: StoreReport) -> str:
 
 
 def _by_time(report: StoreReport, time: Buckets, shown: Sequence[TableFigures]) -> dict[int, list[float]]:
-    found = {one.table: [0.0] * time.count for one in shown}
+    bytes_of = {one.table: [0.0] * time.count for one in shown}
     for cell in report.cells:
-        if cell.table in found:
-            found[cell.table][time.of(cell.minute)] += cell.bytes
-    return found
+        if cell.table in bytes_of:
+            bytes_of[cell.table][time.of(cell.minute)] += cell.bytes
+    return bytes_of
 
 
 def _tables(report: StoreReport, time: Buckets) -> str:

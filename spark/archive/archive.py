@@ -144,26 +144,26 @@ def _compact(spark: SparkSession, directory: Path, folder: str, up_to_ts: Ts) ->
     return report
 
 
-def _up_to(found: Sequence[File], pending: Sequence[File], up_to_ts: Ts) -> list[File]:
+def _up_to(candidates: Sequence[File], pending: Sequence[File], up_to_ts: Ts) -> list[File]:
     """Return the first files whose changes are all at or below the ts and before those of all other files."""
-    rest = [file.first for file in (*found, *pending) if file in pending or file.last > up_to_ts]
+    rest = [file.first for file in (*candidates, *pending) if file in pending or file.last > up_to_ts]
     bound = min(rest, default=up_to_ts + 1)
-    return [file for file in found if file.last < bound]
+    return [file for file in candidates if file.last < bound]
 
 
 def layouts_of(taken: Sequence[File]) -> list[SchemaFiles]:
     """Group the files by the layout of their table. Raises SinkError for an incomplete file."""
-    found: dict[bytes, SchemaFiles] = {}
+    layouts: dict[bytes, SchemaFiles] = {}
     for file in taken:
         schema = read_schema(file.path)
         content = (schema.metadata or {}).get(TABLE)
         if content is None:
             raise SinkError(f"{file.path} is none of the archive's files: remove it")
-        if content not in found:
+        if content not in layouts:
             table = msgspec.json.decode(content, type=Table)
-            found[content] = SchemaFiles(table, schema.serialize().to_pybytes(), [])
-        found[content].paths.append(str(file.path))
-    return list(found.values())
+            layouts[content] = SchemaFiles(table, schema.serialize().to_pybytes(), [])
+        layouts[content].paths.append(str(file.path))
+    return list(layouts.values())
 
 
 def reason_to_leave(taken: Sequence[File], layouts: Sequence[SchemaFiles]) -> str:

@@ -56,11 +56,11 @@ def files_and_pending(directory: Path, folder: str) -> tuple[list[File], list[Fi
     """Return a table's files, and those of the last commits that are to appear, as of one moment."""
     pending = _pending(directory)
     while True:
-        found = files(directory, folder)
+        complete = files(directory, folder)
         before, pending = pending, _pending(directory)
         if pending == before:
             its = [directory / name for name in pending.names if name.startswith(f"{folder}/")]
-            return found, [_file(path) for path in its]
+            return complete, [_file(path) for path in its]
 
 
 def _pending(directory: Path) -> _Pending:

@@ -17,12 +17,12 @@ from ...puller.mysql.options import MysqlOptions
 from ...puller.tikv.options import TikvOptions
 from ..read.options import ReadOptions, read_options
 from .backfilled import Backfilled
-from .directory import MERGED, READ, Directory
+from .directory import MERGED, READ, BackfillDirectory
 from .errors import NotLoadable
 from .options import BackfillOptions
 from .plan import BackfillPlan
-from .progress import Report, Watch
-from .records import Alteration, Changes, ChunkRecord, Manifest
+from .progress import ChunkWatch, Report
+from .records import ChunkRecord, LaterAlteration, LaterChanges, Manifest
 from .tasks import SAID, CatchUp, MergeChunks, ReadChunk, collected, run
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def backfill(
     settings = checked(settings, "settings")
     if options.reads_changes:
         raise ConfigError("option fromTs: a backfill reads rows, not changes; leave it out")
-    place = Directory(Path(directory))
+    place = BackfillDirectory(Path(directory))
     with place.held():
         work = _Backfill(spark, options, place, settings, report)
         manifest = place.manifest() or work.run()
@@ -66,7 +66,7 @@ class _Backfill:
         self,
         spark: SparkSession,
         options: ReadOptions,
-        directory: Directory,
+        directory: BackfillDirectory,
         settings: BackfillOptions,
         report: Report | None,
     ) -> None:
@@ -128,7 +128,7 @@ class _Backfill:
         )
 
     def _again(
-        self, plan: BackfillPlan, altered: Collection[Alteration], source: MysqlOptions
+        self, plan: BackfillPlan, altered: Collection[LaterAlteration], source: MysqlOptions
     ) -> BackfillPlan:
         """Return the plan with new chunks for altered tables, and with tables created since."""
         from .mysql_chunk import with_tables
@@ -140,19 +140,19 @@ class _Backfill:
         self._directory.save_plan(fresh)
         return fresh
 
-    def _changes(self, plan: BackfillPlan) -> Changes:
+    def _changes(self, plan: BackfillPlan) -> LaterChanges:
         """Collect the changes between the position of each chunk and the latest of these positions."""
         records = self._records(plan, READ).values()
         until = max([record.high for record in records], key=lambda text: Position.parse(text).rank)
-        found = self._directory.changes(until)
-        if found is None:
-            with Watch(self._directory, plan, "catching up", _numbers(plan), self._report):
+        changes = self._directory.changes(until)
+        if changes is None:
+            with ChunkWatch(self._directory, plan, "catching up", _numbers(plan), self._report):
                 run(self._spark, CatchUp(self._options, self._directory, until))
-            found = self._directory.changes(until)
-        assert found is not None
-        return found
+            changes = self._directory.changes(until)
+        assert changes is not None
+        return changes
 
-    def _merge(self, plan: BackfillPlan, changes: Changes) -> None:
+    def _merge(self, plan: BackfillPlan, changes: LaterChanges) -> None:
         done = self._merged(plan, changes.position)
         missing = [number for number in changes.chunks if number not in done]
         self._directory.sweep(MERGED, done, missing)
@@ -167,7 +167,7 @@ class _Backfill:
             lines = lines.where(~lines.chunk.isin(*done))
         lines = lines.repartition(min(len(missing), _MERGES), "chunk")
         lines = lines.sortWithinPartitions("chunk", "key", "number")
-        with Watch(self._directory, plan, "merging", changes.chunks, self._report):
+        with ChunkWatch(self._directory, plan, "merging", changes.chunks, self._report):
             collected(self._spark, lines.mapInArrow(work, SAID))
 
     def _merged(self, plan: BackfillPlan, position: str) -> dict[int, ChunkRecord]:
@@ -176,16 +176,16 @@ class _Backfill:
 
     # --- both
 
-    def _read(self, plan: BackfillPlan) -> list[Alteration]:
+    def _read(self, plan: BackfillPlan) -> list[LaterAlteration]:
         """Read the missing chunks; return the alterations of tables meanwhile."""
         done = self._records(plan, READ)
         missing = [number for number in _numbers(plan) if number not in done]
         self._directory.sweep(READ, done, missing)
         if not missing:
             return []
-        with Watch(self._directory, plan, "reading", _numbers(plan), self._report):
+        with ChunkWatch(self._directory, plan, "reading", _numbers(plan), self._report):
             names = run(self._spark, ReadChunk(self._options, self._directory, missing))
-        return [Alteration("a statement that its chunks' snapshots saw", name) for name in names]
+        return [LaterAlteration("a statement that its chunks' snapshots saw", name) for name in names]
 
     def _records(self, plan: BackfillPlan, folder: str) -> dict[int, ChunkRecord]:
         return self._directory.records(folder, _numbers(plan))
@@ -194,8 +194,8 @@ class _Backfill:
         read = self._records(plan, READ)
         merged = self._merged(plan, position)
         # A chunk whose changes were all taken back has none.
-        found = {n: merged.get(n, record) if n in changed else record for n, record in read.items()}
-        return Manifest(plan, position, tuple(found[number] for number in sorted(found)))
+        records = {n: merged.get(n, record) if n in changed else record for n, record in read.items()}
+        return Manifest(plan, position, tuple(records[number] for number in sorted(records)))
 
     def _tidy(self, manifest: Manifest) -> None:
         """Remove files that aren't part of the result."""

@@ -18,7 +18,7 @@ from ..read.commit_time import timed
 from ..read.schema import envelope_type
 from ..read.scratch import scratch
 from .chunk_file import ChunkFiles
-from .directory import Directory
+from .directory import BackfillDirectory
 from .load import PATIENCE_SECONDS, Told, load_sink
 from .records import Manifest
 from .replay import Replay
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Backfilled:
     """The files of a finished backfill, which stay until `remove`."""
 
-    def __init__(self, directory: Directory, manifest: Manifest) -> None:
+    def __init__(self, directory: BackfillDirectory, manifest: Manifest) -> None:
         self._directory = directory
         self._manifest = manifest
         plan = manifest.plan
@@ -84,7 +84,7 @@ class Backfilled:
 
 def opened(directory: str | Path) -> Backfilled:
     """Open a finished backfill. Raises ConfigError if the directory holds none."""
-    place = Directory(Path(directory))
+    place = BackfillDirectory(Path(directory))
     manifest = place.manifest()
     if manifest is None:
         raise ConfigError(f"directory: there is no finished backfill in {place.path}")
@@ -94,7 +94,7 @@ def opened(directory: str | Path) -> Backfilled:
 class _Frame:
     """Sent to the executors by value."""
 
-    def __init__(self, directory: Directory, *, json: bool) -> None:
+    def __init__(self, directory: BackfillDirectory, *, json: bool) -> None:
         self._directory = directory
         self._json = json
 

@@ -19,8 +19,8 @@ from ...codec.mysql.position import Position, Rank
 from ...codec.mysql.schema import is_user_schema
 from ...codec.row_bytes import RowBytes
 from ...errors import Retryable
-from ...events import Changes as Raw
 from ...events import (
+    Changes,
     Ddl,
     Item,
     OrderedKey,
@@ -41,9 +41,9 @@ from ...puller.mysql.stream import own_server_id
 from ...puller.mysql.transactions import Transactions
 from ...snapshot.key_bytes import encode_key
 from ...snapshot.overlay import ordered_keys
-from .directory import Directory
+from .directory import BackfillDirectory
 from .plan import BackfillPlan, TablePlan
-from .records import Alteration, Changes, ChunkRecord
+from .records import ChunkRecord, LaterAlteration, LaterChanges
 from .retry_deadline import RetryDeadline
 
 SCHEMA: Final = pa.schema(
@@ -62,12 +62,12 @@ _GROUP_ROWS: Final = 20_000
 
 def collect(
     options: MysqlOptions,
-    directory: Directory,
+    directory: BackfillDirectory,
     plan: BackfillPlan,
     records: Mapping[int, ChunkRecord],
     until: str,
     patience: RetryDeadline,
-) -> Changes:
+) -> LaterChanges:
     """Read the binlog from before the first chunk up to `until`. Raises Retryable and Fatal."""
     follows = TablePatterns.parse(plan.patterns)
     path = directory.new_changes_file()
@@ -77,11 +77,11 @@ def collect(
         for items, start in log.read(Position.parse(plan.position), Position.parse(until)):
             route.take(items, start)
         route.flush()
-    found = Changes(
+    changes = LaterChanges(
         until, path.name, tuple(sorted(route.chunks)), route.rows, tuple(log.voided), tuple(route.altered)
     )
-    directory.save_changes(found)
-    return found
+    directory.save_changes(changes)
+    return changes
 
 
 class _Log:
@@ -111,7 +111,7 @@ class _Log:
             except Retryable as error:
                 self._patience.wait(error)
 
-    def _dump(self, decoder: BinlogDecoder) -> Iterator[Raw]:
+    def _dump(self, decoder: BinlogDecoder) -> Iterator[Changes]:
         with closing(BinlogReader(self._options, decoder)) as reader:
             while not decoder.reached:
                 reader.read()
@@ -120,7 +120,7 @@ class _Log:
                     self._patience.renew()
                     yield raw
 
-    def _mount(self, raw: Raw) -> list[Item]:
+    def _mount(self, raw: Changes) -> list[Item]:
         changes = raw.changes
         self.voided += [change.commit_ts for change in changes if change.key[-1] == ROLLBACK_MARKER]
         return self._mounter.mount(Sorted(changes, raw.resolved, position_of(changes[-1]) is None))
@@ -165,7 +165,7 @@ class _Route:
     ) -> None:
         self.rows = 0
         self.chunks: set[int] = set()
-        self.altered: list[Alteration] = []
+        self.altered: list[LaterAlteration] = []
         self._plan = plan
         self._file = file
         self._targets = {
@@ -200,7 +200,7 @@ class _Route:
         known = min([Position.parse(since).rank for since in tables or [self._plan.surveyed]])
         if (at.end or at.start) > known:
             self.altered += [
-                Alteration(ddl.query, f"{schema}.{table}" if table else "") for schema, table in names
+                LaterAlteration(ddl.query, f"{schema}.{table}" if table else "") for schema, table in names
             ]
 
     def _rows(self, txn: Transaction, at: _Place) -> None:

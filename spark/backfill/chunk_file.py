@@ -19,12 +19,12 @@ from ...codec.tidb.packed import packed_inserts
 from ...errors import StoreError
 from ...events import PUT, Block, KvChange, Ts
 from ...sorter.db.layout import LAYOUTS, read_block
-from ...sorter.run import Run
-from ...sorter.table import Table
-from ...store.batch import Batch
+from ...sorter.keyspace import SortKeyspace
+from ...sorter.run import SortRun
+from ...store.batch import PairBatch
 from ...store.generation import Generation
 from ...store.store import Store
-from .directory import Directory
+from .directory import BackfillDirectory
 from .plan import BackfillPlan, ChunkPlan, TablePlan
 from .records import ChunkRecord
 
@@ -41,14 +41,14 @@ class ChunkWriter:
     """Writes the pieces of one chunk, in order. Raises StoreError."""
 
     def __init__(
-        self, directory: Directory, folder: str, plan: BackfillPlan, table: TablePlan, number: int
+        self, directory: BackfillDirectory, folder: str, plan: BackfillPlan, table: TablePlan, number: int
     ) -> None:
         self.rows = 0
         self._directory = directory
         self._folder = folder
         self._plan = plan
         self._number = number
-        self._table = Table(table.number, plan.uid, 0)
+        self._table = SortKeyspace(table.number, plan.uid, 0)
         self._path = directory.new_file(folder, number)
         self._file: SstFileWriter | None = None
         self._blocks = 0
@@ -97,9 +97,9 @@ class ChunkWriter:
         if self._file is None:
             self._file = SstFileWriter(Options(raw_mode=True))
             _guarded(self._path, self._file.open, str(self._path))
-        batch = Batch()
+        batch = PairBatch()
         block = block_of(changes)
-        _LAYOUT.put(batch, Run([self._table], block), block)
+        _LAYOUT.put(batch, SortRun([self._table], block), block)
         for key, value in batch.pairs:
             _guarded(self._path, self._file.__setitem__, key, value)
         self._blocks += 1
@@ -108,7 +108,7 @@ class ChunkWriter:
 class ChunkFiles:
     """Finished chunks, ingested into one RocksDB for as long as they are read. Raises StoreError."""
 
-    def __init__(self, directory: Directory, records: Sequence[ChunkRecord], scratch: Path) -> None:
+    def __init__(self, directory: BackfillDirectory, records: Sequence[ChunkRecord], scratch: Path) -> None:
         """`scratch` is an empty directory; on the same file system the files are linked, not copied."""
         self._records = {record.number: record for record in records}
         self._db: Rdict | None = None
@@ -134,14 +134,14 @@ class ChunkFiles:
             _BOUND.pack(plan.uid, table.number, plan.first_ts(number))
             for number in (chunk.number, chunk.number + 1)
         )
-        found = 0
+        blocks = 0
         for _, value in self._store.iterate(self._window, lower, upper):
             yield read_block(value)
-            found += 1
-        if found != self._records[chunk.number].blocks:
+            blocks += 1
+        if blocks != self._records[chunk.number].blocks:
             wanted = self._records[chunk.number].blocks
             raise StoreError(
-                f"chunk {chunk.number} of {table.table.full_name} has {found} of {wanted} blocks"
+                f"chunk {chunk.number} of {table.table.full_name} has {blocks} of {wanted} blocks"
             )
 
     def close(self) -> None:

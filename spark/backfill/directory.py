@@ -16,7 +16,7 @@ from msgspec import Struct
 from ...errors import CheckpointError, ConfigError, StoreError
 from ...store.disk import lock, sync, write
 from .plan import VERSION, BackfillPlan
-from .records import Changes, ChunkRecord, Manifest
+from .records import ChunkRecord, LaterChanges, Manifest
 
 READ: Final = "chunks"
 MERGED: Final = "merged"
@@ -28,7 +28,7 @@ _KEPT: Final = "kept"
 T = TypeVar("T")
 
 
-class Directory:
+class BackfillDirectory:
     """Shared by the driver and the executors. All methods raise StoreError if the disk fails.
 
     A task may outlive a killed driver, and be repeated: every file has a unique name, and of two records for
@@ -94,12 +94,12 @@ class Directory:
         return {int(path.stem) for path in (self.path / folder).glob("*.json")}
 
     def records(self, folder: str, numbers: Sequence[int]) -> dict[int, ChunkRecord]:
-        found = {}
+        records = {}
         for number in numbers:
             record = self.record(folder, number)
             if record is not None:
-                found[number] = record
-        return found
+                records[number] = record
+        return records
 
     def sweep(self, folder: str, kept: dict[int, ChunkRecord], missing: Collection[int] = ()) -> None:
         """Remove all but these records and their files; of `missing` chunks only the records.
@@ -120,10 +120,10 @@ class Directory:
         """Return a new path for changes."""
         return self.path / f"changes-{uuid4().hex[:12]}.parquet"
 
-    def changes(self, position: str) -> Changes | None:
-        return self._load(f"changes-{_plain(position)}.json", Changes)
+    def changes(self, position: str) -> LaterChanges | None:
+        return self._load(f"changes-{_plain(position)}.json", LaterChanges)
 
-    def save_changes(self, changes: Changes) -> None:
+    def save_changes(self, changes: LaterChanges) -> None:
         """Save the changes unless some are saved already."""
         self._save(f"changes-{_plain(changes.position)}.json", changes, once=True)
 

@@ -16,7 +16,7 @@ from ...sink import SinkFactory
 from ..run.feed_reads import feed_reads
 from .backfill import backfill
 from .backfilled import Backfilled
-from .directory import Directory
+from .directory import BackfillDirectory
 from .errors import NotLoadable
 from .fill_status import FillStatus
 from .load import PATIENCE_SECONDS
@@ -73,7 +73,7 @@ def check_shared(spark: SparkSession, directory: Path) -> None:
     if (spark.sparkContext.master or "").startswith("local"):
         return
     tasks = spark.sparkContext.defaultParallelism
-    with Directory(directory).held():
+    with BackfillDirectory(directory).held():
         path = directory.absolute() / f"seen-{uuid4().hex}"
         path.touch()
         try:

@@ -9,7 +9,7 @@ from ...actors import SystemClock
 from ...errors import CheckpointError, Retryable
 from ...events import Checkpoint, Item, row_count
 from ...sink import Delivery, Sink, SinkFactory
-from ...sink.delivery import ReplayRequired
+from ...sink.errors import ReplayRequired
 from ...sink.sink import closing
 from ..offsets.offset import Offset
 from .replay import Replay

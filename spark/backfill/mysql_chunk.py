@@ -25,7 +25,7 @@ from ...snapshot.mysql.tables import SourceTable
 from ...snapshot.mysql.view import begin, begin_unlocked, listed_end, table_view
 from ...sources.source import no_table_matches
 from .chunk_file import ChunkWriter
-from .directory import READ, Directory
+from .directory import READ, BackfillDirectory
 from .errors import NotLoadable
 from .options import BackfillOptions
 from .plan import BackfillPlan, ChunkPlan, TablePlan, new_uid
@@ -33,18 +33,18 @@ from .plan import BackfillPlan, ChunkPlan, TablePlan, new_uid
 
 def plan_mysql(options: MysqlOptions, wanted: TablePatterns, settings: BackfillOptions) -> BackfillPlan:
     """Plan the chunks. Raises ConfigError for patterns, Retryable and SourceError."""
-    found = probe(options)
-    names = [(table.schema, table.name) for table in found.tables]
+    probed = probe(options)
+    names = [(table.schema, table.name) for table in probed.tables]
     if unmatched := wanted.unmatched(names):
         raise ConfigError(no_table_matches(unmatched, names))
     empty = BackfillPlan(
         "mariadb",
         new_uid(),
-        found.source,
+        probed.source,
         wanted.patterns,
-        str(found.end.without_gtids),
+        str(probed.end.without_gtids),
         "",
-        compose_ts(int(found.server.epoch_seconds * 1000)),
+        compose_ts(int(probed.server.epoch_seconds * 1000)),
         (),
         0,
     )
@@ -61,12 +61,12 @@ def with_tables(
         return is_user_schema(schema) and wanted.matches(schema, name) and f"{schema}.{name}" not in have
 
     since = _settled(options)
-    found = survey(
+    surveyed = survey(
         options,
         lambda schema, name: is_user_schema(schema) and wanted.matches(schema, name),
         has_catalog=False,
     )
-    found.raise_errors()
+    surveyed.raise_errors()
     numbers = count(plan.next_number)
     session = connect(options)
     try:
@@ -74,7 +74,7 @@ def with_tables(
             exact = _says_positions(session, settings)
             tables = [
                 _plan_table(session, options, table, settings, exact, since, numbers.__next__)
-                for table in found.tables
+                for table in surveyed.tables
                 if lacks(table.table.schema, table.table.name)
             ]
     finally:
@@ -117,10 +117,10 @@ def _plan_table(
             "key, or leave it out of tables"
         )
     own = number()
-    by_key, found = source.has_chunks, list[OrderedKey]()
+    by_key, keys = source.has_chunks, list[OrderedKey]()
     if by_key:
-        found = bounds(session, options, table, _chunk_rows(session, source, settings), KeyRange())
-    chunks = tuple([ChunkPlan(number(), *edge) for edge in pairwise([None, *found, None])])
+        keys = bounds(session, options, table, _chunk_rows(session, source, settings), KeyRange())
+    chunks = tuple([ChunkPlan(number(), *edge) for edge in pairwise([None, *keys, None])])
     return TablePlan(own, table, chunks, by_key, exact, since, source.rows_estimated, source.digest)
 
 
@@ -131,7 +131,7 @@ def _chunk_rows(session: Session, source: SourceTable, settings: BackfillOptions
     return max(1, min(settings.chunk_rows, settings.chunk_bytes // max(1, int(length or 0))))
 
 
-def read_mysql(options: MysqlOptions, directory: Directory, plan: BackfillPlan, number: int) -> None:
+def read_mysql(options: MysqlOptions, directory: BackfillDirectory, plan: BackfillPlan, number: int) -> None:
     """Read one chunk under a metadata lock of its table, and no other lock.
 
     Raises TableAltered, Retryable and SourceError.

@@ -94,4 +94,4 @@ class BackfillPlan(Struct, frozen=True):
                 yield table, chunk
 
     def find(self, number: int) -> tuple[TablePlan, ChunkPlan]:
-        return next(found for found in self.chunks() if found[1].number == number)
+        return next(one for one in self.chunks() if one[1].number == number)

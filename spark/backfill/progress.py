@@ -13,22 +13,22 @@ from rich.progress import Progress as Bar
 
 from ...actors import SystemClock
 from ...engine.status import BackfillProgress, BackfillStage
-from .directory import MERGED, READ, Directory
+from .directory import MERGED, READ, BackfillDirectory
 from .plan import BackfillPlan
 
-__all__ = ["BackfillProgress", "BackfillStage", "ProgressBar", "Report", "Watch"]
+__all__ = ["BackfillProgress", "BackfillStage", "ChunkWatch", "ProgressBar", "Report"]
 
 LOOK_SECONDS: Final = 0.5
 
 Report: TypeAlias = Callable[[BackfillProgress], object]
 
 
-class Watch:
+class ChunkWatch:
     """Counts the finished chunks of a running stage, and calls `report` in its own thread."""
 
     def __init__(
         self,
-        directory: Directory,
+        directory: BackfillDirectory,
         plan: BackfillPlan,
         stage: BackfillStage,
         numbers: Collection[int],

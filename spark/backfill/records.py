@@ -22,7 +22,7 @@ class ChunkRecord(Struct, frozen=True, omit_defaults=True):
     """Position after which no change is included; changes between the two may be."""
 
 
-class Alteration(Struct, frozen=True):
+class LaterAlteration(Struct, frozen=True):
     """A statement that changed a table's definition, or all its rows."""
 
     query: str
@@ -30,7 +30,7 @@ class Alteration(Struct, frozen=True):
     """The table's full name; empty if the statement may concern several tables."""
 
 
-class Changes(Struct, frozen=True):
+class LaterChanges(Struct, frozen=True):
     """Changes of rows after they were read."""
 
     position: str
@@ -42,7 +42,7 @@ class Changes(Struct, frozen=True):
     rows: int
     voided: tuple[int, ...]
     """Timestamps of transactions that the source rolled back after logging rows."""
-    altered: tuple[Alteration, ...] = ()
+    altered: tuple[LaterAlteration, ...] = ()
 
 
 class Manifest(Struct, frozen=True):

@@ -27,7 +27,7 @@ DIRECTORY: Final = "backfill"
 
 
 def run(
-    found: Mapping[str, object],
+    document: Mapping[str, object],
     *,
     keep: bool = False,
     as_json: bool = False,
@@ -39,7 +39,7 @@ def run(
     sinks are loaded, unless `keep`. Raises ConfigError (also while the feed runs), Stopped, Retryable and
     Fatal; the same call then continues.
     """
-    options = spark_feed(found, flags)
+    options = spark_feed(document, flags)
     how = options.spark
     options.reject_local_only("a backfill")
     reading_of_kind(options.source.kind)

@@ -18,7 +18,7 @@ from ..read.options import ReadOptions
 from ..read.scratch import scratch
 from ..run.errors import explain
 from .chunk_file import ChunkFiles, ChunkWriter
-from .directory import MERGED, READ, Directory
+from .directory import MERGED, READ, BackfillDirectory
 from .errors import NotLoadable
 from .merge import MergedChange, merge
 from .plan import BackfillPlan
@@ -40,7 +40,7 @@ _STOPPED: Final[_Said] = ("stopped", "")
 class _Work:
     """Work done once per number, each in its own task. Sent to the executors by value."""
 
-    def __init__(self, options: ReadOptions, directory: Directory, numbers: Sequence[int]) -> None:
+    def __init__(self, options: ReadOptions, directory: BackfillDirectory, numbers: Sequence[int]) -> None:
         self.options = options
         self.directory = directory
         self.numbers = numbers
@@ -94,7 +94,7 @@ class ReadChunk(_Work):
 class CatchUp(_Work):
     """Reads later changes from the binlog, in one task."""
 
-    def __init__(self, options: ReadOptions, directory: Directory, until: str) -> None:
+    def __init__(self, options: ReadOptions, directory: BackfillDirectory, until: str) -> None:
         super().__init__(options, directory, [0])
         self.until = until
 
@@ -109,7 +109,7 @@ class CatchUp(_Work):
 class MergeChunks:
     """Merges chunks with their sorted changes, one chunk after the other."""
 
-    def __init__(self, directory: Directory, until: str) -> None:
+    def __init__(self, directory: BackfillDirectory, until: str) -> None:
         self.directory = directory
         self.until = until
         self.planner = Planner()
@@ -178,8 +178,8 @@ def _check(said: Sequence[_Said]) -> list[str]:
     for kind, text in said:
         if kind not in ("", _ALTERED, "stopped"):
             known = {**vars(errors), NotLoadable.__name__: NotLoadable}
-            found: Callable[[str], BaseException] = known.get(kind, Fatal)
-            raise found(text)
+            error_type: Callable[[str], BaseException] = known.get(kind, Fatal)
+            raise error_type(text)
     return sorted({text for kind, text in said if kind == _ALTERED})
 
 

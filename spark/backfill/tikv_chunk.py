@@ -20,7 +20,7 @@ from ...snapshot.tikv.ranges import RawRange, has_integer_order, row_ranges
 from ...snapshot.tikv.reads import all_rows
 from ...sources.source import no_table_matches
 from .chunk_file import PIECE_BYTES, ChunkWriter
-from .directory import READ, Directory
+from .directory import READ, BackfillDirectory
 from .options import BackfillOptions
 from .plan import STRIDE, BackfillPlan, ChunkPlan, TablePlan, new_uid
 
@@ -69,7 +69,7 @@ def _chunks(client: TikvClient, rows: RawRange, regions: int) -> list[RawRange]:
     return list(pairwise([start, *bounds[regions - 1 :: regions], end]))
 
 
-def read_tikv(options: TikvOptions, directory: Directory, plan: BackfillPlan, number: int) -> None:
+def read_tikv(options: TikvOptions, directory: BackfillDirectory, plan: BackfillPlan, number: int) -> None:
     """Read one chunk. Raises Retryable and Fatal."""
     table, chunk = plan.find(number)
     with connected(options) as client:

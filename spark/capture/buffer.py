@@ -15,7 +15,7 @@ from ...actors import Clock
 from ...errors import TidemillError
 from ...sources.source import Rank
 from ..offsets.offset import Offset
-from .entry import CaptureEntry, Span
+from .entry import CaptureEntry, SharedRows
 from .place import LogPoint
 from .segment import Segment
 
@@ -85,7 +85,7 @@ class ChangeBuffer:
             self._base = self._reached = self._freed = base
             self.changed.notify_all()
 
-    def append(self, batch: pa.RecordBatch, span: Span) -> None:
+    def append(self, batch: pa.RecordBatch, span: SharedRows) -> None:
         """Append the next rows; waits for room. Raises Closed, StoreError."""
         if not batch.num_rows:
             return
@@ -107,7 +107,7 @@ class ChangeBuffer:
         with self.changed:
             return self._base is not None
 
-    def reach(self, place: LogPoint, span: Span | None = None) -> None:
+    def reach(self, place: LogPoint, span: SharedRows | None = None) -> None:
         """Note that all changes up to `place` were appended, and that `span` ends there."""
         with self.changed:
             if span is not None:
@@ -118,7 +118,7 @@ class ChangeBuffer:
             self._free()
             self.changed.notify_all()
 
-    def _await_room(self, size: int, span: Span) -> None:
+    def _await_room(self, size: int, span: SharedRows) -> None:
         while self._entries and not self._has_room(size) and not self._closed and not span.dropped:
             if self._entries[self._first].span.end is None:
                 # The open transaction is all there is: no acknowledgement can make room.

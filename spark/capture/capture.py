@@ -170,23 +170,23 @@ def _location(capture: CaptureOptions) -> str:
     """Return the server's URL. Raises ConfigError if the port is in use: Flight's error doesn't say so."""
     host, _, port = capture.listen.rpartition(":")
     try:
-        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
-        with socket.socket(found[0], socket.SOCK_STREAM) as probe:
+        address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+        with socket.socket(address[0], socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(found[4])
+            probe.bind(address[4])
     except OSError as error:
         raise ConfigError(f"capture.listen: {capture.listen}: {error.strerror or error}") from None
     return f"{'grpc+tls' if capture.tls_cert else 'grpc+tcp'}://{capture.listen}"
 
 
 def _protection(capture: CaptureOptions) -> dict[str, object]:
-    found: dict[str, object] = {}
+    arguments: dict[str, object] = {}
     if capture.token_file is not None:
-        found["middleware"] = {"token": Doorkeeper(read_token(capture.token_file, "capture.token_file"))}
+        arguments["middleware"] = {"token": Doorkeeper(read_token(capture.token_file, "capture.token_file"))}
     elif capture.tls_cert is not None and capture.tls_key is not None:
         try:
             pair = flight.CertKeyPair(capture.tls_cert.read_bytes(), capture.tls_key.read_bytes())
         except OSError as error:
             raise ConfigError(f"capture.tls_cert: {error.filename}: {error.strerror}") from None
-        found["tls_certificates"] = [pair]
-    return found
+        arguments["tls_certificates"] = [pair]
+    return arguments

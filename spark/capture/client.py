@@ -21,7 +21,7 @@ from .progress import OutOfOrder, WholeTransactions
 from .server import CaptureStatus
 from .texts import Texts
 from .ticket import Acknowledge, End, Ticket
-from .watch import Watch
+from .watch import StepTimeout
 
 log = logging.getLogger("tidemill.capture")
 
@@ -93,7 +93,7 @@ def _from_capture(
         # This call has a deadline: do_get to an unreachable host couldn't be cancelled while it connects.
         client.list_actions(access.call(silent_seconds))
         reader = _begun(client, ticket, access, ticket.wait_seconds + silent_seconds)
-        with Watch(reader.cancel) as watch:
+        with StepTimeout(reader.cancel) as watch:
             try:
                 yield from progress.continued(_batches(reader, ticket, watch, silent_seconds))
             except flight.FlightCancelledError:
@@ -137,7 +137,7 @@ def _begun(
 
 
 def _batches(
-    reader: flight.FlightStreamReader, ticket: Ticket, watch: Watch, silent_seconds: float
+    reader: flight.FlightStreamReader, ticket: Ticket, watch: StepTimeout, silent_seconds: float
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an answer. Raises Short if its end is missing, OutOfOrder if rows are."""
     rows, patience = 0, ticket.wait_seconds + silent_seconds

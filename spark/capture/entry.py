@@ -14,7 +14,7 @@ from .place import LogPoint, RankOf
 from .segment import Segment
 
 
-class Span:
+class SharedRows:
     """Rows kept or freed together: the transactions of one entry, or the entries of one transaction."""
 
     __slots__ = ("dropped", "end", "rank_of", "whole")
@@ -34,7 +34,7 @@ class CaptureEntry:
 
     __slots__ = ("_batch", "_number", "bytes", "rows", "segment", "span")
 
-    def __init__(self, batch: pa.RecordBatch, span: Span, size: int) -> None:
+    def __init__(self, batch: pa.RecordBatch, span: SharedRows, size: int) -> None:
         self.span = span
         self.bytes = size
         self.rows = batch.num_rows
@@ -85,7 +85,7 @@ class CaptureEntry:
 def _ends(batch: pa.RecordBatch) -> list[int]:
     """Return the numbers of the rows that end a transaction: they have a position."""
     valid: list[bool] = batch.column("position").is_valid().to_pylist()
-    return [row for row, there in enumerate(valid) if there]
+    return [row for row, is_valid in enumerate(valid) if is_valid]
 
 
 def _count(batch: pa.RecordBatch, ends: list[int], rank: Rank, rank_of: RankOf) -> int:

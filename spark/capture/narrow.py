@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,7 +84,7 @@ def _mask(batch: pa.RecordBatch, has: Has) -> pa.Array:
 
 
 def _with(rows: pa.RecordBatch, number: int, column: pa.Array) -> pa.RecordBatch:
-    columns: list[Any] = rows.columns
+    columns: list[object] = rows.columns
     columns[number] = column
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 

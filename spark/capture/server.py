@@ -98,7 +98,7 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
 
     # --- what there is
 
-    def list_flights(self, context: Any, criteria: bytes) -> Iterator[flight.FlightInfo]:  # noqa: ARG002
+    def list_flights(self, context: object, criteria: bytes) -> Iterator[flight.FlightInfo]:  # noqa: ARG002
         with _translated():
             if self._buffer.statistics().base is not None:
                 yield self._info(self._tables)
@@ -133,12 +133,12 @@ class CaptureServer(flight.FlightServerBase):  # type: ignore[misc]
             match action.type:
                 case "acknowledge":
                     self._acknowledge(read(Acknowledge, "an acknowledgement", action.body.to_pybytes()))
-                    found = b"{}"
+                    body = b"{}"
                 case "status":
-                    found = write(self.status())
+                    body = write(self.status())
                 case other:
                     raise Fatal(f"no action {other!r}; there are: {', '.join(_ACTIONS)}")
-        return [flight.Result(pa.py_buffer(found))]
+        return [flight.Result(pa.py_buffer(body))]
 
     def _acknowledge(self, asked: Acknowledge) -> None:
         source = self._source()

@@ -9,7 +9,7 @@ from ...events import Batch, Checkpoint, Item, Transaction, Ts
 from ...sink.sink import CheckpointStore, Sink, SinkTraits
 from ..envelope import Encoder
 from .buffer import ChangeBuffer
-from .entry import Span, cut_small, last_end
+from .entry import SharedRows, cut_small, last_end
 from .place import LogPoint, RankOf
 
 
@@ -29,7 +29,7 @@ class CaptureSink(Sink):
         self._rank_of = rank_of
         self._durable: Checkpoint | None = None
         self._encoder = Encoder(json=False)
-        self._open: tuple[Ts, Span] | None = None  # the commit ts that continues, and its entries
+        self._open: tuple[Ts, SharedRows] | None = None  # the commit ts that continues, and its entries
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()
@@ -52,12 +52,12 @@ class CaptureSink(Sink):
         if continues is not None and self._open is None:
             first = next(n for n, item in enumerate(items) if item.commit_ts == continues)
             self._keep(items[:first])
-            self._open = continues, Span(self._rank_of, whole=False)
+            self._open = continues, SharedRows(self._rank_of, whole=False)
             self._buffer.append(self._encoder.encode(items[first:]), self._open[1])
         elif continues is None:
             self._keep(items)
 
-    def _continue(self, items: Sequence[Item], ts: Ts, span: Span, continues: Ts | None) -> list[Item]:
+    def _continue(self, items: Sequence[Item], ts: Ts, span: SharedRows, continues: Ts | None) -> list[Item]:
         """Append the items of the open commit ts; return the others."""
         stop = next((n for n, item in enumerate(items) if item.commit_ts != ts), len(items))
         if not stop:
@@ -78,7 +78,7 @@ class CaptureSink(Sink):
         while count and _is_rowless(items[count - 1]) and (count == 1 or items[count - 2].last):
             count -= 1
         for batch in cut_small(self._encoder.encode(items[:count]), self._buffer.entry_bytes):
-            span = Span(self._rank_of, whole=True)
+            span = SharedRows(self._rank_of, whole=True)
             span.end = self._place(*last_end(batch))
             self._buffer.append(batch, span)
             self._buffer.reach(span.end, span)

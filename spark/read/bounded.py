@@ -25,8 +25,8 @@ def changes(options: ReadOptions, part: Part, start: Offset, end: Offset) -> Gen
     Retryable and Fatal.
     """
     encoder = Encoder(Pick(part, options.operations), json=options.values == "json")
-    with closing(change_items(options, part, start, end)) as found:
-        for items in found:
+    with closing(change_items(options, part, start, end)) as changes_read:
+        for items in changes_read:
             batch = encoder.encode(items)
             if batch.num_rows:
                 yield batch

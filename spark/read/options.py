@@ -147,9 +147,9 @@ READ_FORM: Final = option_form(
 )
 
 
-def read_options(given: Mapping[str, str]) -> ReadOptions:
+def read_options(texts: Mapping[str, str]) -> ReadOptions:
     """Parse the options. Raises ConfigError that names the option and the accepted values."""
-    own, source = divided(given, SOURCE_PREFIX)
+    own, source = divided(texts, SOURCE_PREFIX)
     options = config.build(ReadOptions, own, "", READ_FORM)
     if bool(options.table) == bool(options.patterns):
         raise ConfigError(

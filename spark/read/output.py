@@ -48,27 +48,27 @@ class Output:
         """Format of the envelope's images, as in the options; "none" if `schema` names none of them."""
 
     def batches(
-        self, pick: Pick, found: Iterable[Sequence[Item]], check: Check | None = None
+        self, pick: Pick, changes: Iterable[Sequence[Item]], check: Check | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of `found` that `pick` selects, without empty batches.
+        """Yield the rows of `changes` that `pick` selects, without empty batches.
 
         With typed columns, `check` is called with each layout of the table.
         """
         encoder = self._encoder(pick, check)
-        for items in _joined(found):
+        for items in _joined(changes):
             batch = encoder.encode(items)
             if batch.num_rows:
                 yield self.selected(batch)
 
     def from_envelope(
-        self, found: Iterable[pa.RecordBatch], check: Check | None = None
+        self, envelopes: Iterable[pa.RecordBatch], check: Check | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of envelope batches, without empty batches; otherwise as `batches` does.
 
-        With typed columns, the images of `found` may be null.
+        With typed columns, the images of `envelopes` may be null.
         """
         typed = None if self.table is None else TypedBatches(self._typed_encoder(self.table, Pick(), check))
-        for batch in found:
+        for batch in envelopes:
             made = batch if typed is None else typed.convert(batch)
             if made.num_rows:
                 yield self.selected(made)
@@ -92,11 +92,11 @@ class Output:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def _joined(found: Iterable[Sequence[Item]]) -> Iterator[Sequence[Item]]:
+def _joined(batches: Iterable[Sequence[Item]]) -> Iterator[Sequence[Item]]:
     """Yield the same items in batches that have at least MIN_ROWS rows, except for the last one."""
     waiting: list[Item] = []
     rows = 0
-    for items in found:
+    for items in batches:
         waiting += items
         rows += row_count(items)
         if rows >= MIN_ROWS:

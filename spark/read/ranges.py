@@ -56,20 +56,20 @@ class Ranges:
         self._next = clock.now() + LOOK_SECONDS
         return self._bounds
 
-    async def _pieces(self) -> list[Piece]:
+    async def _pieces(self) -> list[RangePiece]:
         spans = [table_span(keys.id) for keys in self._keys]
         pieces = []
         for keys, bounds in zip(self._keys, await region_bounds(self._client.cache, spans), strict=True):
             start, _ = record_span(keys.id)
             weight = REGION if bounds else 1
             if keys.divisible:
-                pieces += [Piece(key, weight) for key in (start, *bounds)]
+                pieces += [RangePiece(key, weight) for key in (start, *bounds)]
             else:
-                pieces.append(Piece(start, weight * (1 + len(bounds))))
+                pieces.append(RangePiece(start, weight * (1 + len(bounds))))
         return pieces
 
 
-class Piece(Struct, frozen=True):
+class RangePiece(Struct, frozen=True):
     """An indivisible unit: a table or one of its regions."""
 
     start: bytes
@@ -77,7 +77,7 @@ class Piece(Struct, frozen=True):
     weight: int
 
 
-def even(pieces: Sequence[Piece], count: int) -> list[bytes]:
+def even(pieces: Sequence[RangePiece], count: int) -> list[bytes]:
     """Return the bounds that divide the pieces into at most `count` ranges of about the same weight."""
     total = sum(piece.weight for piece in pieces)
     bounds: list[bytes] = []

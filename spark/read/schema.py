@@ -55,7 +55,7 @@ def column_type(column: Column) -> t.DataType:
 
 def _integer(bits: int) -> t.DataType:
     """Return the integer type of this many bits, the sign included."""
-    return next((found for most, found in _INTEGERS if bits <= most), _UNSIGNED_64)
+    return next((type_ for most, type_ in _INTEGERS if bits <= most), _UNSIGNED_64)
 
 
 def envelope_type() -> t.StructType:

@@ -42,8 +42,8 @@ def query_start(offsets: Offsets, table: Table, compare: Callable[[Table, Table]
 def since_start(table: Table) -> Check:
     """Return a check of rows after the query's start: they have exactly the columns of `table`."""
 
-    def check(found: Table) -> None:
-        if change := difference(table, found):
+    def check(now: Table) -> None:
+        if change := difference(table, now):
             raise SourceError(
                 f"{table.full_name} was changed while the query reads it: {change}; nothing of this batch "
                 f"was given: {_GO_ON}, which then has the columns of now (option schemaChanges = fail)"
@@ -55,8 +55,8 @@ def since_start(table: Table) -> Check:
 def before_start(table: Table) -> Check:
     """Return a check of rows before the query's start: `table` has each of their columns."""
 
-    def check(found: Table) -> None:
-        if gone := _only_in(found, table):
+    def check(now: Table) -> None:
+        if gone := _only_in(now, table):
             raise SourceError(
                 f"rows of {table.full_name} have the column {', '.join(gone)}, and the table had no such "
                 "column any more when the query started: leave out the option table, the raw envelope holds "
@@ -69,8 +69,8 @@ def before_start(table: Table) -> Check:
 def held_by(table: Table) -> Check:
     """Return a check of rows of a stream that evolves: `table` holds them."""
 
-    def check(found: Table) -> None:
-        if change := excess(table, found):
+    def check(now: Table) -> None:
+        if change := excess(table, now):
             raise SourceError(
                 f"{table.full_name} has rows that the query's columns don't hold: {change}; nothing of this "
                 f"batch was given: {_GO_ON} and a wider schema (option schemaChanges = evolve)"

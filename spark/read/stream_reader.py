@@ -94,15 +94,15 @@ class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvail
         """Return the end of the next batch; `start` if there are no changes. Raises Retryable and Fatal."""
         self._at = begin = Offset.read(start)
         self._check_tables(start)
-        found = self._following(begin, _limit(limit))
-        if self._is_new and found == begin:
+        latest = self._following(begin, _limit(limit))
+        if self._is_new and latest == begin:
             # Spark stores only the ends of batches: an empty first batch makes a restarted query start here,
             # not at the source's end by then.
-            found = Offset(begin.ts + 1, begin.position, begin.source)
+            latest = Offset(begin.ts + 1, begin.position, begin.source)
         self._is_new = False
-        if found == begin:
+        if latest == begin:
             return start
-        return {**self._fields(found, start), **self._bounds(begin, found)}
+        return {**self._fields(latest, start), **self._bounds(begin, latest)}
 
     def _following(self, begin: Offset, limit: Limit) -> Offset:
         """Return a batch's end. With typed columns a batch is either before the query's start or after it."""
@@ -110,8 +110,8 @@ class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvail
         if start is not None and not self._is_past_start and start.is_after(begin):
             if end is not None and not end.is_after(start):
                 return self._source.following(begin, end, limit)
-            if (found := self._source.following(begin, start, limit)) != begin:
-                return found
+            if (following := self._source.following(begin, start, limit)) != begin:
+                return following
         self._is_past_start = True
         return self._source.following(begin, end, limit)
 
@@ -129,10 +129,10 @@ class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvail
     def _fields(self, offset: Offset, before: dict[str, object]) -> dict[str, object]:
         """Return an offset's fields. The lease is copied from offset to offset, so it is in Spark's
         checkpoint, and a restarted driver has the same."""
-        found = {**offset.fields(), TABLES: [*self.options.patterns]}
+        fields = {**offset.fields(), TABLES: [*self.options.patterns]}
         if self.captures is None and LEASE not in before:
-            return found
-        return {**found, LEASE: before.get(LEASE) or uuid4().hex}
+            return fields
+        return {**fields, LEASE: before.get(LEASE) or uuid4().hex}
 
     def _check_tables(self, start: dict[str, Any]) -> None:
         """Raise CheckpointError if the query started with other tables: earlier changes would be missing."""
@@ -160,8 +160,8 @@ class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvail
         at = self._at
         if at is None:
             return None
-        found = self._source.ask(lambda offsets: offsets.lag(at))
-        return {**found, "captureRefused": "; ".join(self._refusals)} if self._refusals else found
+        lag = self._source.ask(lambda offsets: offsets.lag(at))
+        return {**lag, "captureRefused": "; ".join(self._refusals)} if self._refusals else lag
 
     @summarised
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
@@ -203,8 +203,8 @@ class StreamReader(CopiedToWorkers, DataSourceStreamReader, SupportsTriggerAvail
 
         assert isinstance(partition, TaskPartition)
         partition.planner.check()
-        with closing(batches(self.options, self.output, partition, self.captures)) as found:
-            yield from found
+        with closing(batches(self.options, self.output, partition, self.captures)) as read_batches:
+            yield from read_batches
 
 
 def _captures(options: ReadOptions) -> Captures | None:

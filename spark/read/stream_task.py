@@ -31,8 +31,8 @@ def batches(
         return
     captures = replace(captures, lease=partition.lease)
     wanted = replace(options, values=output.values if output.is_raw else "none")
-    with closing(task.changes(wanted, part, start, end, captures)) as found:
-        yield from output.from_envelope(found, check)
+    with closing(task.changes(wanted, part, start, end, captures)) as envelopes:
+        yield from output.from_envelope(envelopes, check)
 
 
 def _check(options: ReadOptions, output: Output, partition: TaskPartition) -> Check | None:

@@ -73,9 +73,9 @@ def narrowed(table: Table, schema: t.StructType) -> Table:
     """
     if not {"before", "after"} & set(schema.names):
         return replace(table, columns=table.columns[:1], key=())
-    found = with_columns_of(table, schema)
+    narrowed_table = with_columns_of(table, schema)
     names = [column.name for column in table.columns]
-    for column in found.columns:
+    for column in narrowed_table.columns:
         if column.name not in names:
             raise ConfigError(
                 f"schema: {table.full_name} has no column {column.name}; it has {', '.join(names)}"
@@ -86,24 +86,24 @@ def narrowed(table: Table, schema: t.StructType) -> Table:
                 f"schema: column {column.name} is {types[0].simpleString()}, not {types[1].simpleString()}; "
                 "name columns as they are"
             )
-    return found
+    return narrowed_table
 
 
 def _joined(table: Table, older: Column, column: Column) -> Column:
     types = column_type(older), column_type(column)
-    found = wider_type(*types)
-    if found is None:
+    wider = wider_type(*types)
+    if wider is None:
         raise SourceError(
             f"column {column.name} of {table.full_name} was {types[0].simpleString()} and is "
             f"{types[1].simpleString()} now, and no type holds both: read these changes in the raw envelope"
         )
-    return column if found == types[1] else _column(column.name, found)
+    return column if wider == types[1] else _column(column.name, wider)
 
 
-def _column(name: str, found: t.DataType) -> Column:
+def _column(name: str, type_: t.DataType) -> Column:
     """Return a column of this type in Spark."""
-    if isinstance(found, t.DecimalType):
-        return Column(name, "decimal", length=found.precision, scale=found.scale)
-    if found not in _KINDS:
-        raise ConfigError(f"schema: column {name} is {found.simpleString()}, which no column of a source has")
-    return Column(name, _KINDS[found])
+    if isinstance(type_, t.DecimalType):
+        return Column(name, "decimal", length=type_.precision, scale=type_.scale)
+    if type_ not in _KINDS:
+        raise ConfigError(f"schema: column {name} is {type_.simpleString()}, which no column of a source has")
+    return Column(name, _KINDS[type_])

@@ -103,17 +103,17 @@ class TypedEncoder:
         """Return the rows before and after the changes of `runs`, at least one."""
         if len({id(run.table) for run in runs}) == 1:
             return self._of_one_table(runs)
-        found = [self._of_one_table(list(group)) for _, group in groupby(runs, lambda run: id(run.table))]
-        before, after = (pa.concat_arrays(arrays) for arrays in zip(*found, strict=True))
+        by_table = [self._of_one_table(list(group)) for _, group in groupby(runs, lambda run: id(run.table))]
+        before, after = (pa.concat_arrays(arrays) for arrays in zip(*by_table, strict=True))
         return before, after
 
     def _of_one_table(self, runs: Sequence[Run]) -> tuple[pa.StructArray, pa.StructArray]:
         """Return the rows before and after, decoded by columns if possible."""
-        found = read_images(runs)
+        images = read_images(runs)
         table = runs[0].table
-        if found is not None:
+        if images is not None:
             count = sum([len(run) for run in runs])
-            return self._from_columns(table, found[0], count), self._from_columns(table, found[1], count)
+            return self._from_columns(table, images[0], count), self._from_columns(table, images[1], count)
         changes = [change for run in runs for change in run.changes()]
         return (
             self._images([self._fitted(table, change.before) for change in changes]),
@@ -124,11 +124,13 @@ class TypedEncoder:
         places = self._found_places(table)
         if image.columns is None:
             return pa.nulls(count, self._row_type)
-        found = image.columns if places is None else [None if i is None else image.columns[i] for i in places]
+        columns = (
+            image.columns if places is None else [None if i is None else image.columns[i] for i in places]
+        )
         fields = list(self._row_type)
         arrays = [
             pa.nulls(count, field.type) if values is None else self._held(field, values.cast)
-            for values, field in zip(found, fields, strict=True)
+            for values, field in zip(columns, fields, strict=True)
         ]
         return pa.StructArray.from_arrays(arrays, fields=fields, mask=image.absent)
 
@@ -163,9 +165,9 @@ class TypedEncoder:
         """True if a column got the type that it has here, which holds all its values: no row is changed."""
         if not isinstance(action, ChangeColumn) or action.name != action.column.name:
             return False
-        found = column_type(action.column)
+        new = column_type(action.column)
         own = [column_type(column) for column in self._table.columns if column.name == action.name]
-        return own == [found] and isinstance(found, NumericType)
+        return own == [new] and isinstance(new, NumericType)
 
     def _found_places(self, table: Table) -> list[int | None] | None:
         last, places = self._last

@@ -32,10 +32,10 @@ class Watch:
     def following(self, start: Offset, end: Offset | None, limit: Limit) -> Offset:
         """Return the end of the next batch; without new changes, the next call waits."""
         _wait(self._next - self._clock.now())
-        found = self.ask(lambda offsets: self._following(offsets, start, end, limit))
-        if self._options.reading.by_ts or found == start:  # a ts advances without changes, too
+        offset = self.ask(lambda offsets: self._following(offsets, start, end, limit))
+        if self._options.reading.by_ts or offset == start:  # a ts advances without changes, too
             self._next = self._clock.now() + self._pause_seconds
-        return found
+        return offset
 
     def _following(self, offsets: Offsets, start: Offset, end: Offset | None, limit: Limit) -> Offset:
         if not self._checked:

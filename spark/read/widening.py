@@ -53,19 +53,19 @@ def widened(one: t.StructType, other: t.StructType) -> t.StructType:
 def _joined(one: t.StructField, other: t.StructField) -> t.StructField:
     types = one.dataType, other.dataType
     if isinstance(types[0], t.StructType) and isinstance(types[1], t.StructType):
-        found: t.DataType | None = widened(types[0], types[1])
+        joined: t.DataType | None = widened(types[0], types[1])
     else:
-        found = wider_type(*types)
-    if found is None:
+        joined = wider_type(*types)
+    if joined is None:
         names = " and ".join(kind.simpleString() for kind in types)
         raise ConfigError(f"column {other.name}: no type holds both {names}; read the raw envelope")
     # The metadata of rows tells a table, which doesn't have the columns of both.
-    metadata = {} if isinstance(found, t.StructType) else {**one.metadata, **other.metadata}
-    return t.StructField(other.name, found, one.nullable or other.nullable, metadata)
+    metadata = {} if isinstance(joined, t.StructType) else {**one.metadata, **other.metadata}
+    return t.StructField(other.name, joined, one.nullable or other.nullable, metadata)
 
 
-def _decimal(found: t.DataType) -> t.DecimalType | None:
+def _decimal(type_: t.DataType) -> t.DecimalType | None:
     """Return the decimal type that holds a decimal or an integer type."""
-    if isinstance(found, t.DecimalType):
-        return found
-    return t.DecimalType(_INTEGERS[found], 0) if found in _INTEGERS else None
+    if isinstance(type_, t.DecimalType):
+        return type_
+    return t.DecimalType(_INTEGERS[type_], 0) if type_ in _INTEGERS else None

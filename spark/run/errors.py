@@ -52,8 +52,8 @@ def explain(error: BaseException, doing: str) -> TidemillError:
     if isinstance(error, TidemillError):
         return error
     text = _everything(error)
-    if found := _OURS.findall(text):
-        return _named(*found[-1])
+    if named := _OURS.findall(text):
+        return _named(*named[-1])
     for pattern, sentence in _OF_WORKERS:
         if match := pattern.search(text):
             return ConfigError(sentence.format(*match.groups()))
@@ -78,5 +78,5 @@ def _everything(error: BaseException) -> str:
 
 def _named(name: str, message: str) -> TidemillError:
     kind = getattr(errors, name, Retryable)  # Unavailable, ReplayRequired and similar
-    found: TidemillError = kind(message)
-    return found
+    error: TidemillError = kind(message)
+    return error

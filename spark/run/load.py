@@ -22,7 +22,7 @@ from ...errors import ConfigError, Retryable
 from ...events import Checkpoint
 from ...sink import SinkFactory
 from ..backfill.backfilled import Backfilled, opened
-from ..backfill.directory import Directory
+from ..backfill.directory import BackfillDirectory
 from ..backfill.errors import NotLoadable
 from ..backfill.fill import Stopped, fill
 from ..backfill.fill_status import FillStatus
@@ -51,15 +51,15 @@ class Load:
 
     def starts(self) -> dict[str, Start]:
         """Load the sinks and return the starts of their queries; none if stopped. Raises as feeds do."""
-        there = {name: find_start(sink) for name, sink in self.sinks.items()}
-        check_partitions(there, self.options.spark.partitions)
-        reject_parked(there)
-        if any(map(_position, there.values())):
+        known = {name: find_start(sink) for name, sink in self.sinks.items()}
+        check_partitions(known, self.options.spark.partitions)
+        reject_parked(known)
+        if any(map(_position, known.values())):
             reject_changes(self.options, "Spark reads its tables only together")
         keep_patterns(self.options)
-        begun = {name: at for name, at in there.items() if isinstance(at, Start)}
+        begun = {name: at for name, at in known.items() if isinstance(at, Start)}
         fresh = [name for name in self.sinks if name not in begun]
-        self._load({name: there[name] for name in fresh if not is_loaded(there[name])})
+        self._load({name: known[name] for name in fresh if not is_loaded(known[name])})
         if self.stopping.is_set():
             return {}
         self._forget_files([_position(find_start(self.sinks[name])) for name in fresh])
@@ -103,7 +103,7 @@ class Load:
                     break
                 except NotLoadable as error:
                     log.warning("loaded by the local engine, not by Spark: %s", error)
-                    Directory(self._directory).remove()
+                    BackfillDirectory(self._directory).remove()
                     return False
                 except Retryable as error:
                     failures += 1

@@ -24,13 +24,13 @@ from .start import local_sinks
 from .stream import Stream
 
 
-def run(found: Mapping[str, object], *, as_json: bool = False, **flags: object) -> int:
+def run(document: Mapping[str, object], *, as_json: bool = False, **flags: object) -> int:
     """Run the feed until it is stopped or reaches `until`; return the exit status 0.
 
-    `found` are the tables of a feed.toml; `flags` override its table `[spark]`. Raises ConfigError, and the
-    error that stopped the feed.
+    `document` are the tables of a feed.toml; `flags` override its table `[spark]`. Raises ConfigError, and
+    the error that stopped the feed.
     """
-    options = spark_feed(found, flags)
+    options = spark_feed(document, flags)
     how = options.spark
     options.reject_local_only("Spark")
     options.reject_parking("Spark")

@@ -32,9 +32,9 @@ class RunSource(TidemillSource):
         return FORMAT
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        given = dict(self.options)
-        until, lease, loaded = given.pop(UNTIL, ""), given.pop(LEASE, ""), int(given.pop(LOADED, 0))
-        options = read_options(given)
+        texts = dict(self.options)
+        until, lease, loaded = texts.pop(UNTIL, ""), texts.pop(LEASE, ""), int(texts.pop(LOADED, 0))
+        options = read_options(texts)
         return BoundedReader(options, self._output(options, schema), until, lease, loaded)
 
     def schema(self) -> StructType:
@@ -58,8 +58,8 @@ class BoundedReader(StreamReader):
         return self._first
 
     def _initial(self, offsets: Offsets) -> Offset:
-        found = super()._initial(offsets)
-        return Offset(max(found.ts, self._loaded), found.position, found.source)
+        offset = super()._initial(offsets)
+        return Offset(max(offset.ts, self._loaded), offset.position, offset.source)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         if self._until:
@@ -74,11 +74,11 @@ class BoundedReader(StreamReader):
             loaded = Offset.read(start)
             if reading.rank(end.position) < reading.rank(loaded.position):
                 return start  # the loaded rows may be newer than the end
-        found = super().latestOffset(start, limit)
-        if found == start:
+        latest = super().latestOffset(start, limit)
+        if latest == start:
             return start
         begin = Offset.read(start)
-        return {**found, OLDEST: self._source.ask(lambda offsets: offsets.oldest(begin))}
+        return {**latest, OLDEST: self._source.ask(lambda offsets: offsets.oldest(begin))}
 
     def _given_end(self, offsets: Offsets) -> Offset:
         return (

@@ -84,9 +84,9 @@ def take_over(factory: SinkFactory, partitions: int) -> Start:
     return Start(Offset(at.ts, at.position, at.source), partitions)
 
 
-def check_partitions(found: Mapping[str, Start | Checkpoint | None], partitions: int) -> None:
+def check_partitions(starts: Mapping[str, Start | Checkpoint | None], partitions: int) -> None:
     """Raise ConfigError if a query was started with another number: checkpoints are stored by partition."""
-    for name, start in found.items():
+    for name, start in starts.items():
         if isinstance(start, Start) and start.partitions != partitions:
             raise ConfigError(
                 f"partitions = {partitions}: sink {name} was begun with {start.partitions}; keep "
@@ -94,9 +94,9 @@ def check_partitions(found: Mapping[str, Start | Checkpoint | None], partitions:
             )
 
 
-def reject_parked(found: Mapping[str, Start | Checkpoint | None]) -> None:
+def reject_parked(starts: Mapping[str, Start | Checkpoint | None]) -> None:
     """Raise ConfigError if a table of a target is paused or failed, which Spark would follow nevertheless."""
-    for name, start in found.items():
+    for name, start in starts.items():
         parked = parked_tables(start.loading) if isinstance(start, Checkpoint) else {}
         if tables := sorted(table for table, one in parked.items() if one.state != "removed"):
             raise ConfigError(
@@ -105,8 +105,8 @@ def reject_parked(found: Mapping[str, Start | Checkpoint | None]) -> None:
             )
 
 
-def is_loaded(found: Start | Checkpoint | None) -> bool:
+def is_loaded(start: Start | Checkpoint | None) -> bool:
     """True if a query may start, or has started."""
-    if isinstance(found, Checkpoint):
-        return found.is_loaded and bool(found.position)
-    return found is not None
+    if isinstance(start, Checkpoint):
+        return start.is_loaded and bool(start.position)
+    return start is not None

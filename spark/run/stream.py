@@ -113,10 +113,10 @@ class Stream:
         try:
             query.start(spark, self._trigger)
         except Exception as error:
-            found = explain(error, f"sink {query.name}")
-            if not isinstance(found, Retryable):
-                raise found from error
-            self._unstarted[query] = found
+            cause = explain(error, f"sink {query.name}")
+            if not isinstance(cause, Retryable):
+                raise cause from error
+            self._unstarted[query] = cause
 
     def _restart(self, spark: SparkSession) -> None:
         for query in self._queries:
@@ -130,8 +130,8 @@ class Stream:
             for query in self._queries
             if not query.is_active and (error := query.error) is not None
         ]
-        found = [*self._unstarted.values(), *ended]
-        return min(found, key=lambda error: isinstance(error, Retryable), default=None)
+        failures = [*self._unstarted.values(), *ended]
+        return min(failures, key=lambda error: isinstance(error, Retryable), default=None)
 
     def _stop_queries(self, file: StatusFile) -> None:
         """Stop each query after its current batch, or after BATCH_SECONDS."""

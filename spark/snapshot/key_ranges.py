@@ -37,14 +37,14 @@ def key_ranges(columns: Columns, physical_ids: Iterable[int], filters: Sequence[
     The rows are those of a table with these ids in its keys. Conditions on other columns are ignored.
     """
     handles = _handles(columns, filters)
-    found: list[RawRange] = []
+    ranges: list[RawRange] = []
     for physical_id in sorted(physical_ids):
         if handles is None:
-            found.append(record_span(physical_id))
+            ranges.append(record_span(physical_id))
         else:
             prefix = record_prefix(physical_id)
-            found += [(prefix + start, prefix + end) for start, end in handles]
-    return found
+            ranges += [(prefix + start, prefix + end) for start, end in handles]
+    return ranges
 
 
 def _handles(columns: Columns, filters: Sequence[RowFilter]) -> list[RawRange] | None:
@@ -52,8 +52,8 @@ def _handles(columns: Columns, filters: Sequence[RowFilter]) -> list[RawRange] |
     fields = {field.column.id: field for field in columns.stored}
     if columns.handle is not None:
         field = fields[columns.handle]
-        found = _intervals(field, filters)
-        return None if found is None else _integer_handles(_is_unsigned(field), _merged(found))
+        intervals = _intervals(field, filters)
+        return None if intervals is None else _integer_handles(_is_unsigned(field), _merged(intervals))
     ranges: list[RawRange] | None = None
     prefixes = [b""]
     for id_ in columns.common_handle:
@@ -81,10 +81,10 @@ def _datums(field: Field, filters: Sequence[RowFilter]) -> list[RawRange] | None
     """Return the first and last datums in order that are accepted; None for all."""
     if field.kind in INTEGERS:
         flag = field.storage.key_flag
-        found = _intervals(field, filters)
-        if found is None:
+        intervals = _intervals(field, filters)
+        if intervals is None:
             return None
-        return [(encode_datum(flag, first), encode_datum(flag, last)) for first, last in found]
+        return [(encode_datum(flag, first), encode_datum(flag, last)) for first, last in intervals]
     if field.kind in _TEXTS:
         return _texts(field, filters)
     return None

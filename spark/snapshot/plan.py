@@ -44,15 +44,15 @@ def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[MysqlPartition
             conditions = row_filters(one.table, filters)
             is_exact = one.has_chunks
             wanted = key_range(one.table, conditions) if is_exact else IntegerRange()
-            found: list[OrderedKey] = []
+            keys: list[OrderedKey] = []
             if is_exact and options.partitions > 1 and not wanted.is_empty:
-                found = _bounds(session, options, one, wanted.keys)
+                keys = _bounds(session, options, one, wanted.keys)
             if not is_mariadb(session):
-                is_exact = bool(found)  # one task needs no lock
+                is_exact = bool(keys)  # one task needs no lock
                 at = offsets.settled() if is_exact else at
     if wanted.is_empty:
         return []
-    edges = pairwise([wanted.keys.after, *found, wanted.keys.up_to])
+    edges = pairwise([wanted.keys.after, *keys, wanted.keys.up_to])
     return [
         MysqlPartition(number, one, at, KeyRange(*edge), conditions, is_exact=is_exact)
         for number, edge in enumerate(edges)
@@ -62,6 +62,6 @@ def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[MysqlPartition
 def _bounds(session: Session, options: ReadOptions, one: SourceTable, within: KeyRange) -> list[OrderedKey]:
     server, partitions = cast("MysqlOptions", options.source_options), options.partitions
     rows = max(_LEAST_ROWS, one.rows_estimated // (4 * partitions))
-    found = bounds(session, server, one.table, rows, within)
-    parts = min(partitions, len(found) + 1)
-    return [found[number * len(found) // parts] for number in range(1, parts)]
+    keys = bounds(session, server, one.table, rows, within)
+    parts = min(partitions, len(keys) + 1)
+    return [keys[number * len(keys) // parts] for number in range(1, parts)]

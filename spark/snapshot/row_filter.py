@@ -106,22 +106,22 @@ class IntegerRange(NamedTuple):
 def row_filters(table: Table, filters: Iterable[Filter]) -> list[RowFilter]:
     """Return the conditions on columns of `table` that the server can check as Spark does."""
     columns: dict[object, Column] = {(IMAGE, column.name): column for column in table.columns}
-    found = []
+    conditions = []
     for one in filters:
         column = columns.get(getattr(one, "attribute", None))
         if column is not None and (condition := _condition(column, one)) is not None:
-            found.append(condition)
-    return found
+            conditions.append(condition)
+    return conditions
 
 
 def key_range(table: Table, filters: Iterable[RowFilter]) -> IntegerRange:
     """Return the range of the first key column that the conditions accept, if that is an integer."""
     column = table.columns[table.key[0]]
-    found = IntegerRange()
+    key_range_ = IntegerRange()
     for one in filters:
         if one.column == column.name and column.kind in INTEGERS and one.values:
-            found = found.narrowed(one)
-    return found
+            key_range_ = key_range_.narrowed(one)
+    return key_range_
 
 
 def _condition(column: Column, one: Filter) -> RowFilter | None:
@@ -131,13 +131,13 @@ def _condition(column: Column, one: Filter) -> RowFilter | None:
     if kind in _NULLS:
         return RowFilter(column.name, _NULLS[kind])
     if isinstance(one, In):
-        operator, given = "IN", [value for value in one.value if value is not None]
+        operator, operands = "IN", [value for value in one.value if value is not None]
     elif kind in _COMPARISONS:
-        operator, given = _COMPARISONS[kind], [one.value]  # type: ignore[attr-defined]
+        operator, operands = _COMPARISONS[kind], [one.value]  # type: ignore[attr-defined]
     else:
         return None
     accepted = (_EQUAL if operator in ("=", "IN") else _ORDERED).get(column.kind)
-    values = tuple([int(value) if _is_whole(column, value) else value for value in given])
+    values = tuple([int(value) if _is_whole(column, value) else value for value in operands])
     if not values or any(type(value) is not accepted or _may_be_rounded(value) for value in values):
         return None
     return RowFilter(column.name, operator, values)

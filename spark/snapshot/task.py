@@ -136,9 +136,9 @@ def undo(options: ReadOptions, table: Table, at: Offset, view: Position) -> Over
 
     Raises SourceError if it was altered, Retryable and Fatal.
     """
-    found = Overlay(lambda of: _key_of(table, of))
+    overlay = Overlay(lambda of: _key_of(table, of))
     if view.rank == Position.parse(at.position).rank:
-        return found
+        return overlay
     if view.rank < Position.parse(at.position).rank:
         raise Retryable(f"the view's position {view} is before {at.position}: another server answered")
     from ..read.bounded import change_items  # brings the engine
@@ -153,13 +153,13 @@ def undo(options: ReadOptions, table: Table, at: Offset, view: Position) -> Over
                     raise SourceError(
                         f"{table.full_name} was altered while it was read: {item.query[:200]}; load() again"
                     )
-                found.undo(item.rows)
-            if len(found) > MAX_KEYS:
+                overlay.undo(item.rows)
+            if len(overlay) > MAX_KEYS:
                 raise SourceError(
                     f"more than {MAX_KEYS:,} rows of {table.full_name} changed while it was read: load them "
                     "by a backfill, or read at a quieter time"
                 )
-    return found
+    return overlay
 
 
 def _key_of(planned: Table, table: Table) -> KeyOf[OrderedKey]:

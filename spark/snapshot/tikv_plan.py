@@ -38,13 +38,13 @@ def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[TikvPartition]
         client = offsets.client
         with held(client, options.name, at.ts):
             wanted = TablePatterns.parse(options.patterns)
-            found = TableNames(wanted)
-            client.run(read_schema(client.kv, at.ts, found))
-            if not options.ts and (unmatched := wanted.unmatched(found.names)):
-                raise ConfigError(no_table_matches(unmatched, found.names))
+            names = TableNames(wanted)
+            client.run(read_schema(client.kv, at.ts, names))
+            if not options.ts and (unmatched := wanted.unmatched(names.names)):
+                raise ConfigError(no_table_matches(unmatched, names.names))
             return [
                 TikvPartition(number, schema, info, at, ranges)
-                for schema, info in found.with_rows
+                for schema, info in names.with_rows
                 for number, ranges in enumerate(_parts(options, client, schema, info, filters))
             ]
 
@@ -71,5 +71,5 @@ async def _by_region(client: TikvClient, ranges: Sequence[RawRange]) -> list[lis
         for piece in pairwise([start, *inner, end])
     ]
     ids = [(await client.cache.locate(encode_bytes(start))).id for start, _ in pieces]
-    found = groupby(zip(ids, pieces, strict=True), key=lambda one: one[0])
-    return [[piece for _, piece in group] for _, group in found]
+    regions = groupby(zip(ids, pieces, strict=True), key=lambda one: one[0])
+    return [[piece for _, piece in group] for _, group in regions]

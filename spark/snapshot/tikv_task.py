@@ -37,8 +37,8 @@ def rows(options: ReadOptions, part: TikvPartition, table: Table) -> Generator[p
     seconds = options.source_timeout
     source = replace(source, pd_retry_seconds=seconds, store_retry_seconds=seconds)
     with connected(source) as client:
-        if (found := f"tikv cluster {client.pd.cluster_id}") != part.at.source:
-            raise SourceError(f"{source.address} is {found}, and the read was planned on {part.at.source}")
+        if (cluster := f"tikv cluster {client.pd.cluster_id}") != part.at.source:
+            raise SourceError(f"{source.address} is {cluster}, and the read was planned on {part.at.source}")
         with held(client, options.name, part.at.ts):
             encoder = _Encoder(options, part, table)
             for pairs in all_rows(client, part.ranges, part.at.ts, _BATCH_ROWS, _BATCH_BYTES):

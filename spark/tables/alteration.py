@@ -122,34 +122,34 @@ def alteration(ddl: Ddl, known: Table | None, columns: Collection[str]) -> Alter
             raise _cannot(ddl, "what it does to the rows isn't known")
         actions = understood
     had = {name.lower() for name in columns}
-    found = NONE
+    effect = NONE
     for action in actions:
         match action:
             case CreateTable(replaces=False) | ChangeDetails():
                 pass
             case TruncateTable():
-                found = found._replace(empties=True)
+                effect = effect._replace(empties=True)
             case AddColumn(column, unless_exists=unless_exists):
-                dropped = [name.lower() for name in found.drops]
+                dropped = [name.lower() for name in effect.drops]
                 if column.name.lower() in had and column.name.lower() not in dropped:
                     if unless_exists:
                         continue
                     raise _cannot(ddl, f"the copy has a column {column.name} already")
-                found = found._replace(adds=(*found.adds, _added(ddl, action)))
+                effect = effect._replace(adds=(*effect.adds, _added(ddl, action)))
             case DropColumn(name, if_exists) | ChangeColumn(name, if_exists=if_exists) if (
                 name.lower() not in had
             ):
                 if not if_exists:
                     raise _cannot(ddl, f"the copy has no column {name}")
             case DropColumn(name):
-                found = found._replace(drops=(*found.drops, name))
+                effect = effect._replace(drops=(*effect.drops, name))
             case ChangeColumn():
-                found = found._replace(changes=(*found.changes, _changed(ddl, action, known)))
+                effect = effect._replace(changes=(*effect.changes, _changed(ddl, action, known)))
             case ChangeKey(key):
-                found = found._replace(key=key)
+                effect = effect._replace(key=key)
             case _:
                 raise _cannot(ddl, "the copy keeps the table's name and rows")
-    return found
+    return effect
 
 
 def _understood(ddl: Ddl, known: Table) -> tuple[Action, ...] | None:
@@ -169,17 +169,17 @@ def _understood(ddl: Ddl, known: Table) -> tuple[Action, ...] | None:
         converts_strings=True,  # which isn't known
         utc_offset_seconds=ddl.utc_offset_seconds,
     )
-    found = statements.changes(query)
-    if len(found) > 1 or any(one.reload or one.refusal for one in found):
+    parsed = statements.changes(query)
+    if len(parsed) > 1 or any(one.reload or one.refusal for one in parsed):
         return None
-    return found[0].actions if found else ()
+    return parsed[0].actions if parsed else ()
 
 
 def _charset(table: Table) -> dict[str, object]:
     """Return the character set of all texts: that of the table isn't logged. Rows after the statement show if
     it was another one."""
-    found = {(column.charset, column.collation) for column in table.columns if column.charset}
-    return dict(zip(("charset", "collation"), *found, strict=True)) if len(found) == 1 else {}
+    charsets = {(column.charset, column.collation) for column in table.columns if column.charset}
+    return dict(zip(("charset", "collation"), *charsets, strict=True)) if len(charsets) == 1 else {}
 
 
 def _only(table: Table) -> TablePatterns:

@@ -22,7 +22,7 @@ from .altering import altered, check_nulls
 from .columns import check_columns
 from .delta_copy import DeltaCopy, Note, check_steps
 from .last_changes import KEY, ROW, last_changes, quoted
-from .table_changes import Rows, TableChanges, changes_of, check_key, key_of
+from .table_changes import RowStep, TableChanges, changes_of, check_key, key_of
 from .typed_tables import TypedTables
 
 PARALLEL: Final = 4
@@ -40,32 +40,32 @@ def merge_into(
     later batch, or if another driver merges into it at the same time, and Spark's error if the target can't
     be merged into.
     """
-    found = changes_of(changes)
-    copy = DeltaCopy(found.spark, target)
+    told = changes_of(changes)
+    copy = DeltaCopy(told.spark, target)
     last = copy.last()
     if last is not None and last.batch >= batch:
-        if (last.batch, last.end) != (batch, found.end):
+        if (last.batch, last.end) != (batch, told.end):
             raise CheckpointError(_other(target, last.batch, batch))
         if last.is_last:
             return
     begun = 0 if last is None or last.batch < batch else last.step + 1
     known = None if last is None else last.table
-    if known is None and not begun and found.steps and isinstance(found.steps[0], Rows):
-        known = found.steps[0].table
-    steps = _steps(found, copy.schema, known, key, begun)
+    if known is None and not begun and told.steps and isinstance(told.steps[0], RowStep):
+        known = told.steps[0].table
+    steps = _steps(told, copy.schema, known, key, begun)
     for step in steps:
-        note = Note(batch=batch, step=step.number, is_last=step is steps[-1], end=found.end, table=step.after)
+        note = Note(batch=batch, step=step.number, is_last=step is steps[-1], end=told.end, table=step.after)
         step.apply(copy, note)
     now = copy.last()
-    if now is not None and (now.batch, now.end) != (batch, found.end):
+    if now is not None and (now.batch, now.end) != (batch, told.end):
         raise CheckpointError(_other(target, now.batch, batch))
 
 
-def _other(target: str, found: int, batch: int) -> str:
+def _other(target: str, present: int, batch: int) -> str:
     return (
-        f"{target} has batch {found} already, and this is batch {batch} with other changes, of which nothing "
-        "was merged now: another driver goes on there, another query writes there, or this one lost its "
-        "checkpointLocation; let one query write there"
+        f"{target} has batch {present} already, and this is batch {batch} with other changes, of which "
+        "nothing was merged now: another driver goes on there, another query writes there, or this one lost "
+        "its checkpointLocation; let one query write there"
     )
 
 
@@ -86,22 +86,22 @@ def _steps(
     `schema` are the target's columns, `known` is the source's definition of the table as of them.
     """
     check_steps(changes.name, 2 * len(changes.steps) + 2)
-    found: list[_Step] = []
+    made: list[_Step] = []
     columns, table = schema, known
     for place, step in enumerate(changes.steps):
         number = 2 * place
         if number + 1 < begun:
             continue
-        if isinstance(step, Rows):
+        if isinstance(step, RowStep):
             kind = step.frame.schema["after"].dataType
             assert isinstance(kind, StructType)
             its_key = key_of(changes, step, key)
             wide = check_columns(changes.name, columns, kind, table, step.table)
             if _kinds(wide) != _kinds(columns):
-                found.append(_Step(number, _to(wide), table))
+                made.append(_Step(number, _to(wide), table))
                 columns = wide
             table = step.table
-            found.append(_Step(number + 1, _merge(step.frame, kind.names, its_key), table))
+            made.append(_Step(number + 1, _merge(step.frame, kind.names, its_key), table))
             continue
         effect = alteration(step, table, columns.names)
         check_key(key, effect)
@@ -112,11 +112,11 @@ def _steps(
             or _kinds(after) != _kinds(columns)
             or any(one.replaces_null for one in effect.changes)
         ):
-            found.append(_Step(number + 1, _alter(effect, step), table))
+            made.append(_Step(number + 1, _alter(effect, step), table))
             columns = after
-    if not found or found[-1].after != table:
-        found.append(_Step(2 * len(changes.steps), lambda copy, note: copy.note(note), table))
-    return found
+    if not made or made[-1].after != table:
+        made.append(_Step(2 * len(changes.steps), lambda copy, note: copy.note(note), table))
+    return made
 
 
 def _kinds(schema: StructType) -> list[tuple[str, object]]:

@@ -40,10 +40,10 @@ def last_changes(changes: DataFrame, key: Sequence[str]) -> DataFrame:
 
 def row_type(changes: DataFrame) -> StructType:
     """Return the type of the rows in typed changes. Raises ConfigError if they aren't typed."""
-    found = changes.schema["after"].dataType if "after" in changes.columns else None
-    if not isinstance(found, StructType):
+    kind = changes.schema["after"].dataType if "after" in changes.columns else None
+    if not isinstance(kind, StructType):
         raise ConfigError("changes: after has no columns; read them with the option table, or by_table")
-    return found
+    return kind
 
 
 def quoted(name: str) -> str:

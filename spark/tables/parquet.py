@@ -23,7 +23,7 @@ from .alteration import NONE, alteration, check_creation
 from .altering import altered, check_nulls
 from .columns import check_columns
 from .last_changes import KEY, ROW, last_changes, quoted
-from .table_changes import Order, Rows, TableChanges, changes_of, check_key, key_of
+from .table_changes import Order, RowStep, TableChanges, changes_of, check_key, key_of
 
 _MARKER: Final = re.compile(r"_version-(\d+)")
 _DIRECTORY: Final = re.compile(r"version=(\d+)\.\w+")
@@ -52,21 +52,21 @@ def merge_parquet(
     from the copy's without one. Raises ConfigError for a key, and CheckpointError if the copy has a later
     batch, or other changes of this one. After an error the copy is as before.
     """
-    found = changes_of(changes)
-    folder = _Folder(found.spark, path)
+    told = changes_of(changes)
+    folder = _Folder(told.spark, path)
     versions = folder.versions()
     base = versions[-1] if versions else None
-    if batch in versions and folder.version(batch).end == found.end:
+    if batch in versions and folder.version(batch).end == told.end:
         return
     if base is not None and base >= batch:
         raise CheckpointError(_other(path, base, batch))
-    copy = _Copy(found, folder, None if base is None else folder.version(base), key)
+    copy = _Copy(told, folder, None if base is None else folder.version(base), key)
     try:
-        for step in found.steps:
+        for step in told.steps:
             copy.apply(step)
         if copy.frame is None:
             return
-        version = _Version(f"version={batch}.{uuid4().hex[:12]}", base, found.end, copy.table)
+        version = _Version(f"version={batch}.{uuid4().hex[:12]}", base, told.end, copy.table)
         copy.frame.write.mode("error").parquet(folder.place(version))
     finally:
         copy.close()
@@ -99,13 +99,13 @@ class _Copy:
         for frame in self._persisted:
             frame.unpersist()
 
-    def apply(self, step: Rows | Ddl) -> None:
+    def apply(self, step: RowStep | Ddl) -> None:
         if isinstance(step, Ddl):
             self._alter(step)
         else:
             self._merge(step)
 
-    def _merge(self, step: Rows) -> None:
+    def _merge(self, step: RowStep) -> None:
         key = key_of(self._changes, step, self._key)
         last = last_changes(step.frame, key).persist()
         self._persisted.append(last)
@@ -140,9 +140,9 @@ def _unchanged(rows: DataFrame, last: DataFrame, key: Sequence[str]) -> DataFram
     return rows.join(keys, same, "left_anti")
 
 
-def _other(path: str, found: int, batch: int) -> str:
+def _other(path: str, present: int, batch: int) -> str:
     return (
-        f"{path} has batch {found} already, and this is batch {batch} with other changes: another query "
+        f"{path} has batch {present} already, and this is batch {batch} with other changes: another query "
         "writes there, or this one lost its checkpointLocation; give it a path of its own"
     )
 

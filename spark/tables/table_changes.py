@@ -21,7 +21,7 @@ NOTHING: Final = (0, 0, 0)
 """Order before every change."""
 
 
-class Rows(NamedTuple):
+class RowStep(NamedTuple):
     """Typed changes of rows, between two schema changes."""
 
     frame: DataFrame
@@ -35,7 +35,7 @@ class TableChanges(NamedTuple):
     spark: SparkSession
     name: str
     """The table's full name."""
-    steps: tuple[Rows | Ddl, ...]
+    steps: tuple[RowStep | Ddl, ...]
     end: Order
     """Order of the last change."""
 
@@ -44,23 +44,23 @@ class TableChanges(NamedTuple):
         return (step for step in self.steps if isinstance(step, Ddl))
 
 
-def changes_of(found: DataFrame | TableChanges) -> TableChanges:
+def changes_of(changes: DataFrame | TableChanges) -> TableChanges:
     """Return the changes of a typed frame, which has no schema changes. Raises ConfigError for others."""
-    if isinstance(found, TableChanges):
-        return found
-    kind = row_type(found)
-    if lacks_schema_changes(found.schema):
+    if isinstance(changes, TableChanges):
+        return changes
+    kind = row_type(changes)
+    if lacks_schema_changes(changes.schema):
         raise ConfigError(
             "changes: they were read without schema changes, so a copy would miss a TRUNCATE or a RENAME: "
             "leave the option operations out, or give it ddl too"
         )
-    table = told_table(found.schema)
+    table = told_table(changes.schema)
     if table is not None and [column.name for column in table.columns] != kind.names:
         table = None
-    last = found.agg(f.max(f.struct(*ORDER)).alias("end")).collect()[0].end
+    last = changes.agg(f.max(f.struct(*ORDER)).alias("end")).collect()[0].end
     name = "the table" if table is None else table.full_name
     end = NOTHING if last is None else (last.commit_ts, last.start_ts, last.sequence)
-    return TableChanges(found.sparkSession, name, (Rows(found, table),), end)
+    return TableChanges(changes.sparkSession, name, (RowStep(changes, table),), end)
 
 
 def check_key(key: Sequence[str] | None, effect: Alteration) -> None:
@@ -72,7 +72,7 @@ def check_key(key: Sequence[str] | None, effect: Alteration) -> None:
         )
 
 
-def key_of(changes: TableChanges, rows: Rows, key: Sequence[str] | None) -> Sequence[str]:
+def key_of(changes: TableChanges, rows: RowStep, key: Sequence[str] | None) -> Sequence[str]:
     """Return the columns that identify a row: `key`, or the primary key. Raises ConfigError without one."""
     table = rows.table
     found = key if key is not None else table and [table.columns[index].name for index in table.key]

@@ -24,7 +24,7 @@ from ..read.schema_changes import difference
 from ..read.superset import superset
 from ..read.typed import TypedEncoder, check_visible
 from .last_changes import ORDER
-from .table_changes import NOTHING, Order, Rows, TableChanges
+from .table_changes import NOTHING, Order, RowStep, TableChanges
 
 _NAMES: Final = ("schema", "table")
 _END: Final = (1 << 63) - 1
@@ -68,7 +68,7 @@ class TypedTables(Mapping[str, DataFrame]):
         self._invalid_dates = invalid_dates
         self._tables = _found(raw)
         self._named = {
-            name: superset(found.versions) for name, found in self._tables.items() if found.versions
+            name: superset(table.versions) for name, table in self._tables.items() if table.versions
         }
 
     def __getitem__(self, name: str) -> DataFrame:
@@ -100,8 +100,8 @@ class TypedTables(Mapping[str, DataFrame]):
                 "operations: without ddl a copy would miss a TRUNCATE or a RENAME; leave the option out, or "
                 "give it ddl too"
             )
-        for found in self._tables.values():
-            for statement in found.statements:
+        for table in self._tables.values():
+            for statement in table.statements:
                 if not statement.ddl.table:
                     raise SourceError(
                         f"schema {statement.ddl.schema} was changed as a whole, and copies of its tables "
@@ -110,20 +110,20 @@ class TypedTables(Mapping[str, DataFrame]):
         return {name: self._changes(name) for name in self._tables}
 
     def _changes(self, name: str) -> TableChanges:
-        found = self._tables[name]
-        bounds = [NOTHING, *[statement.order for statement in found.statements], (_END, _END, _END)]
-        by_segment = [found.versions]
-        if found.statements:
-            by_segment = self._by_segment(found.versions, bounds)
-        steps: list[Rows | Ddl] = []
+        table = self._tables[name]
+        bounds = [NOTHING, *[statement.order for statement in table.statements], (_END, _END, _END)]
+        by_segment = [table.versions]
+        if table.statements:
+            by_segment = self._by_segment(table.versions, bounds)
+        steps: list[RowStep | Ddl] = []
         for number, versions in enumerate(by_segment):
             if number:
-                steps.append(found.statements[number - 1].ddl)
+                steps.append(table.statements[number - 1].ddl)
             if versions:
                 _check_alike(versions)
-                after, before = bounds[number : number + 2] if found.statements else (NOTHING, NOTHING)
-                steps.append(Rows(self._rows(versions[-1], after, before), versions[-1]))
-        return TableChanges(self.raw.sparkSession, name, tuple(steps), found.end)
+                after, before = bounds[number : number + 2] if table.statements else (NOTHING, NOTHING)
+                steps.append(RowStep(self._rows(versions[-1], after, before), versions[-1]))
+        return TableChanges(self.raw.sparkSession, name, tuple(steps), table.end)
 
     def _by_segment(self, versions: Sequence[Table], bounds: Sequence[Order]) -> list[list[Table]]:
         """Return the versions that rows have between each two bounds."""

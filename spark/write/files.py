@@ -51,10 +51,10 @@ class Files:
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        given, way = options.given, options.way
+        sink, way = options.given, options.way
         if not isinstance(way, ByFiles):
             raise InvariantViolated(f"{options.url} isn't written by files")
-        self._target: FilesTarget = way.target(str(given.target), given.options)
+        self._target: FilesTarget = way.target(str(sink.target), sink.options)
         self.name = self._target.name
 
     # --- in the driver

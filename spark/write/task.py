@@ -50,14 +50,14 @@ def _open(options: WriteOptions, place: BatchPartition) -> Sink:
 
     Raises SinkError, ConfigError.
     """
-    way, given = options.way, options.given
+    way, sink = options.way, options.given
     assert isinstance(way, ByRows)
-    assert isinstance(given.target, str)
+    assert isinstance(sink.target, str)
     if way.open is not None:
-        return way.open(given.target, given.options, place, options.host)
-    assert given.kind.dialect is not None
+        return way.open(sink.target, sink.options, place, options.host)
+    assert sink.kind.dialect is not None
     seconds = min(LOCK_SECONDS, options.timeout / 4)
-    return open_shared(given.kind.dialect, given.target, given.options, place, options.host, seconds)
+    return open_shared(sink.kind.dialect, sink.target, sink.options, place, options.host, seconds)
 
 
 def _into_files(files: Files, place: BatchPartition, items: Iterable[list[Item]], loads: bool) -> Made:

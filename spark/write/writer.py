@@ -27,9 +27,9 @@ from .place import task_place
 from .task import write_partition
 
 
-def batch_writer(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceWriter:
+def batch_writer(texts: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceWriter:
     """Return a writer. Raises ConfigError for options, and for columns that aren't the envelope's."""
-    options = _checked(given, schema, overwrite)
+    options = _checked(texts, schema, overwrite)
     if options.is_files and options.id:
         raise ConfigError(
             "option id: a directory of files doesn't know what it has; leave it out, or write a stream"
@@ -37,9 +37,9 @@ def batch_writer(given: Mapping[str, str], schema: StructType, overwrite: bool) 
     return BatchWriter(options)
 
 
-def stream_writer(given: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+def stream_writer(texts: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
     """Return a writer. Raises the same as `batch_writer`."""
-    return StreamWriter(_checked(given, schema, overwrite))
+    return StreamWriter(_checked(texts, schema, overwrite))
 
 
 class BatchWriter(CopiedToWorkers, DataSourceArrowWriter):
@@ -81,8 +81,8 @@ class StreamWriter(CopiedToWorkers, DataSourceStreamArrowWriter):
         """Leave the files to the next commit, which removes them unless a saved state has them."""
 
 
-def _checked(given: Mapping[str, str], schema: StructType, overwrite: bool) -> WriteOptions:
-    options = write_options(given)
+def _checked(texts: Mapping[str, str], schema: StructType, overwrite: bool) -> WriteOptions:
+    options = write_options(texts)
     if overwrite:
         raise ConfigError('mode "overwrite": changes are added to what a sink has; use mode("append")')
     _check_schema(schema)
@@ -93,10 +93,10 @@ def _checked(given: Mapping[str, str], schema: StructType, overwrite: bool) -> W
 
 def _check_schema(schema: StructType) -> None:
     wanted = {field.name: field.dataType for field in envelope_type()}
-    found = {field.name: field.dataType for field in schema}
+    types = {field.name: field.dataType for field in schema}
     for name in dict.fromkeys((*ORDER, *EXACT)):
-        if found.get(name) != wanted[name]:
-            has = found[name].simpleString() if name in found else "missing"
+        if types.get(name) != wanted[name]:
+            has = types[name].simpleString() if name in types else "missing"
             raise ConfigError(
                 f"column {name} is {has}: a sink is given rows of the raw envelope, as the option tables "
                 "reads them, with all their columns; rows of one table with its own columns can't be written"

@@ -11,7 +11,7 @@ from tidemill.chain.selection.tables import TablePatterns
 from tidemill.errors import InvariantViolated, Retryable, SinkError
 from tidemill.events import TablePosition
 from tidemill.sink import Delivery
-from tidemill.sink.delivery import ReplayRequired
+from tidemill.sink.errors import ReplayRequired
 from tidemill.testing.changes import ORDERS, PAIRS, at, insert, transaction
 from tidemill.testing.stage_conformance import Life
 

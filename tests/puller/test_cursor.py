@@ -11,7 +11,7 @@ import pytest
 from tidemill.codec.mysql.gtid import MariaDbGtids
 from tidemill.codec.mysql.position import Position
 from tidemill.errors import SourceError
-from tidemill.puller.mysql.cursor import Cursor
+from tidemill.puller.mysql.cursor import LogCursor
 
 
 def payload(body: bytes) -> bytes:
@@ -21,7 +21,7 @@ def payload(body: bytes) -> bytes:
 
 def test_an_event_is_returned_without_its_checksum() -> None:
     sent = payload(b"12345678")
-    assert Cursor(Position("binlog.000001", 4)).event(sent) == sent[1:-4]
+    assert LogCursor(Position("binlog.000001", 4)).event(sent) == sent[1:-4]
 
 
 @pytest.mark.parametrize("at", [0, 1, 19, 27, 28])
@@ -29,11 +29,11 @@ def test_a_changed_byte_is_noticed(at: int) -> None:
     sent = bytearray(payload(b"12345678"))
     sent[at] ^= 1
     with pytest.raises(SourceError, match="checksum is wrong"):
-        Cursor(Position("binlog.000001", 4)).event(bytes(sent))
+        LogCursor(Position("binlog.000001", 4)).event(bytes(sent))
 
 
 def test_the_text_follows_each_transaction_of_several_domains() -> None:
-    cursor = Cursor(Position("binlog.000001", 4, "0-1-5,1-1-7,2-1-9", "1"))
+    cursor = LogCursor(Position("binlog.000001", 4, "0-1-5,1-1-7,2-1-9", "1"))
     texts = []
     for domain, number in ((1, 8), (1, 9), (0, 6), (2, 10), (3, 1), (3, 2)):
         cursor.begin(pack("<IBIIIH", 0, 162, 2, 0, 0, 0) + pack("<QI", number, domain))
@@ -57,7 +57,7 @@ def test_the_text_follows_each_transaction_of_several_domains() -> None:
 )
 def test_a_position_is_reached_by_gtid_on_another_server(here: str, there: str, *, reached: bool) -> None:
     rank = Position.parse(there).rank
-    assert Cursor(Position.parse(here)).has_reached(rank) == reached
+    assert LogCursor(Position.parse(here)).has_reached(rank) == reached
     assert (Position.parse(here).rank >= rank) == reached
 
 
@@ -65,7 +65,7 @@ def test_a_transaction_without_a_gtid_leaves_no_set_in_the_position() -> None:
     """With gtid_mode = ON_PERMISSIVE some transactions have none: a set that stands still would be another
     position than that of the file."""
     uuid = UUID("3e11fa47-71ca-11e1-9e33-c80aa9429562")
-    cursor = Cursor(Position("binlog.000001", 4, f"{uuid}:1-18", "1"))
+    cursor = LogCursor(Position("binlog.000001", 4, f"{uuid}:1-18", "1"))
     gtid, anonymous = (pack("<IBIIIH", 0, kind, 1, 0, 0, 0) + pack("<B", 0) for kind in (33, 34))
     cursor.begin(gtid + uuid.bytes + pack("<Q", 19))
     cursor.commit()

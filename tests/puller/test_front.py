@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.puller.grpc.frames import PREFACE, Requests
+from tidemill.puller.grpc.frames import PREFACE, UnansweredRequests
 from tidemill.puller.grpc.front import Front
 
 DATA, HEADERS, RESET, WINDOW = 0, 1, 3, 8
@@ -21,7 +21,7 @@ def frame(kind: int, stream: int, size: int = 0, flags: int = 0) -> bytes:
 
 @pytest.mark.parametrize("step", [1, 2, 7, 9, 10, 100, 10_000])
 def test_requests_are_counted_until_they_are_answered(step: int) -> None:
-    requests = Requests()
+    requests = UnansweredRequests()
 
     def send(data: bytes) -> int:
         for at in range(0, len(data), step):

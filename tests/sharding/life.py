@@ -20,7 +20,7 @@ from tidemill.errors import Retryable
 from tidemill.events import Ddl, Item, TablePosition
 from tidemill.sharding import Routes, ShardStage, Unlock, plan_unlock
 from tidemill.sink import Delivery, DeliveryOptions
-from tidemill.sink.delivery import ReplayRequired
+from tidemill.sink.errors import ReplayRequired
 from tidemill.sink.sql.sql import SqlSink
 
 from .history import ROUTE, SOURCES

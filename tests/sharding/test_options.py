@@ -6,7 +6,7 @@ import pytest
 
 from tidemill.actors import ManualClock
 from tidemill.compare.diff import open_diff
-from tidemill.engine.coordination import Coordination
+from tidemill.engine.coordination import FeedCoordination
 from tidemill.engine.options import feed_options
 from tidemill.errors import ConfigError, SinkError
 from tidemill.sharding import Routes
@@ -157,7 +157,7 @@ def test_spark_refuses_routes():
 def test_feeds_share_merged_tables_of_one_sql_target(sinks, sentence, tmp_path):
     options = feed_options(feed(sharding={"coordination": "target"}, sink=sinks, data_dir=str(tmp_path)))
     with pytest.raises(ConfigError, match=f"^sharding.coordination: {sentence}"):
-        Coordination(options, [], ManualClock())
+        FeedCoordination(options, [], ManualClock())
 
 
 def test_tables_that_several_feeds_share_aren_t_compared():

@@ -9,7 +9,7 @@ import pytest
 from tidemill.errors import TidemillError
 from tidemill.events import Column, Table
 from tidemill.sharding import shared_lock
-from tidemill.sharding.shared_lock import BeingExecuted, Report, SharedLock
+from tidemill.sharding.shared_lock import BeingExecuted, ShardReport, SharedLock
 from tidemill.testing.cases import Case, load, title
 
 CASES = load(Path(__file__).with_name("shared_lock.txt"))
@@ -67,7 +67,7 @@ class Play:
         """The store was emptied."""
 
     def do_report(self, feed: str, number: str, form: str, partial: str = "") -> SharedLock:
-        said = Report(f"{feed}.x", f"ALTER {feed}.x {form}", 0.0, is_partial=bool(partial))
+        said = ShardReport(f"{feed}.x", f"ALTER {feed}.x {form}", 0.0, is_partial=bool(partial))
         return shared_lock.report(self._there, feed, int(number), form, said)
 
     def do_take(self, feed: str, number: str, columns: str) -> SharedLock:

@@ -15,7 +15,8 @@ from tidemill.events import (
     Details,
     TableProgress,
 )
-from tidemill.sink.delivery import Delivery, DeliveryOptions, ReplayRequired
+from tidemill.sink.delivery import Delivery, DeliveryOptions
+from tidemill.sink.errors import ReplayRequired
 from tidemill.sink.python import Acknowledgements, PythonSink
 from tidemill.sink.reached import Reached
 from tidemill.sink.sink import Sink, SinkTraits

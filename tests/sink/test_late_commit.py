@@ -10,7 +10,7 @@ from tidemill.dialects.address import parsed
 from tidemill.dialects.options import SqliteOptions
 from tidemill.dialects.sqlite.sqlite import SqliteDatabase
 from tidemill.events import CREATED, Batch, Checkpoint, SnapshotProgress, TableProgress
-from tidemill.sink.delivery import ReplayRequired
+from tidemill.sink.errors import ReplayRequired
 from tidemill.sink.sql.sql import SqlSink
 
 

@@ -13,7 +13,7 @@ from tidemill.errors import ConfigError, StoreError
 from tidemill.events import DELETE, PUT, KvChange
 from tidemill.sorter import SorterOptions
 from tidemill.sorter.db.key import event_key, fnv1, store_of
-from tidemill.sorter.table import Table
+from tidemill.sorter.keyspace import SortKeyspace
 from tidemill.testing.disk import usage
 
 from .rig import Rig, put
@@ -379,7 +379,7 @@ def test_options_say_what_is_accepted(tmp_path):
 
 
 def test_the_event_layout_has_the_keys_of_the_original():
-    table = Table(0x0102030405060708, 0x0A0B0C0D, 0)
+    table = SortKeyspace(0x0102030405060708, 0x0A0B0C0D, 0)
     ts = 0x1112131415161718, 0x2122232425262728
     head = bytes.fromhex("0a0b0c0d 0102030405060708 1112131415161718 2122232425262728")
     assert event_key(table, KvChange(*ts, PUT, b"key", b"")) == head + b"\xff\xfe" + b"key"
@@ -397,7 +397,7 @@ def test_the_event_layout_writes_these_keys_and_nothing_else(make_rig):
     (window,) = store.ended()
     uid = rig.sorter._tables[9].table.uid
     keys = [key for key, _ in store.iterate(window, b"\0", b"\xff")]
-    assert keys == sorted(event_key(Table(9, uid, 0), change) for change in changes)
+    assert keys == sorted(event_key(SortKeyspace(9, uid, 0), change) for change in changes)
 
 
 def test_the_hash_is_fnv_1_of_64_bits():

@@ -14,23 +14,23 @@ from tidemill.events import Changes
 from tidemill.sorter import admission as gate
 from tidemill.sorter.admission import AdmissionControl
 from tidemill.sorter.arrivals import Arrivals, New
-from tidemill.sorter.run import BlockLocation, Run
-from tidemill.sorter.table import Table
+from tidemill.sorter.keyspace import SortKeyspace
+from tidemill.sorter.run import BlockLocation, SortRun
 from tidemill.sorter.tier import Tier
 from tidemill.sorter.writer import Writer
 
 from .rig import put
 
-TABLE = Table(1, 1, 0)
+TABLE = SortKeyspace(1, 1, 0)
 PLACE = BlockLocation("window", b"", b"", 1, 50)
 
 
-def run(*commit_ts: int, tables: tuple[Table, ...] = (TABLE,)) -> Run:
+def run(*commit_ts: int, tables: tuple[SortKeyspace, ...] = (TABLE,)) -> SortRun:
     """Of 100 bytes a change; the changes are of the tables in turn."""
     blocks = [
         block_of(put(ts, "k", bytes(51)) for ts in commit_ts[n :: len(tables)]) for n in range(len(tables))
     ]
-    return Run(tables, merge(blocks, [table.uid for table in tables]))
+    return SortRun(tables, merge(blocks, [table.uid for table in tables]))
 
 
 # --- the tier ----------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def test_a_run_on_its_way_to_disk_is_not_taken():
 
 
 def test_a_run_whose_table_is_removed_on_its_way_to_disk_is_forgotten_there():
-    table = Table(2, 2, 0)
+    table = SortKeyspace(2, 2, 0)
     tier = Tier(0)
     (flushing,) = tier.add([run(1, 2, tables=(table,))])
     table.removed = True
@@ -107,7 +107,7 @@ def test_the_newest_runs_leave_first():
 
 
 def test_a_removed_tables_runs_free_their_memory_wherever_they_are():
-    table = Table(2, 2, 0)
+    table = SortKeyspace(2, 2, 0)
     tier = Tier(300)
     held, one, other = (run(*ts, tables=(table,)) for ts in ((1,), (2, 3), (4, 5)))
     tier.add([held])
@@ -119,7 +119,7 @@ def test_a_removed_tables_runs_free_their_memory_wherever_they_are():
 
 
 def test_of_a_run_of_several_tables_only_the_removed_ones_go():
-    tables = Table(2, 2, 0), Table(3, 3, 0)
+    tables = SortKeyspace(2, 2, 0), SortKeyspace(3, 3, 0)
     tier = Tier(None)
     shared = run(5, 6, 7, 8, tables=tables)
     tier.add([shared])
@@ -143,7 +143,7 @@ def test_runs_that_follow_each_other_go_to_disk_as_they_are_and_those_of_a_scan_
 
 def test_a_transaction_goes_to_disk_in_blocks_since_it_may_be_large():
     tier = Tier(0, block_changes=2)
-    large = Run((TABLE,), block_of(put(9, key) for key in "cab"))
+    large = SortRun((TABLE,), block_of(put(9, key) for key in "cab"))
     assert [one.count for one in tier.add([run(9), large])] == [2, 2]
 
 
@@ -166,7 +166,7 @@ def test_what_comes_while_the_merger_works_keeps_it_from_resting():
     assert not arrivals.rest()
     arrivals.collect()
     assert arrivals.rest()
-    for come in (lambda: arrivals.add(TABLE, 5), lambda: arrivals.remove(Table(2, 2, 0))):
+    for come in (lambda: arrivals.add(TABLE, 5), lambda: arrivals.remove(SortKeyspace(2, 2, 0))):
         assert come()
         assert not arrivals.rest()
         arrivals.collect()
@@ -214,8 +214,8 @@ def gate_of(tier: Tier, arrivals: Arrivals) -> AdmissionControl:
     return made
 
 
-def of_2000_bytes() -> Run:
-    return Run((TABLE,), block_of([put(1, "k", bytes(1951))]))
+def of_2000_bytes() -> SortRun:
+    return SortRun((TABLE,), block_of([put(1, "k", bytes(1951))]))
 
 
 def test_a_gate_is_not_shut_without_a_reason(arrivals):

@@ -6,10 +6,10 @@ import pytest
 
 from tidemill.errors import StoreError
 from tidemill.events import Ts
-from tidemill.sorter.table import Table
+from tidemill.sorter.keyspace import SortKeyspace
 from tidemill.sorter.tier import Tier
 from tidemill.sorter.unified import pool as pools
-from tidemill.sorter.unified.heap import Barrier
+from tidemill.sorter.unified.heap import ResolvedBarrier
 from tidemill.sorter.unified.pool import BackEndPool
 from tidemill.store.scratch import Scratch
 
@@ -105,9 +105,9 @@ def test_files_left_by_a_crash_are_removed_at_the_start(tmp_path):
 
 
 def test_a_resolved_ts_counts_once_all_heaps_have_flushed():
-    barrier = Barrier(2)
-    table = Table(1, 1, 0)
-    first: dict[Table, Ts] = {table: 5}
+    barrier = ResolvedBarrier(2)
+    table = SortKeyspace(1, 1, 0)
+    first: dict[SortKeyspace, Ts] = {table: 5}
     one, two = barrier.begin(first), barrier.begin({table: 7})
     assert barrier.pass_by(0, one.number) == {}
     assert barrier.pass_by(0, two.number) == {}

@@ -29,7 +29,7 @@ from tidemill.snapshot.mysql.packet_keys import PacketKeys
 from tidemill.snapshot.mysql.tables import FoundTable, SourceTable
 from tidemill.spark.backfill.catch_up import collect
 from tidemill.spark.backfill.chunk_file import ChunkFiles
-from tidemill.spark.backfill.directory import MERGED, READ, Directory
+from tidemill.spark.backfill.directory import MERGED, READ, BackfillDirectory
 from tidemill.spark.backfill.mysql_chunk import plan_mysql, read_mysql
 from tidemill.spark.backfill.options import BackfillOptions
 from tidemill.spark.backfill.records import Manifest
@@ -190,7 +190,7 @@ def test_spark_reads_it_as_of_one_position(item: Item, kind: str, monkeypatch: p
 @EACH_OF_SPARK
 def test_a_backfill_brings_it_to_one_position(item: Item, kind: str, tmp_path: Path) -> None:
     wanted = TablePatterns.parse([f"{item.sql.database}.item"])
-    place = Directory(tmp_path)
+    place = BackfillDirectory(tmp_path)
     with place.held():
         plan = plan_mysql(item.options, wanted, BackfillOptions(chunk_rows=CHUNK_ROWS))
         (table,) = plan.tables

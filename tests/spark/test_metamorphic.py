@@ -191,7 +191,7 @@ def tikv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Any
 
     @contextmanager
     def play(seed: int) -> Iterator[tuple[TikvLife, list[Item], str]]:
-        monkeypatch.setattr("tidemill.puller.tikv.puller.FeedOptions", feed_options(Random(seed)))
+        monkeypatch.setattr("tidemill.puller.tikv.puller.EventFeedOptions", feed_options(Random(seed)))
         directory = tmp_path / str(seed)
         try:
             with TikvLife(seed) as life, captured(life, directory) as capture:

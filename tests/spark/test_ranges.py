@@ -31,7 +31,7 @@ from tidemill.spark.offsets.offset import ts_offset
 from tidemill.spark.read.batch_reader import BatchReader
 from tidemill.spark.read.partition import TaskPartition
 from tidemill.spark.read.parts import WHOLE, Part
-from tidemill.spark.read.ranges import Piece, even
+from tidemill.spark.read.ranges import RangePiece, even
 from tidemill.spark.read.stream_reader import BOUNDS, StreamReader
 from tidemill.spark.run.source import RunSource
 from tidemill.spark.write.order import Ordered
@@ -450,7 +450,7 @@ def test_ranges_are_even(seed: int) -> None:
     chance = random.Random(seed)
     weights = [chance.randint(1, chance.choice([1, 3, 20])) for _ in range(chance.randint(1, 40))]
     count = chance.randint(1, 12)
-    bounds = even([Piece(b"%03d" % at, weight) for at, weight in enumerate(weights)], count)
+    bounds = even([RangePiece(b"%03d" % at, weight) for at, weight in enumerate(weights)], count)
     assert len(bounds) < count
     edges = [0, *map(int, bounds), len(weights)]
     sums = [sum(weights[first:last]) for first, last in pairwise(edges)]

@@ -17,7 +17,7 @@ from tidemill.emulator.percolator import Rejected
 from tidemill.emulator.sql.sql import Tidb
 from tidemill.emulator.sql.transaction import SqlTransaction
 from tidemill.events import RowChange, Ts
-from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.options import EventFeedOptions
 from tidemill.spark.offsets.offset import Offset, ts_offset
 
 from ..puller.tikv.test_metamorphic import FORCED
@@ -349,10 +349,10 @@ class Faults(Schedule):
         return self._life.leave_locks()
 
 
-def feed_options(random: Random) -> Callable[..., FeedOptions]:
+def feed_options(random: Random) -> Callable[..., EventFeedOptions]:
     """Draw the options of a puller; abandoned locks are noticed at once."""
     return partial(
-        FeedOptions,
+        EventFeedOptions,
         mailbox=random.choice((2, 5, 128)),
         shard_workers=random.choice((1, 3, 8)),
         high_water=random.choice((0.0, 0.5, 0.7)),

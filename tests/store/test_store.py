@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tidemill.errors import StoreError
-from tidemill.store.batch import Batch
+from tidemill.store.batch import PairBatch
 from tidemill.store.scratch import Scratch
 from tidemill.store.store import Store
 from tidemill.testing.disk import usage
@@ -31,8 +31,8 @@ def store(scratch: Scratch) -> Iterator[Store]:
     store.close()
 
 
-def batch(newest: int, **pairs: bytes) -> Batch:
-    made = Batch()
+def batch(newest: int, **pairs: bytes) -> PairBatch:
+    made = PairBatch()
     for key, value in pairs.items():
         made.put(key.encode(), value, newest)
     return made

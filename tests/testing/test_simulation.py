@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 import tidemill
 from tidemill.errors import StoreError
-from tidemill.store.batch import Batch
+from tidemill.store.batch import PairBatch
 from tidemill.store.store import Store
 from tidemill.testing.simulation.disk import DISK_FAULTS, Disk
 from tidemill.testing.simulation.mutants import MUTANTS, SIMULATED
@@ -184,7 +184,7 @@ def test_a_disk_that_fails_is_an_error_of_the_store(fault, tmp_path):
     disk = Disk(lambda _who, _what: None)
     with disk.attached():
         store = Store(tmp_path / "store")
-        batch = Batch()
+        batch = PairBatch()
         for number in range(3):
             batch.put(bytes([number]), b"value", 1)
         window = store.write(batch)

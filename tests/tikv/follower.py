@@ -19,7 +19,7 @@ from tidemill.engine.feed import Feed
 from tidemill.engine.opening import checkpoint_file
 from tidemill.engine.options import feed_options
 from tidemill.events import Item, Transaction
-from tidemill.puller.tikv.match.spill import Shared
+from tidemill.puller.tikv.match.spill import PrewriteMemory
 from tidemill.sink.python import python_sink
 
 
@@ -111,13 +111,13 @@ class Spilled:
 
     def __init__(self) -> None:
         self.blocks = 0
-        write = Shared.write
+        write = PrewriteMemory.write
 
-        def counted(shared: Shared, blocks: Sequence[bytes]) -> Any:
+        def counted(shared: PrewriteMemory, blocks: Sequence[bytes]) -> Any:
             self.blocks += len(blocks)
             return write(shared, blocks)
 
-        Shared.write = counted  # type: ignore[method-assign]
+        PrewriteMemory.write = counted  # type: ignore[method-assign]
 
 
 def main() -> None:

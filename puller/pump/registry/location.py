@@ -9,13 +9,13 @@ from ....config.url import redacted
 from ....errors import ConfigError
 from ...grpc.security import Security
 from ...tikv.options import endpoints
-from .registry import Registry
+from .registry import NodeRegistry
 from .sqlite import SqliteRegistry
 
 ACCEPTED: Final = "binlog://pd1:2379,pd2:2379 or sqlite:///path/registry.db"
 
 
-def open_registry(url: str, security: Security | None = None, timeout_seconds: float = 5.0) -> Registry:
+def open_registry(url: str, security: Security | None = None, timeout_seconds: float = 5.0) -> NodeRegistry:
     """Return a connection to the registry: PD's etcd, or the SQLite file of one machine.
 
     Nothing is connected yet. Raises ConfigError that names what is accepted.

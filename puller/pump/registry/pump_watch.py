@@ -11,7 +11,7 @@ from typing import Final
 from ....actors import Clock
 from ....errors import Retryable, TidemillError
 from .node import PUMPS, NodeStatus
-from .registry import Registry, nodes
+from .registry import NodeRegistry, nodes
 
 log = logging.getLogger("tidemill.puller")
 
@@ -29,7 +29,7 @@ class PumpWatch:
 
     def __init__(
         self,
-        registry: Registry,
+        registry: NodeRegistry,
         clock: Clock,
         update: Callable[[Sequence[NodeStatus]], None],
         interval_seconds: float = DETECT_SECONDS,

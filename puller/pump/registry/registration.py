@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ....errors import SourceError
 from .node import DRAINERS, RUNNING, NodeState, NodeStatus, after_stop, decode, encode, key
-from .registry import Record, Registry
+from .registry import NodeRegistry, Record
 
 log = logging.getLogger("tidemill.puller")
 
@@ -32,7 +32,7 @@ class Registration:
     """
 
     def __init__(
-        self, registry: Registry, node_id: str, host: str, approximate_ts: Callable[[], int]
+        self, registry: NodeRegistry, node_id: str, host: str, approximate_ts: Callable[[], int]
     ) -> None:
         """`approximate_ts` returns about the present TSO."""
         self._registry = registry

@@ -18,7 +18,7 @@ class Record(NamedTuple):
     """Number of the write that made this value; never used again for the key, also after its removal."""
 
 
-class Registry(Protocol):
+class NodeRegistry(Protocol):
     """One connection to a registry, for one thread. Every method raises RegistryUnavailable."""
 
     def get(self, key: str) -> Record | None:
@@ -37,7 +37,7 @@ class Registry(Protocol):
         """Release the connection. Doesn't raise."""
 
 
-def nodes(registry: Registry, kind: str) -> list[NodeStatus]:
+def nodes(registry: NodeRegistry, kind: str) -> list[NodeStatus]:
     """Return the nodes of a kind (PUMPS or DRAINERS), by id.
 
     Raises SourceError for a record that can't be parsed.

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ....errors import SourceError
 from ...grpc.security import Security
 from ..registry.node import DRAINERS, NodeStatus, decode, key
-from ..registry.registry import Registry
+from ..registry.registry import NodeRegistry
 from .routes import DONE
 
 REQUEST_SECONDS: Final = 10.0
@@ -25,7 +25,7 @@ class _Answer(Struct):
     code: int
 
 
-def send_action(registry: Registry, node_id: str, action: str, security: Security) -> str:
+def send_action(registry: NodeRegistry, node_id: str, action: str, security: Security) -> str:
     """Send "pause" or "close" to a drainer, found in the registry; return its answer.
 
     Raises SourceError if there is no such drainer, or it doesn't answer or refuses, and RegistryUnavailable.
@@ -47,7 +47,7 @@ def send_action(registry: Registry, node_id: str, action: str, security: Securit
     return answer.message
 
 
-def _find(registry: Registry, node_id: str) -> NodeStatus:
+def _find(registry: NodeRegistry, node_id: str) -> NodeStatus:
     where = key(DRAINERS, node_id)
     record = registry.get(where)
     if record is None:

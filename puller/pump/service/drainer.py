@@ -22,7 +22,7 @@ from ..registry.location import open_registry
 from ..registry.node import NodeState, NodeStatus
 from ..registry.pump_watch import PumpWatch
 from ..registry.registration import Registration
-from ..registry.registry import Registry
+from ..registry.registry import NodeRegistry
 from .metrics import Metrics, MetricsPush
 from .options import DrainerOptions, node_id
 from .port import Port
@@ -66,7 +66,7 @@ class Drainer:
         self._ask_to_stop = ask_to_stop
         self._lost = lost
         self._approximate_ts = approximate_ts or (lambda: compose_ts(round(clock.time() * 1000)))
-        self._registries: list[Registry] = []
+        self._registries: list[NodeRegistry] = []
         self._watch = PumpWatch(self._registry(), clock, update, options.detect_seconds, looked)
         self._heartbeat: Heartbeat | None = None
         self._listening = False
@@ -142,7 +142,7 @@ class Drainer:
     def _commit_ts(self) -> int:
         return self._progress().commit_ts
 
-    def _registry(self) -> Registry:
+    def _registry(self) -> NodeRegistry:
         """Open another connection, for another thread."""
         options = self._options
         self._registries.append(

@@ -12,22 +12,22 @@ import msgspec
 MAX_HEAD_BYTES: Final = 16 << 10
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     status: HTTPStatus
     body: bytes
     content_type: str = "application/json; charset=UTF-8"
 
 
-Routes: TypeAlias = Callable[[str, str], Answer]
+Routes: TypeAlias = Callable[[str, str], HttpAnswer]
 """Returns the answer to a method and a path."""
 
 
-def json_answer(value: object, status: HTTPStatus = HTTPStatus.OK) -> Answer:
-    return Answer(status, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+def json_answer(value: object, status: HTTPStatus = HTTPStatus.OK) -> HttpAnswer:
+    return HttpAnswer(status, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
 
-def text_answer(status: HTTPStatus, text: str) -> Answer:
-    return Answer(status, f"{text}\n".encode(), "text/plain; charset=UTF-8")
+def text_answer(status: HTTPStatus, text: str) -> HttpAnswer:
+    return HttpAnswer(status, f"{text}\n".encode(), "text/plain; charset=UTF-8")
 
 
 async def serve(
@@ -49,7 +49,7 @@ async def serve(
     return _send(writer, answer, head_only=words[0] == "HEAD")
 
 
-def _send(writer: asyncio.StreamWriter, answer: Answer, *, head_only: bool = False) -> None:
+def _send(writer: asyncio.StreamWriter, answer: HttpAnswer, *, head_only: bool = False) -> None:
     head = (
         f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\n"
         f"Content-Type: {answer.content_type}\r\n"

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from ....actors import Clock
 from ..registry.node import NodeState
-from .http import Answer, json_answer, text_answer
+from .http import HttpAnswer, json_answer, text_answer
 from .metrics import Metrics
 from .progress import DrainerProgress
 
@@ -46,7 +46,7 @@ class DrainerRoutes:
         self._metrics = metrics
         self._synced_check_seconds = synced_check_seconds
 
-    def __call__(self, method: str, path: str) -> Answer:
+    def __call__(self, method: str, path: str) -> HttpAnswer:
         match [unquote(part) for part in path.split("/")[1:]]:
             case ["status"]:
                 return self._for("GET", method) or json_answer(self._status())
@@ -60,7 +60,7 @@ class DrainerRoutes:
         known = "GET /status, GET /commit_ts, GET /metrics, PUT /state/NODE/pause, PUT /state/NODE/close"
         return text_answer(HTTPStatus.NOT_FOUND, f"nothing is at {path!r}; known requests: {known}")
 
-    def _for(self, wanted: str, method: str) -> Answer | None:
+    def _for(self, wanted: str, method: str) -> HttpAnswer | None:
         """Return the answer to a wrong method; None for the right one."""
         if method == wanted or (wanted == "GET" and method == "HEAD"):
             return None
@@ -76,13 +76,13 @@ class DrainerRoutes:
             "TsMap": progress.ts_map,
         }
 
-    def _metrics_answer(self) -> Answer:
+    def _metrics_answer(self) -> HttpAnswer:
         try:
-            return Answer(HTTPStatus.OK, self._metrics.text(), self._metrics.content_type)
+            return HttpAnswer(HTTPStatus.OK, self._metrics.text(), self._metrics.content_type)
         except ImportError:
             return text_answer(HTTPStatus.NOT_IMPLEMENTED, "/metrics needs: pip install 'tidemill[metrics]'")
 
-    def _state(self, node_id: str, action: str) -> Answer:
+    def _state(self, node_id: str, action: str) -> HttpAnswer:
         log.info("request to %s node %s", action, node_id)
         if node_id != self._node_id:
             return _answer(f"invalid nodeID {node_id}, this drainer's nodeID is {self._node_id}", FAILED)
@@ -94,5 +94,5 @@ class DrainerRoutes:
         return _answer(f"apply action {action} success!", DONE)
 
 
-def _answer(message: str, code: int, data: object = None) -> Answer:
+def _answer(message: str, code: int, data: object = None) -> HttpAnswer:
     return json_answer({"message": message, "code": code, "data": data})

@@ -13,7 +13,7 @@ from ....actors import PooledActor, PooledRef
 from ....codec.blocks import NOTHING
 from ....events import Ts
 from ..span import Span
-from .options import FeedOptions
+from .options import EventFeedOptions
 from .request import Subscription
 from .span_puller import Pulled, SpanProgress, SpanPuller
 
@@ -105,7 +105,7 @@ class Advancer(PooledActor[Message]):
     def __init__(
         self,
         dirty: DirtySet,
-        options: FeedOptions,
+        options: EventFeedOptions,
         advance: Advance | None = None,
         feeds: Callable[[], int] = lambda: 1,
     ) -> None:

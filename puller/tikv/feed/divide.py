@@ -33,14 +33,14 @@ class Divider:
         clock: Clock,
         batch: int,
         retry_seconds: float,
-        found: Callable[[Subscription, RegionInfo, Span], Coroutine[object, None, None]],
+        on_range: Callable[[Subscription, RegionInfo, Span], Coroutine[object, None, None]],
         spawn: Callable[[Coroutine[object, None, object], str], asyncio.Task[object]],
     ) -> None:
         self._cache = cache
         self._clock = clock
         self._batch = batch
         self._retry_seconds = retry_seconds
-        self._found = found
+        self._on_range = on_range
         self._spawn = spawn
         self._waiting: deque[tuple[Subscription, Span]] = deque()
         self._running = 0
@@ -70,7 +70,7 @@ class Divider:
             for region in regions:
                 part = intersect(subscription.span, Span(region.start, region.end))
                 if part is not None and not subscription.stopped:
-                    await self._found(subscription, region, part)
+                    await self._on_range(subscription, region, part)
             span = Span(regions[-1].end, span.end)
 
     async def _load(self, span: Span) -> list[RegionInfo]:

@@ -16,16 +16,16 @@ from ....events import Ts
 from ...grpc.channel import Channels
 from ...grpc.loop import LoopThread
 from ..kv.region_cache import RegionCache
-from ..match.spill import Shared as Spill
+from ..match.spill import PrewriteMemory as Spill
 from ..span import Span
 from ..topology import RegionInfo
 from .advance import Advance, Advancer, DirtySet
 from .divide import Divider
 from .error_table import Action, unavailable
 from .failures import Failure, Failures
-from .options import FeedOptions
+from .options import EventFeedOptions
 from .range_lock import Cancelled, Locked, Stale, Waiting
-from .region_worker import Counts, RegionWorker
+from .region_worker import RegionWorker, WorkerCounts
 from .reports import Broken, FatalReport, Initialised, Lost, Report, Reports
 from .request import Request, Subscription
 from .span_puller import Pulled
@@ -53,7 +53,7 @@ class EventFeed:
         cache: RegionCache,
         channels: Channels,
         spill: Spill,
-        options: FeedOptions,
+        options: EventFeedOptions,
         *,
         cluster_id: int,
         random: Random,
@@ -192,7 +192,7 @@ class EventFeed:
     def _store(self, store_id: int) -> StoreStreams:
         store = self.stores.get(store_id)
         if store is None:
-            counts = Counts()
+            counts = WorkerCounts()
             worker = self._system.spawn(
                 RegionWorker,
                 store_id,

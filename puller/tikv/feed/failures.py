@@ -43,7 +43,7 @@ class Failures:
         self,
         cache: RegionCache,
         clock: Clock,
-        found: Callable[[Subscription, RegionInfo, Span], Coroutine[object, None, None]],
+        on_range: Callable[[Subscription, RegionInfo, Span], Coroutine[object, None, None]],
         divide: Callable[[Subscription, Span], None],
         spawn: Callable[[Coroutine[object, None, object], str], asyncio.Task[object]],
     ) -> None:
@@ -52,7 +52,7 @@ class Failures:
         """Number of failures by reason, since the start."""
         self._cache = cache
         self._clock = clock
-        self._found = found
+        self._on_range = on_range
         self._divide = divide
         self._spawn = spawn
         self._rounds: asyncio.Task[object] | None = None
@@ -93,7 +93,7 @@ class Failures:
         if failure.action.kind == "redivide" or region is None or region.version != failure.version:
             self._divide(subscription, failure.span)
         else:
-            self._spawn(self._found(subscription, region, failure.span), "a region again")
+            self._spawn(self._on_range(subscription, region, failure.span), "a region again")
 
     def _learn(self, failure: Failure) -> None:
         """Update the region cache by the failure."""

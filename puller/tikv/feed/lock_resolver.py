@@ -20,7 +20,7 @@ from ..kv.transactions import PrimaryMismatch
 from ..pd.pd import PdClient
 from ..span import UPPER_BOUND
 from .event_feed import EventFeed
-from .options import FeedOptions
+from .options import EventFeedOptions
 from .request import Request
 
 log = logging.getLogger("tidemill.puller")
@@ -50,7 +50,9 @@ class HeldLock(Struct, frozen=True):
 class LockResolver:
     """Checks the regions periodically (TiCDC puller document). To be used in the loop's thread only."""
 
-    def __init__(self, feed: EventFeed, kv: Kv, pd: PdClient, clock: Clock, options: FeedOptions) -> None:
+    def __init__(
+        self, feed: EventFeed, kv: Kv, pd: PdClient, clock: Clock, options: EventFeedOptions
+    ) -> None:
         self._feed = feed
         self._kv = kv
         self._pd = pd
@@ -93,7 +95,7 @@ class LockResolver:
         options, now = self._options, self._clock.now()
         below = compose_ts(now_ms - round(options.stale_seconds * 1000))
         silent = compose_ts(now_ms - round(options.silent_seconds * 1000))
-        found: dict[int, Request] = {}
+        requests: dict[int, Request] = {}
         behind = set()
         for count, request in enumerate(self._requests()):
             if count % YIELD_REGIONS == YIELD_REGIONS - 1:
@@ -104,9 +106,9 @@ class LockResolver:
             if request.resolved_ts < silent and now - request.heard_at > options.silent_seconds:
                 self._reconnect(request)
             elif self._is_due(request, now):
-                found.setdefault(request.id, request)
+                requests.setdefault(request.id, request)
         self.held = {region: held for region, held in self.held.items() if region in behind}
-        return list(found.values())
+        return list(requests.values())
 
     def _is_due(self, request: Request, now: float) -> bool:
         if not request.initialised or request.stall_count < self._options.least_stall_count:

@@ -21,7 +21,7 @@ class Registered(Struct, frozen=True, gc=False):
     request: Request
 
 
-class Received(Struct, frozen=True, gc=False):
+class EventReceived(Struct, frozen=True, gc=False):
     """A serialised cdcpb.ChangeDataEvent; its size is subtracted from the backlog when it was processed."""
 
     stream: StoreStream
@@ -36,7 +36,7 @@ class Forget(Struct, frozen=True, gc=False):
     request: Request
 
 
-class Ended(Struct, frozen=True, gc=False):
+class StreamEnded(Struct, frozen=True, gc=False):
     """The stream has ended; its requests are to be reported as lost."""
 
     stream: StoreStream

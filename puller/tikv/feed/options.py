@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeedOptions:
+class EventFeedOptions:
     """Options of the event feed. The defaults are TiCDC's where it has the same option (its puller
     document)."""
 

@@ -227,18 +227,18 @@ class RangeLock(Generic[H]):
 
 def _uncovered(span: Span, others: Sequence[Span]) -> list[Span]:
     """Return the parts of `span` that none of the others, in key order, covers."""
-    found = []
+    gaps = []
     start = span.start
     for other in others:
         shared = intersect(span, other)
         if shared is None:
             continue
         if start < shared.start:
-            found.append(Span(start, shared.start))
+            gaps.append(Span(start, shared.start))
         start = shared.end
     if start < span.end:
-        found.append(Span(start, span.end))
-    return found
+        gaps.append(Span(start, span.end))
+    return gaps
 
 
 def _start(held: Holder | _Hole) -> bytes:

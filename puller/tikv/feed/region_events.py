@@ -114,10 +114,10 @@ def forget(group: RequestGroup, request: Request) -> None:
 
 def forget_all(groups: Sequence[RequestGroup]) -> list[Request]:
     """Drop all requests of some groups; return those that weren't stopped."""
-    found = []
+    requests = []
     for group in groups:
         for request in list(group.regions.values()):
             if not request.stopped:
-                found.append(request)
+                requests.append(request)
             forget(group, request)
-    return found
+    return requests

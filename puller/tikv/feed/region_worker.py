@@ -14,15 +14,15 @@ from ....codec.proto.change_data import ChangeData, DecodeError, read
 from ....errors import SourceError
 from ....events import Ts
 from ....failpoint import reach
-from ..match.spill import Shared as Spill
+from ..match.spill import PrewriteMemory as Spill
 from .advance import DirtySet, Noted, Pending, Tick
-from .messages import Ended, Forget, Received, Registered
-from .options import FeedOptions
+from .messages import EventReceived, Forget, Registered, StreamEnded
+from .options import EventFeedOptions
 from .region_events import Payload, RegionEvents, forget, forget_all
 from .reports import Lost, Reports
 from .request import Request
 from .request_group import RequestGroup
-from .shard_worker import Arrive, Barrier, ShardMessage, ShardWorker, Shared, spread
+from .shard_worker import Arrive, ShardBarrier, ShardEvents, ShardMessage, ShardWorker, spread
 from .store_stream import StoreStream
 
 STEP_REGIONS: Final = 2048
@@ -33,7 +33,7 @@ class _Step(Struct, frozen=True):
     """To itself: continue processing resolved ts."""
 
 
-class Counts:
+class WorkerCounts:
     """Counts of a region worker; written in its turns only, read from any thread."""
 
     __slots__ = ("shared", "stale")
@@ -45,7 +45,7 @@ class Counts:
         """Number of times it began to share its work with its shard workers."""
 
 
-WorkerMessage: TypeAlias = Received | Registered | Ended | Forget | Tick | _Step
+WorkerMessage: TypeAlias = EventReceived | Registered | StreamEnded | Forget | Tick | _Step
 
 
 class RegionWorker(PooledActor[WorkerMessage | None]):
@@ -65,8 +65,8 @@ class RegionWorker(PooledActor[WorkerMessage | None]):
         reports: Reports,
         dirty: DirtySet,
         spill: Spill,
-        options: FeedOptions,
-        counts: Counts,
+        options: EventFeedOptions,
+        counts: WorkerCounts,
     ) -> None:
         self._store_id = store_id
         self._reports = reports
@@ -76,7 +76,7 @@ class RegionWorker(PooledActor[WorkerMessage | None]):
         self._quotas = [spill.quota() for _ in range(options.shard_workers)]
         self._streams: dict[StoreStream, None] = {}
         self._shard_workers: list[PooledRef[ShardMessage]] = []
-        self._barrier = Barrier(f"{self.name}: its shard workers")
+        self._barrier = ShardBarrier(f"{self.name}: its shard workers")
         self.sharing = False
         """True while the shard workers process the events."""
         self._counts = counts
@@ -116,16 +116,16 @@ class RegionWorker(PooledActor[WorkerMessage | None]):
 
     def _handle(self, message: WorkerMessage) -> None:
         match message:
-            case Received():
+            case EventReceived():
                 self._receive(message)
             case Registered(stream, request):
                 self._streams[stream] = None
                 self._group(stream, request.request_id).regions[request.id] = request
-            case Ended() | Forget() if self.sharing:
+            case StreamEnded() | Forget() if self.sharing:
                 self._take_over(message)
             case Forget(stream, request):
                 forget(self._group(stream, request.request_id), request)
-            case Ended(stream, action):
+            case StreamEnded(stream, action):
                 self._streams.pop(stream, None)
                 self._reports.put(Lost(stream, forget_all([*stream.groups.values()]), action))
                 stream.groups.clear()
@@ -138,7 +138,7 @@ class RegionWorker(PooledActor[WorkerMessage | None]):
 
     # --- events ----------------------------------------------------------------------------------
 
-    def _receive(self, received: Received) -> None:
+    def _receive(self, received: EventReceived) -> None:
         if self._mode_changes(received):
             return
         stream, data = received.stream, received.data
@@ -193,7 +193,7 @@ class RegionWorker(PooledActor[WorkerMessage | None]):
         elif request.initialised:
             group.pending[request.id] = ts
 
-    def _share(self, received: Received, message: ChangeData) -> None:
+    def _share(self, received: EventReceived, message: ChangeData) -> None:
         left = len(received.data)
         parts: list[list[Any]] = [[] for _ in self._shard_workers]
         for group, request, payload in self._current(received.stream, message):
@@ -202,7 +202,7 @@ class RegionWorker(PooledActor[WorkerMessage | None]):
         for shard, part in zip(self._shard_workers, parts, strict=True):
             if part:
                 left -= share
-                self.send(shard, Shared(part, share, received.backlog))
+                self.send(shard, ShardEvents(part, share, received.backlog))
         if received.backlog is not None:
             received.backlog.done(left)
 
@@ -215,7 +215,7 @@ class RegionWorker(PooledActor[WorkerMessage | None]):
 
     # --- sharing the work ------------------------------------------------------------------------
 
-    def _mode_changes(self, message: Received) -> bool:
+    def _mode_changes(self, message: EventReceived) -> bool:
         """True if the message must wait until the shard workers are done."""
         depth = len(self.actor_inbox.messages)
         options = self._options

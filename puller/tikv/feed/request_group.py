@@ -50,15 +50,15 @@ class RequestGroup:
     def settle(self) -> None:
         """Update `pending` with the notes."""
         noted, self._noted, self._bytes = self._noted, [], 0
-        found: dict[int, Ts] = {}
+        advanced: dict[int, Ts] = {}
         for resolved in reversed(noted):
-            if len(found) >= len(self.regions) and found.keys() >= self.regions.keys():
+            if len(advanced) >= len(self.regions) and advanced.keys() >= self.regions.keys():
                 break  # all of them have sent a newer one
-            found = {**dict.fromkeys(unpack(resolved.packed), resolved.ts), **found}
+            advanced = {**dict.fromkeys(unpack(resolved.packed), resolved.ts), **advanced}
         if self.pending:
-            self.pending.update(found)
+            self.pending.update(advanced)
         else:
-            self.pending = found
+            self.pending = advanced
 
 
 def _each(resolved: Resolved) -> Iterator[tuple[int, Ts]]:

@@ -39,15 +39,15 @@ class RetryLimiter(Generic[T]):
 
     def due(self, now: float) -> list[T]:
         """Run one round: return those of the first 128 delayed failures that may be handled now."""
-        found = []
+        due = []
         for _ in range(min(ROUND, len(self._parked))):
             region_id, failure = self._parked.popleft()
             if self._allow(region_id, now):
-                found.append(failure)
+                due.append(failure)
             else:
                 self._parked.append((region_id, failure))
         self._forget(now)
-        return found
+        return due
 
     def hint(self, region_id: int, now: float) -> bool:
         """True if the log should report that the region exceeds its limit."""

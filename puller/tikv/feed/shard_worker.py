@@ -18,7 +18,7 @@ from .request import Request
 from .request_group import RequestGroup
 
 
-class Barrier(Mailbox):
+class ShardBarrier(Mailbox):
     """A barrier where a region worker waits for its shard workers.
 
     It is a mailbox that nobody reads: it has room unless closed, and an actor that has sent to it while it is
@@ -51,7 +51,7 @@ class Barrier(Mailbox):
         """Do nothing: no actor reads this mailbox."""
 
 
-class Shared(Struct, frozen=True, gc=False):
+class ShardEvents(Struct, frozen=True, gc=False):
     """To a shard worker: events of its regions, in order; then `size` is subtracted from the backlog."""
 
     events: list[tuple[RequestGroup, Request, Payload]]
@@ -59,7 +59,7 @@ class Shared(Struct, frozen=True, gc=False):
     backlog: Backlog | None = None
 
 
-class Advance(Struct, frozen=True, gc=False):
+class AdvanceShard(Struct, frozen=True, gc=False):
     """To a shard worker: resolved ts of its regions; `messages` were received since the last one."""
 
     resolved: list[tuple[Request, Ts]]
@@ -69,30 +69,30 @@ class Advance(Struct, frozen=True, gc=False):
 class Arrive(Struct, frozen=True):
     """To a shard worker: all earlier messages are processed."""
 
-    barrier: Barrier
+    barrier: ShardBarrier
 
 
-ShardMessage: TypeAlias = Shared | Advance | Arrive
+ShardMessage: TypeAlias = ShardEvents | AdvanceShard | Arrive
 
 
 class ShardWorker(PooledActor[ShardMessage]):
     """Processes the events of every eighth region of a store, in their order."""
 
-    def __init__(self, reports: Reports, dirty: DirtySet, quota: Quota, barrier: Barrier) -> None:
+    def __init__(self, reports: Reports, dirty: DirtySet, quota: Quota, barrier: ShardBarrier) -> None:
         self._events = RegionEvents(self, reports, dirty)
         self._quota = quota
         self._barrier = barrier
 
     def on_receive(self, message: ShardMessage) -> None:
         match message:
-            case Shared(events, size, backlog):
+            case ShardEvents(events, size, backlog):
                 for group, request, payload in events:
                     if not request.initialised:
                         group.pending.pop(request.id, None)  # one from before the scan's end is invalid
                     self._events.take(group, request, payload, self._quota)
                 if backlog is not None:
                     backlog.done(size)
-            case Advance(resolved, messages):
+            case AdvanceShard(resolved, messages):
                 self._events.advance(resolved, messages)
             case Arrive(barrier):
                 barrier.arrive()
@@ -104,9 +104,9 @@ class ShardWorker(PooledActor[ShardMessage]):
         self._barrier.close()  # an actor that waits for this one must be able to stop
 
 
-def spread(count: int, pairs: Sequence[tuple[Request, Ts]], messages: int) -> list[Advance | None]:
+def spread(count: int, pairs: Sequence[tuple[Request, Ts]], messages: int) -> list[AdvanceShard | None]:
     """Group resolved ts by the shard worker of their region."""
     parts: list[list[tuple[Request, Ts]]] = [[] for _ in range(count)]
     for pair in pairs:
         parts[pair[0].id % count].append(pair)
-    return [Advance(part, messages) if part else None for part in parts]
+    return [AdvanceShard(part, messages) if part else None for part in parts]

@@ -14,7 +14,7 @@ from ..kv.region_cache import RegionCache
 from ..pd.version import check
 from .error_table import Action
 from .messages import Forget
-from .region_worker import Counts, WorkerMessage
+from .region_worker import WorkerCounts, WorkerMessage
 from .request import Request
 from .store_stream import StoreStream
 
@@ -24,7 +24,7 @@ INCOMPATIBLE_SECONDS = 20.0
 """Pause before a store of an incompatible version is tried again: it may be in the middle of an upgrade."""
 
 
-class Feed(Protocol):
+class StoreFeed(Protocol):
     """The part of the event feed that its stores use."""
 
     channels: Channels
@@ -46,7 +46,9 @@ class StoreStreams:
     To be used in the loop's thread only.
     """
 
-    def __init__(self, store_id: int, feed: Feed, worker: PooledRef[WorkerMessage], counts: Counts) -> None:
+    def __init__(
+        self, store_id: int, feed: StoreFeed, worker: PooledRef[WorkerMessage], counts: WorkerCounts
+    ) -> None:
         self.id = store_id
         self.worker = worker
         self.counts = counts

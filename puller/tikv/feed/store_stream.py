@@ -17,7 +17,7 @@ from ....errors import Retryable, SourceError
 from ...grpc.channel import Channels
 from .backlog import Backlog
 from .error_table import Action, classify_status
-from .messages import Ended, Forget, Received, Registered
+from .messages import EventReceived, Forget, Registered, StreamEnded
 from .request import Request
 from .request_group import RequestGroup
 
@@ -46,7 +46,7 @@ class Owner(Protocol):
     id: int
 
     @property
-    def worker(self) -> PooledRef[Registered | Received | Forget | Ended]: ...
+    def worker(self) -> PooledRef[Registered | EventReceived | Forget | StreamEnded]: ...
 
     multiplexing: bool
     channels: Channels
@@ -145,7 +145,7 @@ class StoreStream:
             self.owner.multiplexing = action is not _NO_MULTIPLEXING
         await asyncio.sleep(self.owner.random.random() * MOST_PAUSE_SECONDS)
         self.owner.ended(self)
-        await self.owner.worker.atell(Ended(self, action))
+        await self.owner.worker.atell(StreamEnded(self, action))
         for request in self._left():
             self.owner.failed(request, action)
 
@@ -173,7 +173,7 @@ class StoreStream:
             while isinstance(data := await call.read(), bytes):
                 self.heard_at = self.owner.clock.now()
                 await backlog.add(len(data))
-                await self.owner.worker.atell(Received(self, data, backlog))
+                await self.owner.worker.atell(EventReceived(self, data, backlog))
         except aio.AioRpcError as error:
             return self._action(error, self.owner.channels.failure(address, method, error))
         finally:

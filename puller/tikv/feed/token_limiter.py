@@ -24,8 +24,8 @@ class TokenLimiter(Generic[T]):
     """Queues of requests to the stores, in order, with at most `limit` tokens in use per store.
 
     `take` returns requests and takes a token for each. The token is returned by `release` when the region is
-    initialised, or by `revoke` when the region fails before that, including a failed send. So the limit
-    holds, however long sending takes. Not thread-safe; costs nothing while idle.
+    initialised or fails before that, including a failed send. So the limit holds, however long sending
+    takes. Not thread-safe; costs nothing while idle.
     """
 
     def __init__(self, limit: int = REGION_SCAN_LIMIT) -> None:
@@ -58,7 +58,7 @@ class TokenLimiter(Generic[T]):
         self._buckets.setdefault(store, _Bucket()).used += 1
 
     def release(self, store: Hashable) -> None:
-        """Return the token of a region that was initialised. Does nothing if no token is in use."""
+        """Return a region's token. Does nothing if no token is in use."""
         bucket = self._buckets.get(store)
         if bucket is None or not bucket.used:
             return
@@ -67,10 +67,6 @@ class TokenLimiter(Generic[T]):
             self._open[store] = None
         elif not bucket.used:
             del self._buckets[store]
-
-    def revoke(self, store: Hashable) -> None:
-        """Return the token of a region that failed before it was initialised."""
-        self.release(store)
 
     def used(self, store: Hashable) -> int:
         """Return the number of tokens in use."""

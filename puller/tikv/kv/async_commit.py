@@ -24,12 +24,14 @@ async def outcome(kv: Kv, primary: kvrpcpb.LockInfo, current_ts: Ts) -> TxnStatu
 
     The commit ts is the maximum of its locks' min_commit_ts. Raises Retryable.
     """
-    found = await kv.check_secondary_locks(primary.secondaries, primary.lock_version)
-    if found.ended:
-        return TxnStatus(commit_ts=found.commit_ts)
-    if not all(lock.use_async_commit for lock in found.locks):
+    secondaries = await kv.check_secondary_locks(primary.secondaries, primary.lock_version)
+    if secondaries.ended:
+        return TxnStatus(commit_ts=secondaries.commit_ts)
+    if not all(lock.use_async_commit for lock in secondaries.locks):
         return await _ordinary(kv, primary, current_ts)
-    return TxnStatus(commit_ts=max([primary.min_commit_ts, *(lock.min_commit_ts for lock in found.locks)]))
+    return TxnStatus(
+        commit_ts=max([primary.min_commit_ts, *(lock.min_commit_ts for lock in secondaries.locks)])
+    )
 
 
 async def _ordinary(kv: Kv, primary: kvrpcpb.LockInfo, current_ts: Ts) -> TxnStatus:

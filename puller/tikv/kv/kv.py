@@ -104,16 +104,16 @@ class Kv:
         The locks are in key order, each shared lock by itself, at most `limit`. If there are `limit` of them,
         more may follow, also on the last key. An empty end is +inf.
         """
-        found: list[kvrpcpb.LockInfo] = []
+        locks: list[kvrpcpb.LockInfo] = []
         at: bytes | None = start
-        while at is not None and len(found) < limit:
-            request = kvrpcpb.ScanLockRequest(max_version=max_ts, start_key=at, limit=limit - len(found))
+        while at is not None and len(locks) < limit:
+            request = kvrpcpb.ScanLockRequest(max_version=max_ts, start_key=at, limit=limit - len(locks))
             region, answer = await self._in_region(at, end, "KvScanLock", request)
             _refuse("KvScanLock", answer)
             for lock in answer.locks:
-                found += lock.shared_lock_infos if lock.lock_type == kvrpcpb.Op.SharedLock else [lock]
+                locks += lock.shared_lock_infos if lock.lock_type == kvrpcpb.Op.SharedLock else [lock]
             at = _behind(region, end)
-        return found
+        return locks
 
     async def check_txn_status(
         self,

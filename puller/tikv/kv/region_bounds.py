@@ -20,7 +20,7 @@ async def region_bounds(cache: RegionCache, spans: Iterable[Span]) -> list[list[
     The spans must be in key order: those that share a region cost one request. Raises Retryable, and
     SourceError for a bound that isn't a key.
     """
-    found = []
+    bounds_of_spans = []
     known = b""  # end of the regions seen without a gap since the span's start
     for span in spans:
         bounds = [known] if span.start < known < span.end else []
@@ -29,8 +29,8 @@ async def region_bounds(cache: RegionCache, spans: Iterable[Span]) -> list[list[
             for region in await cache.load(at, _REGIONS):
                 known = region.end
                 bounds.append(known)
-        found.append([_raw(bound) for bound in bounds if bound < span.end])
-    return found
+        bounds_of_spans.append([_raw(bound) for bound in bounds if bound < span.end])
+    return bounds_of_spans
 
 
 def _raw(bound: bytes) -> bytes:

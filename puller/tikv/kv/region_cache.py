@@ -67,10 +67,10 @@ class RegionCache:
         """
         backoff = self._backoff()
         while True:
-            found = await self._pd.scan_regions(span.start, span.end, limit)
-            gap = _gap(span, found)
+            regions = await self._pd.scan_regions(span.start, span.end, limit)
+            gap = _gap(span, regions)
             if gap is None:
-                return self._take([region for region in found if region is not None])
+                return self._take([region for region in regions if region is not None])
             pause = backoff.next()
             if pause is None:
                 raise Retryable(f"PD's regions don't cover {span}: {gap}")
@@ -85,9 +85,9 @@ class RegionCache:
             return known
         backoff = self._backoff()
         while True:
-            found = await self._pd.region_by_key(key)
-            if found is not None and found.start <= key < found.end:
-                return self._take([found])[0]
+            region = await self._pd.region_by_key(key)
+            if region is not None and region.start <= key < region.end:
+                return self._take([region])[0]
             pause = backoff.next()
             if pause is None:
                 raise Retryable(f"PD knows no region for the key {key.hex()}")
@@ -184,11 +184,11 @@ class RegionCache:
             known = self._map.get(region)
         if known is None or known.leader is None or not self._doubtful(known, known.leader):
             return known
-        found = await self._pd.region_by_id(known.id)
-        if found is None or found.version != known.version:
+        fresh = await self._pd.region_by_id(known.id)
+        if fresh is None or fresh.version != known.version:
             self.invalidate(known.id)
             return None
-        return self._take([found])[0]
+        return self._take([fresh])[0]
 
     def _doubtful(self, region: RegionInfo, peer: Peer) -> bool:
         return self._failed.get(peer.store_id, 0) > region.loaded
@@ -214,16 +214,16 @@ class RegionCache:
         )
 
 
-def _gap(span: Span, found: Sequence[RegionInfo | None]) -> str | None:
+def _gap(span: Span, regions: Sequence[RegionInfo | None]) -> str | None:
     """Describe why these regions don't cover the span from its start; None if they do."""
     at = span.start
-    for region in found:
+    for region in regions:
         if region is None:
             return f"a region without metadata at {at.hex() or 'the start'}"
         if region.start > at or region.end <= at:
             return f"a gap from {at.hex() or 'the start'} to region {region.id} at {region.start.hex()}"
         at = region.end
-    return None if found else "no regions"
+    return None if regions else "no regions"
 
 
 def _next_voter(region: RegionInfo) -> Peer | None:

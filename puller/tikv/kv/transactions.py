@@ -58,10 +58,10 @@ def status_of(answer: kvrpcpb.CheckTxnStatusResponse, primary: bytes, start_ts: 
 def _check_unknown(error: kvrpcpb.KeyError) -> None:
     """Raise Retryable for a KeyError other than "transaction not found"."""
     if error.HasField("primary_mismatch"):
-        found = error.primary_mismatch.lock_info
+        lock = error.primary_mismatch.lock_info
         raise PrimaryMismatch(
-            f"KvCheckTxnStatus: primary_mismatch: a lock of transaction {found.lock_version} names "
-            f"{found.key.hex()} as its primary, but the lock there names {found.primary_lock.hex()}"
+            f"KvCheckTxnStatus: primary_mismatch: a lock of transaction {lock.lock_version} names "
+            f"{lock.key.hex()} as its primary, but the lock there names {lock.primary_lock.hex()}"
         )
     if not error.HasField("txn_not_found"):
         raise Retryable(f"KvCheckTxnStatus: {sentence(error)}")

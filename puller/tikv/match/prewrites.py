@@ -93,9 +93,9 @@ class Prewrites:
     def take(self, key: Key) -> Prewrite | None:
         """Remove and return a prewrite."""
         self._load(key)
-        found = self._table.take(*key)
+        prewrite = self._table.take(*key)
         self._account()
-        return found
+        return prewrite
 
     def spill(self, least: int) -> None:
         """Write the oldest transactions, or parts of them, to disk. Raises StoreError; then nothing is

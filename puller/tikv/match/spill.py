@@ -12,7 +12,7 @@ from msgspec import Struct
 from ....codec.blocks import block_from_bytes, cut
 from ....errors import StoreError
 from ....events import Block
-from ....store.batch import Batch
+from ....store.batch import PairBatch
 from ....store.generation import Generation
 from ....store.store import Store
 
@@ -36,7 +36,7 @@ class SpilledBlock(Struct, frozen=True, gc=False):
     key: bytes
 
 
-class Holder(Protocol):
+class SpillHolder(Protocol):
     """One region's part of the memory."""
 
     bytes: int
@@ -45,7 +45,7 @@ class Holder(Protocol):
         """Write the oldest entries to disk: at least `least` bytes if there are as many."""
 
 
-class Shared:
+class PrewriteMemory:
     """The state that the region workers of a feed share: the memory limit, and the store for the rest.
 
     The store must hold nothing else. Thread-safe.
@@ -93,7 +93,7 @@ class Shared:
     def write(self, blocks: Sequence[Block]) -> list[SpilledBlock]:
         """Write blocks to disk. Raises StoreError: disk full, I/O error."""
         with self._lock:
-            batch = Batch()
+            batch = PairBatch()
             keys = [next(self._names).to_bytes(8, "big") for _ in blocks]
             for key, block in zip(keys, blocks, strict=True):
                 batch.put(key, block.to_bytes(), 0)
@@ -135,13 +135,13 @@ class Shared:
 class Quota:
     """One region worker's part of the memory limit. Used in the worker's turns only: one thread at a time."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: PrewriteMemory) -> None:
         self.shared = shared
         self.bytes = 0
         """Bytes in memory, over its holders."""
-        self._holders: dict[Holder, None] = {}
+        self._holders: dict[SpillHolder, None] = {}
 
-    def account(self, holder: Holder, held: int) -> None:
+    def account(self, holder: SpillHolder, held: int) -> None:
         """Set the bytes that a holder has in memory."""
         if held == holder.bytes:
             return
@@ -180,5 +180,5 @@ def groups_of(block: Block) -> Iterator[list[Block]]:
         yield parts[at : at + _WRITTEN_BLOCKS]
 
 
-def _bytes_of(holder: Holder) -> int:
+def _bytes_of(holder: SpillHolder) -> int:
     return holder.bytes

@@ -86,10 +86,10 @@ class Members:
 
     def check_cluster(self, address: str, header: pdpb.ResponseHeader) -> None:
         """Raise WrongCluster if an answer is from another cluster than before, or than the options name."""
-        found = header.cluster_id
-        if self.cluster_id and found and found != self.cluster_id:
+        cluster_id = header.cluster_id
+        if self.cluster_id and cluster_id and cluster_id != self.cluster_id:
             raise WrongCluster(
-                f"PD at {address} belongs to cluster {found}, not {self.cluster_id}: "
+                f"PD at {address} belongs to cluster {cluster_id}, not {self.cluster_id}: "
                 "check the addresses of PD and cluster_id"
             )
 
@@ -100,25 +100,25 @@ class Members:
 
     async def _find(self) -> None:
         """Use the first answer; but the first time wait for all, as they must be of one cluster."""
-        believe, found = bool(self.cluster_id), False
+        believe, has_answer = bool(self.cluster_id), False
         asked = [asyncio.create_task(self._ask(address)) for address in self.addresses]
         errors: list[Exception] = []
         try:
             for answer in asyncio.as_completed(asked):
                 try:
                     self._take(*(await answer))
-                    found = True
+                    has_answer = True
                 except (Retryable, SourceError) as error:
                     if isinstance(error, WrongCluster) and not believe:
                         raise
                     errors.append(error)
-                if found and believe:
+                if has_answer and believe:
                     break
         finally:
             for task in asked:
                 task.cancel()
             await asyncio.gather(*asked, return_exceptions=True)
-        if not found:
+        if not has_answer:
             raise _worst(errors)
 
     async def _ask(self, address: str) -> tuple[str, pdpb.GetMembersResponse]:

@@ -78,10 +78,6 @@ class PdClient:
         """Return the region that holds an encoded key; None while PD knows none."""
         return _region(await self._ask("GetRegion", pdpb.GetRegionRequest(region_key=key)))
 
-    async def previous_region(self, key: bytes) -> RegionInfo | None:
-        """Return the region before the one that holds an encoded key; None before the first."""
-        return _region(await self._ask("GetPrevRegion", pdpb.GetRegionRequest(region_key=key)))
-
     async def region_by_id(self, region_id: int) -> RegionInfo | None:
         """Return a region by id; None if it was merged into another."""
         return _region(await self._ask("GetRegionByID", pdpb.GetRegionByIDRequest(region_id=region_id)))

@@ -49,10 +49,10 @@ def parse(text: str) -> Version | None:
     The commit hash and kind (-dirty, -fips) of a build are ignored.
     """
     clean = _HASH.sub("", text.strip()).removesuffix("-fips").removesuffix("-dirty")
-    found = _VERSION.fullmatch(clean)
-    if found is None:
+    match = _VERSION.fullmatch(clean)
+    if match is None:
         return None
-    return Version(int(found[1]), int(found[2]), int(found[3]), found[4] or "")
+    return Version(int(match[1]), int(match[2]), int(match[3]), match[4] or "")
 
 
 def check(stores: Iterable[StoreInfo], members: Mapping[str, str] | None = None) -> Version:

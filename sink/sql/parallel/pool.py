@@ -20,7 +20,7 @@ from ..letters.writer import LetterWriter
 from .batch_size import BatchSize
 from .causality import Causality
 from .unit import Unit
-from .worker import Task, Worker
+from .worker import Worker, WorkerTask
 
 MAX_UNITS: Final = 1_000
 """Maximum number of transactions of the source in one SQL transaction."""
@@ -195,7 +195,7 @@ class Pool:
 
     # --- the workers' threads
 
-    def next(self, worker: Worker) -> Task | None:
+    def next(self, worker: Worker) -> WorkerTask | None:
         """Wait for work; return None at the end."""
         with self._changed:
             while not self._closing:
@@ -208,7 +208,7 @@ class Pool:
                 self._idle -= 1
             return None
 
-    def _task(self, worker: Worker) -> Task | None:
+    def _task(self, worker: Worker) -> WorkerTask | None:
         causality = self._causality
         share = -(-causality.ready // (self._idle + 1))
         units = causality.take(share, MAX_UNITS, self._batch_size.rows)
@@ -219,7 +219,7 @@ class Pool:
         above = sorted(unit.ts for unit in units if unit.ts > covered)
         forget = [one for one in worker.records if one.last <= self._saved.ts]
         applied = Applied(tuple(above)) if above else None
-        return Task(units, Start(applied, [one.first for one in forget], advance), forget, self._now())
+        return WorkerTask(units, Start(applied, [one.first for one in forget], advance), forget, self._now())
 
     def _advance(self, units: Sequence[Unit]) -> Advance | None:
         """Return the checkpoint that a SQL transaction of these units stores; one at a time does."""
@@ -232,7 +232,7 @@ class Pool:
         self._next_saved = last.checkpoint
         return Advance(self._saved.ts, last.ts, encode_checkpoint(last.checkpoint))
 
-    def committed(self, worker: Worker, task: Task) -> None:
+    def committed(self, worker: Worker, task: WorkerTask) -> None:
         with self._changed:
             worker.task = None
             self._commits += 1
@@ -248,7 +248,7 @@ class Pool:
                     self._after_start.passed(self._saved.ts)
             self._changed.notify_all()
 
-    def rolled_back(self, worker: Worker, task: Task, obstacle: str) -> None:
+    def rolled_back(self, worker: Worker, task: WorkerTask, obstacle: str) -> None:
         """Try its units again, each alone."""
         self._may_come_again(task)
         with self._changed:
@@ -257,7 +257,7 @@ class Pool:
             self._causality.give_back(task.units)
             self._give_back(worker, task)
 
-    def rejected(self, worker: Worker, task: Task, error: RowRejected) -> None:
+    def rejected(self, worker: Worker, task: WorkerTask, error: RowRejected) -> None:
         """Try the unit with a rejected row again after all those before it, and the others at once."""
         self._may_come_again(task)
         with self._changed:
@@ -268,16 +268,16 @@ class Pool:
             self._causality.give_back(bad, hold=True)
             self._give_back(worker, task)
 
-    def _give_back(self, worker: Worker, task: Task) -> None:
+    def _give_back(self, worker: Worker, task: WorkerTask) -> None:
         worker.task = None
         self._saving = self._saving and task.start.advance is None
         self._changed.notify_all()
 
-    def _may_come_again(self, task: Task) -> None:
+    def _may_come_again(self, task: WorkerTask) -> None:
         if self._after_start is not None and task.units:
             self._after_start.begin(max(unit.ts for unit in task.units))
 
-    def is_first(self, task: Task) -> bool:
+    def is_first(self, task: WorkerTask) -> bool:
         """Return True if all units before this task's only one are committed."""
         with self._changed:
             units = self._causality.units

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .pool import Pool
 
 
-class Task(NamedTuple):
+class WorkerTask(NamedTuple):
     """Work of one SQL transaction."""
 
     units: list[Unit]
@@ -43,7 +43,7 @@ class Worker(Thread):
         self._letters = letters
         self._applier = applier
         self._pool = pool
-        self.task: Task | None = None
+        self.task: WorkerTask | None = None
         """Its current work."""
         self.records: list[Applied] = []
         """Its records in the target."""
@@ -61,7 +61,7 @@ class Worker(Thread):
     def interrupt(self) -> None:
         self._target.interrupt()
 
-    def _apply(self, task: Task) -> None:
+    def _apply(self, task: WorkerTask) -> None:
         target = self._target
         try:
             if not target.begin_work(task.start):

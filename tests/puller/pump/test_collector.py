@@ -15,8 +15,8 @@ from tidemill.codec.tidb.record import JobRecord
 from tidemill.errors import SourceError
 from tidemill.events import PUT, KvChange
 from tidemill.puller.pump.collector import Collector
-from tidemill.puller.pump.messages import Broken, Found, JobFound, Pause, Pulled, Resume
-from tidemill.puller.pump.progress import MergeProgress
+from tidemill.puller.pump.messages import Broken, JobFound, Pause, Pulled, PumpsListed, Resume
+from tidemill.puller.pump.progress import BinlogMergeProgress
 from tidemill.puller.pump.pumps import PumpStatus
 from tidemill.testing import cases
 
@@ -50,7 +50,7 @@ class Script:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.system = SeededSystem(1)
-        self.merge = MergeProgress(1)
+        self.merge = BinlogMergeProgress(1)
         self.drops = False
         self.left = 0
         self.names: dict[int, str] = {}
@@ -97,7 +97,9 @@ class Script:
         match word:
             case "pumps":
                 pairs = [name.partition("=")[::2] for name in rest]
-                self.collector.tell(Found([PumpStatus(n, f"{n}:8250", s or "online") for n, s in pairs]))
+                self.collector.tell(
+                    PumpsListed([PumpStatus(n, f"{n}:8250", s or "online") for n, s in pairs])
+                )
             case "drops":
                 self.drops = True
             case "left":

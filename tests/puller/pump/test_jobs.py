@@ -9,7 +9,7 @@ import pytest
 
 from tidemill.actors import SystemClock
 from tidemill.codec.tidb.action import Action
-from tidemill.codec.tidb.job import SYNCED, Job, Outcome, encode_job
+from tidemill.codec.tidb.job import SYNCED, Job, JobOutcome, encode_job
 from tidemill.errors import Retryable, SourceError
 from tidemill.puller.pump.jobs import ERRORS, Jobs
 
@@ -72,7 +72,7 @@ def check(*jobs: Job) -> None:
 
 
 def statement(action: Action) -> Job:
-    return Job(id=7, type=action, state=SYNCED, schema_name="shop", outcome=Outcome(schema_version=3))
+    return Job(id=7, type=action, state=SYNCED, schema_name="shop", outcome=JobOutcome(schema_version=3))
 
 
 @pytest.mark.parametrize(

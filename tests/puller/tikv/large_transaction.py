@@ -11,7 +11,7 @@ from tidemill.codec.proto import cdcpb
 from tidemill.codec.proto.change_data import read
 from tidemill.codec.tidb.key import record_key
 from tidemill.puller.tikv.match.matcher import Matcher
-from tidemill.puller.tikv.match.spill import Shared
+from tidemill.puller.tikv.match.spill import PrewriteMemory
 from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import table_span
 from tidemill.store.store import Store
@@ -34,7 +34,7 @@ def message(kind: int, numbers: range) -> bytes:
 
 def run(directory: Path, rows: int) -> int:
     store = Store(directory / "store-large-transaction")
-    matcher = Matcher(RegionState(1, table_span(10), 1, 1, 5), Shared(store).quota())
+    matcher = Matcher(RegionState(1, table_span(10), 1, 1, 5), PrewriteMemory(store).quota())
     matcher.region.initialised = True
     found = 0
     for kind in (cdcpb.Event.PREWRITE, cdcpb.Event.COMMIT):

@@ -14,7 +14,7 @@ from tidemill.actors import ActorSystem, Failed, PooledActor, PooledRef, SystemC
 from tidemill.emulator.cluster import Cluster
 from tidemill.events import Changes, KvChange
 from tidemill.puller.tikv.client import TikvClient
-from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.options import EventFeedOptions
 from tidemill.puller.tikv.feed.request import Request
 from tidemill.puller.tikv.options import TikvOptions, endpoints
 from tidemill.puller.tikv.puller import TikvPuller
@@ -85,7 +85,7 @@ class Rig:
         directory: Path,
         *,
         clock: Any = None,
-        feed: FeedOptions | None = None,
+        feed: EventFeedOptions | None = None,
         workers: int = 2,
         **options: Any,
     ) -> None:

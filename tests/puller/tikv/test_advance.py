@@ -7,7 +7,7 @@ import pytest
 from tidemill.actors import PooledActor, SeededSystem
 from tidemill.events import Changes
 from tidemill.puller.tikv.feed.advance import Advancer, DirtySet
-from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.options import EventFeedOptions
 from tidemill.puller.tikv.feed.request import Request, Subscription
 from tidemill.puller.tikv.feed.span_puller import SpanProgress, SpanPuller
 from tidemill.puller.tikv.span import Span
@@ -35,7 +35,7 @@ def test_of_a_table_with_more_subscriptions_than_room_each_is_told_in_its_turn(s
         subscription.lock.lock(request)
         request.initialised = True
         requests.append(request)
-    options = FeedOptions(least_tick_seconds=0.01)
+    options = EventFeedOptions(least_tick_seconds=0.01)
     dirty.reader = system.spawn(Advancer, dirty, options)
 
     for ts in range(1, 4):

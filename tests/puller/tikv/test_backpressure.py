@@ -11,13 +11,13 @@ from threading import Event
 from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.cluster import Cluster
 from tidemill.events import Changes
-from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.options import EventFeedOptions
 from tidemill.testing.progress import happened
 
 from .rig import Collected, Collector, Rig
 
 TABLE = 5
-FEED = FeedOptions(mailbox=4, shard_workers=2)
+FEED = EventFeedOptions(mailbox=4, shard_workers=2)
 ROUND = [("put", record_key(TABLE, row), bytes(20_000)) for row in range(10)]
 STILL = 20
 """Rounds in a row of which the stream takes nothing."""

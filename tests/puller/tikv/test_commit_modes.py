@@ -8,12 +8,12 @@ import pytest
 
 from tidemill.codec.tidb.key import record_key
 from tidemill.emulator import Cluster, Rejected
-from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.options import EventFeedOptions
 
 from .rig import Rig
 
 TABLE = 5
-IMPATIENT = FeedOptions(
+IMPATIENT = EventFeedOptions(
     lock_tick_seconds=0.02,
     stale_seconds=0.02,
     least_stall_count=1,

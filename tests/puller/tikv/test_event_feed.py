@@ -14,7 +14,7 @@ from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.cluster import Cluster
 from tidemill.errors import InvariantViolated, SourceError
 from tidemill.events import DELETE, PUT
-from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.options import EventFeedOptions
 from tidemill.testing.progress import STALL_SECONDS
 
 from .rig import Rig
@@ -28,7 +28,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., tuple[Cluster, Rig]]]:
     """A cluster with ticks every 20 ms and a rig, closed afterwards."""
     with ExitStack() as stack:
 
-        def build(feed: FeedOptions | None = None, **options: Any) -> tuple[Cluster, Rig]:
+        def build(feed: EventFeedOptions | None = None, **options: Any) -> tuple[Cluster, Rig]:
             cluster = stack.enter_context(Cluster(**{"stores": 3, "tick_seconds": 0.02, **options}))
             return cluster, stack.enter_context(Rig(cluster, tmp_path / "scratch", feed=feed))
 

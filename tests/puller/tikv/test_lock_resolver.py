@@ -12,7 +12,7 @@ import pytest
 from tidemill.actors import ManualClock
 from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.cluster import Cluster
-from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.options import EventFeedOptions
 
 from .rig import Rig
 
@@ -64,7 +64,7 @@ class Still:
 def make(tmp_path: Path) -> Iterator[Callable[..., Still]]:
     with ExitStack() as stack:
 
-        def build(feed: FeedOptions | None = None, **options: object) -> Still:
+        def build(feed: EventFeedOptions | None = None, **options: object) -> Still:
             clock = ManualClock()
             cluster = stack.enter_context(Cluster(stores=1, clock=clock, tick_seconds=None, **options))
             rig = stack.enter_context(Rig(cluster, tmp_path / "scratch", clock=clock, feed=feed))
@@ -201,7 +201,7 @@ def test_a_region_from_which_nothing_comes_is_not_looked_into(make):
 
 
 def test_a_region_is_not_looked_into_again_within_ten_seconds(make):
-    still = make(FeedOptions(least_stall_count=1))
+    still = make(EventFeedOptions(least_stall_count=1))
     still.initialise()
     still.second()
     still.cluster.leave_lock(KEY, ttl_ms=3_600_000)
@@ -220,7 +220,7 @@ def test_a_region_is_not_looked_into_again_within_ten_seconds(make):
 
 
 def test_at_most_so_many_regions_are_looked_into_at_once(make):
-    still = make(FeedOptions(locks_regions=2))
+    still = make(EventFeedOptions(locks_regions=2))
     still.cluster.pave([record_key(TABLE, row) for row in (10, 20, 30, 40)])
     still.initialise()
     still.second()

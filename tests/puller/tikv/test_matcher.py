@@ -17,7 +17,7 @@ from tidemill.codec.tidb.key import encode_bytes
 from tidemill.errors import TidemillError
 from tidemill.events import PUT
 from tidemill.puller.tikv.match.matcher import Matcher, PrewriteNotMatch
-from tidemill.puller.tikv.match.spill import Shared
+from tidemill.puller.tikv.match.spill import PrewriteMemory
 from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import UPPER_BOUND, Span
 from tidemill.store.scratch import Scratch
@@ -35,7 +35,7 @@ CASES = Path(__file__).with_name("matcher.txt")
 def quota(tmp_path):
     scratch = Scratch(tmp_path)
     store = Store(scratch.new_store())
-    shared = Shared(store)
+    shared = PrewriteMemory(store)
     quota = shared.quota()
     yield quota
     quota.close()

@@ -22,7 +22,7 @@ from tidemill.emulator.faults.schedule import Schedule
 from tidemill.emulator.options import CommitMode
 from tidemill.emulator.percolator import Rejected
 from tidemill.events import DELETE, PUT, Changes, KvChange
-from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.options import EventFeedOptions
 
 from .rig import Rig
 
@@ -151,7 +151,7 @@ class Run:
             scans=random.choice((1, 2, 6)),
             filter_span=random.random() < 0.5,
         )
-        self._options = FeedOptions(
+        self._options = EventFeedOptions(
             mailbox=random.choice((2, 5, 128)),
             shard_workers=random.choice((1, 3, 8)),
             high_water=random.choice((0.0, 0.5, 0.7)),

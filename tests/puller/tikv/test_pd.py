@@ -31,7 +31,6 @@ def test_regions_stores_and_the_cluster_are_found_through_any_member(cluster):
         assert region.leader == region.peers[0]
         assert c.run(c.pd.region_by_key(b"anything")) == region
         assert c.run(c.pd.region_by_id(region.id)) == region
-        assert c.run(c.pd.previous_region(b"anything")) is None
         assert c.run(c.pd.region_by_id(999)) is None
         store = c.run(c.pd.store(2))
         assert (store.id, store.version, store.tombstone) == (2, "8.1.0", False)

@@ -21,7 +21,7 @@ from tidemill.errors import StoreError
 from tidemill.events import DELETE, PUT
 from tidemill.puller.tikv.match.matcher import Matcher, PrewriteNotMatch
 from tidemill.puller.tikv.match.prewrites import Prewrites
-from tidemill.puller.tikv.match.spill import Shared
+from tidemill.puller.tikv.match.spill import PrewriteMemory
 from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import UPPER_BOUND, Span
 from tidemill.store.scratch import Scratch
@@ -202,7 +202,7 @@ def test_the_matcher_does_as_two_dicts_do_whatever_is_spilled(
     monkeypatch.setattr("tidemill.puller.tikv.match.spill.LEAST_BYTES", 0)
     monkeypatch.setattr("tidemill.puller.tikv.match.spill.BLOCK_BYTES", 2_000)
     rng = random.Random(seed)
-    shared = Shared(open_store(window_bytes=4_000), max_bytes)
+    shared = PrewriteMemory(open_store(window_bytes=4_000), max_bytes)
     quota = shared.quota()
     histories = [
         [*(ordered_history(rng) if kind == "ordered" else history(rng, kind == "pipelined"))]
@@ -247,7 +247,7 @@ def batches(numbers, size=1000):
 
 
 def test_a_transaction_larger_than_the_bound_passes_with_an_index_entry_per_block(open_store):
-    shared = Shared(open_store(), max_bytes=1 << 20)
+    shared = PrewriteMemory(open_store(), max_bytes=1 << 20)
     quota = shared.quota()
     matcher = Matcher(region(1), quota)
     matcher.region.initialised = True
@@ -269,7 +269,7 @@ def test_a_transaction_larger_than_the_bound_passes_with_an_index_entry_per_bloc
 
 def test_the_disk_comes_back_when_transactions_end(open_store):
     store = open_store(window_bytes=1 << 20)
-    shared = Shared(store, max_bytes=1 << 18)
+    shared = PrewriteMemory(store, max_bytes=1 << 18)
     matcher = Matcher(region(1), shared.quota())
     matcher.region.initialised = True
     for start_ts in range(10, 20):
@@ -283,7 +283,7 @@ def test_the_disk_comes_back_when_transactions_end(open_store):
 
 def test_the_disk_comes_back_when_a_region_is_dropped(open_store):
     store = open_store()
-    shared = Shared(store, max_bytes=1 << 18)
+    shared = PrewriteMemory(store, max_bytes=1 << 18)
     quota = shared.quota()
     matcher = Matcher(region(1), quota)
     matcher.region.initialised = True
@@ -296,7 +296,7 @@ def test_the_disk_comes_back_when_a_region_is_dropped(open_store):
 
 
 def test_of_a_region_the_oldest_transactions_are_spilled_and_the_others_stay(open_store):
-    shared = Shared(open_store())
+    shared = PrewriteMemory(open_store())
     quota = shared.quota()
     prewrites = Prewrites(quota)
     for start_ts in (7, 5, 6):
@@ -319,7 +319,7 @@ def test_of_a_region_the_oldest_transactions_are_spilled_and_the_others_stay(ope
 
 
 def test_an_asked_for_block_is_read_once(open_store):
-    shared = Shared(open_store(), max_bytes=0)
+    shared = PrewriteMemory(open_store(), max_bytes=0)
     quota = shared.quota()
     prewrites = Prewrites(quota)
     for number in range(1_000):
@@ -334,7 +334,7 @@ def test_an_asked_for_block_is_read_once(open_store):
 
 
 def test_commits_that_come_early_are_spilled_too(open_store):
-    shared = Shared(open_store(), max_bytes=1 << 18)
+    shared = PrewriteMemory(open_store(), max_bytes=1 << 18)
     quota = shared.quota()
     matcher = Matcher(region(1), quota)
     numbers = range(5_000)
@@ -349,7 +349,7 @@ def test_commits_that_come_early_are_spilled_too(open_store):
 
 
 def test_an_idle_worker_leaves_its_memory_to_others_at_its_next_turn(open_store):
-    shared = Shared(open_store(), max_bytes=1 << 20)
+    shared = PrewriteMemory(open_store(), max_bytes=1 << 20)
     first, second = shared.quota(), shared.quota()
     held = [Prewrites(first), Prewrites(second)]
     for number in range(1_500):
@@ -370,7 +370,7 @@ def test_an_idle_worker_leaves_its_memory_to_others_at_its_next_turn(open_store)
 
 
 def test_a_worker_with_little_is_left_alone_when_another_has_much(open_store):
-    shared = Shared(open_store(), max_bytes=1 << 20)
+    shared = PrewriteMemory(open_store(), max_bytes=1 << 20)
     much, little = shared.quota(), shared.quota()
     held = [Prewrites(much), Prewrites(little)]
     for number in range(3_000):
@@ -387,7 +387,7 @@ def test_a_worker_with_little_is_left_alone_when_another_has_much(open_store):
 
 
 def test_a_heartbeat_never_replaces_what_is_on_disk(open_store):
-    shared = Shared(open_store(), max_bytes=0)
+    shared = PrewriteMemory(open_store(), max_bytes=0)
     quota = shared.quota()
     prewrites = Prewrites(quota)
     for number in range(100):
@@ -401,7 +401,7 @@ def test_a_heartbeat_never_replaces_what_is_on_disk(open_store):
 
 def test_a_disk_that_fails_stops_the_feed_and_nothing_is_lost(open_store):
     store = open_store()
-    shared = Shared(store, max_bytes=1 << 18)
+    shared = PrewriteMemory(store, max_bytes=1 << 18)
     quota = shared.quota()
     prewrites = Prewrites(quota)
     for number in range(2_000):
@@ -413,7 +413,7 @@ def test_a_disk_that_fails_stops_the_feed_and_nothing_is_lost(open_store):
 
 
 def test_a_block_that_cannot_be_read_stops_the_feed(open_store):
-    shared = Shared(open_store(), max_bytes=0)
+    shared = PrewriteMemory(open_store(), max_bytes=0)
     quota = shared.quota()
     prewrites = Prewrites(quota)
     for number in range(100):
@@ -426,7 +426,7 @@ def test_a_block_that_cannot_be_read_stops_the_feed(open_store):
 
 
 def test_a_missing_prewrite_among_many_is_named(open_store):
-    quota = Shared(open_store()).quota()
+    quota = PrewriteMemory(open_store()).quota()
     matcher = Matcher(region(9), quota)
     matcher.region.initialised = True
     fed(matcher, rows_of_transaction(5, range(10)))
@@ -438,7 +438,7 @@ def test_a_missing_prewrite_among_many_is_named(open_store):
 
 
 def test_prewrites_that_come_again_are_counted_once(open_store):
-    quota = Shared(open_store()).quota()
+    quota = PrewriteMemory(open_store()).quota()
     matcher = Matcher(region(1), quota)
     matcher.region.initialised = True
     fed(matcher, rows_of_transaction(5, range(10)))
@@ -454,7 +454,7 @@ def test_prewrites_that_come_again_are_counted_once(open_store):
 @pytest.mark.parametrize("backwards", [False, True])
 def test_what_is_counted_covers_what_is_taken(open_store, backwards):
     """Distinct transactions, keys, values: the dearest prewrites."""
-    quota = Shared(open_store()).quota()
+    quota = PrewriteMemory(open_store()).quota()
     matcher = Matcher(region(1), quota)
     matcher.region.initialised = True
     data = [

@@ -12,7 +12,7 @@ from tidemill.codec.tidb.key import record_key
 from tidemill.emulator.cluster import Cluster
 from tidemill.errors import Retryable
 from tidemill.puller.tikv.explain import slow_regions
-from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.options import EventFeedOptions
 from tidemill.puller.tikv.span import table_span
 
 from .rig import Collected, Collector, Rig
@@ -39,7 +39,7 @@ def test_nothing_is_left_after_the_end(cluster, tmp_path):
 
 
 def test_a_pd_that_is_away_for_too_long_is_reported_as_retryable(cluster, tmp_path):
-    feed = FeedOptions(region_retry_seconds=0.0)
+    feed = EventFeedOptions(region_retry_seconds=0.0)
     with Rig(cluster, tmp_path, feed=feed, pd_retry_seconds=0.1) as rig:
         rig.add(TABLE)
         rig.until_resolved(cluster.tso())

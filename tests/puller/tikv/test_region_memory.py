@@ -9,7 +9,7 @@ from tidemill.codec.tidb.key import encode_bytes, record_key
 from tidemill.puller.frontier import Frontier
 from tidemill.puller.tikv.feed.range_lock import Locked, RangeLock
 from tidemill.puller.tikv.match.matcher import Matcher
-from tidemill.puller.tikv.match.spill import Shared
+from tidemill.puller.tikv.match.spill import PrewriteMemory
 from tidemill.puller.tikv.region import RegionState
 from tidemill.puller.tikv.span import Span, table_span
 from tidemill.store.store import Store
@@ -53,10 +53,10 @@ def table(table_id: int, regions: int, quota, now: float):
 
 
 def test_an_idle_region_of_a_large_table_takes_less_than_a_kilobyte(tmp_path):
-    quota = Shared(Store(tmp_path / "store")).quota()
+    quota = PrewriteMemory(Store(tmp_path / "store")).quota()
     assert taken(lambda: [table(number, 1_000, quota, 1.5) for number in range(20)]) < 700
 
 
 def test_a_table_of_one_idle_region_takes_less_than_two(tmp_path):
-    quota = Shared(Store(tmp_path / "store")).quota()
+    quota = PrewriteMemory(Store(tmp_path / "store")).quota()
     assert taken(lambda: [table(number, 1, quota, 1.5) for number in range(REGIONS)]) < 1_500

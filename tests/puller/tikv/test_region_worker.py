@@ -16,13 +16,13 @@ from tidemill.codec.tidb.key import encode_bytes, record_key
 from tidemill.errors import InvariantViolated, SourceError
 from tidemill.puller.tikv.feed.advance import Advancer, DirtySet
 from tidemill.puller.tikv.feed.error_table import Action
-from tidemill.puller.tikv.feed.messages import Ended, Forget, Received, Registered
-from tidemill.puller.tikv.feed.options import FeedOptions
-from tidemill.puller.tikv.feed.region_worker import Counts, RegionWorker
+from tidemill.puller.tikv.feed.messages import EventReceived, Forget, Registered, StreamEnded
+from tidemill.puller.tikv.feed.options import EventFeedOptions
+from tidemill.puller.tikv.feed.region_worker import RegionWorker, WorkerCounts
 from tidemill.puller.tikv.feed.reports import Broken, Initialised, Lost
 from tidemill.puller.tikv.feed.request import Request, Subscription
 from tidemill.puller.tikv.feed.span_puller import Pulled
-from tidemill.puller.tikv.match.spill import Shared as Spill
+from tidemill.puller.tikv.match.spill import PrewriteMemory as Spill
 from tidemill.puller.tikv.span import Span, table_span
 from tidemill.puller.tikv.topology import RegionInfo
 from tidemill.store.store import Store
@@ -46,11 +46,11 @@ class Worker:
         self.reports: list[Any] = []
         self.failures: list[Failed] = []
         self.arrived: list[Pulled] = []
-        self.counts = Counts()
+        self.counts = WorkerCounts()
         self._scratch = Store(directory)
         self.subscription_ref = self.system.spawn(Keeper, self.arrived, capacity=slow or 1 << 16)
         supervisor = self.system.spawn(Keeper, self.failures)
-        self.options = FeedOptions(**options)
+        self.options = EventFeedOptions(**options)
         reports = SimpleNamespace(put=self.reports.append)
         dirty = DirtySet()
         dirty.reader = self.system.spawn(Advancer, dirty, self.options, supervisor=supervisor)
@@ -95,7 +95,7 @@ class Worker:
             message.resolved_ts.CopyFrom(
                 cdcpb.ResolvedTs(regions=list(regions), ts=ts, request_id=request_id)
             )
-        self.ref.tell(Received(self.stream, message.SerializeToString()))
+        self.ref.tell(EventReceived(self.stream, message.SerializeToString()))
 
     def run(self, seconds: float = 0.2) -> None:
         self.system.run(seconds)
@@ -233,7 +233,7 @@ def test_a_commit_at_or_below_the_resolved_ts_ends_the_feed(make):
 
 def test_bytes_that_are_no_event_end_the_feed(make):
     worker = make()
-    worker.ref.tell(Received(worker.stream, b"\xff\xff"))
+    worker.ref.tell(EventReceived(worker.stream, b"\xff\xff"))
     worker.run()
     assert [type(failed.error) for failed in worker.failures] == [SourceError]
 
@@ -285,7 +285,7 @@ def test_the_requests_of_a_stream_that_ended_are_lost_with_what_they_have(make):
     worker.run()
     worker.ref.tell(Forget(worker.stream, second))
     action = Action("send_failed", "UNAVAILABLE")
-    worker.ref.tell(Ended(worker.stream, action))
+    worker.ref.tell(StreamEnded(worker.stream, action))
     worker.run()
     assert worker.reports[1:] == [Lost(worker.stream, [first], action)]
     assert first.resolved_ts == 70
@@ -300,7 +300,7 @@ def test_a_full_subscription_stops_the_worker(make):
     told = 0
     for commit in range(10, 40):
         event = cdcpb.ChangeDataEvent(events=[rows(1, row(COMMITTED, 1, commit - 1, commit))])
-        told += worker.ref.offer(Received(worker.stream, event.SerializeToString()))
+        told += worker.ref.offer(EventReceived(worker.stream, event.SerializeToString()))
         worker.run()
     assert told == 6  # one in the mailbox, one in the outbox, four before the worker
     process.schedule()
@@ -349,7 +349,7 @@ def test_a_stream_s_end_waits_for_the_shard_workers(make, seed):
     for ts in range(10, 100, 2):
         for region in range(1, 6):
             worker.tell(rows(region, row(COMMITTED, region, ts - 1, ts)))
-    worker.ref.tell(Ended(worker.stream, Action("send_failed", "UNAVAILABLE")))
+    worker.ref.tell(StreamEnded(worker.stream, Action("send_failed", "UNAVAILABLE")))
     worker.run()
     assert worker.counts.shared > 0
     assert len(worker.changes) == 45 * 5

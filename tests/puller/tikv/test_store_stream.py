@@ -11,7 +11,7 @@ from tidemill.codec.proto import cdcpb, kvrpcpb
 from tidemill.codec.tidb.key import record_key, record_prefix
 from tidemill.emulator import change_data
 from tidemill.emulator.cluster import Cluster
-from tidemill.puller.tikv.feed.options import FeedOptions
+from tidemill.puller.tikv.feed.options import EventFeedOptions
 from tidemill.puller.tikv.span import table_span
 
 from .rig import Rig
@@ -46,7 +46,7 @@ def asked(cluster: Cluster) -> list[Any]:
 
 def test_a_request_is_what_the_original_sends(cluster, asked, tmp_path):
     region = cluster.region_of(record_key(TABLE, 1))
-    with Rig(cluster, tmp_path, feed=FeedOptions(filter_loop=True)) as rig:
+    with Rig(cluster, tmp_path, feed=EventFeedOptions(filter_loop=True)) as rig:
         rig.add(TABLE, 440_000)
         rig.until_resolved(440_001)
         (request,) = asked
@@ -105,7 +105,7 @@ def test_what_is_unsubscribed_is_deregistered(cluster, asked, tmp_path):
 def test_at_most_as_many_scans_are_asked_for_as_there_are_tokens(cluster, asked, tmp_path):
     cluster.pave([record_key(TABLE, row) for row in range(10, 200, 10)])
     cluster.hold_scans()
-    with Rig(cluster, tmp_path, feed=FeedOptions(region_scan_limit=7)) as rig:
+    with Rig(cluster, tmp_path, feed=EventFeedOptions(region_scan_limit=7)) as rig:
         rig.add(TABLE)
         rig.eventually(lambda: len(asked) == 7)
         assert rig.puller.statistics().initialising == 7

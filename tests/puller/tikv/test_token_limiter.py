@@ -31,7 +31,7 @@ def play(block: str) -> str:
                     limiter.add(store, request)
             case ["take"]:
                 out.append(f"take: {' '.join(limiter.take()) or 'nothing'}")
-            case ["acquire" | "release" | "revoke" as verb, store]:
+            case ["acquire" | "release" as verb, store]:
                 getattr(limiter, verb)(store)
             case ["show"]:
                 out.append(f"show: {limiter.statistics()}")

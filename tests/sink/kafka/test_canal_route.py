@@ -11,7 +11,7 @@ from tidemill.events import Column, Table
 from tidemill.sink.kafka.address import parsed
 from tidemill.sink.kafka.canal_hash import java_hash
 from tidemill.sink.kafka.options import KafkaOptions
-from tidemill.sink.kafka.route import Destination, Destinations, Route
+from tidemill.sink.kafka.route import Destination, Destinations, PartitionRoute
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, delete, insert, update
 
 ROUTES = [line.split("\t") for line in (Path(__file__).parent / "canal/routes.tsv").read_text().splitlines()]
@@ -24,7 +24,7 @@ def rules(**options) -> Destinations:
 
 
 def partition(table, changes, count, **options) -> list[int]:
-    return Route(table, rules(**options).of(table.schema, table.name), count).distribute(changes)[1]
+    return PartitionRoute(table, rules(**options).of(table.schema, table.name), count).distribute(changes)[1]
 
 
 def test_the_partition_of_a_row_is_canal_s():
@@ -72,7 +72,7 @@ def test_numbers_are_hashed_as_their_texts():
 
 
 def test_an_update_that_moves_a_row_is_a_delete_and_an_insert():
-    route = Route(PAIRS, rules(partition_hash=r".*\..*:$pk$").of("shop", "pairs"), 8)
+    route = PartitionRoute(PAIRS, rules(partition_hash=r".*\..*:$pk$").of("shop", "pairs"), 8)
     moved = update(PAIRS, (1, "a", 1), (2, "a", 1))
     changes, (old, new) = route.distribute([moved])
     assert changes == [delete(PAIRS, 1, "a", 1), insert(PAIRS, 2, "a", 1)]

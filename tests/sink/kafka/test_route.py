@@ -9,7 +9,7 @@ from tidemill.errors import SinkError
 from tidemill.events import Column, RowChange, Table
 from tidemill.sink.kafka.address import parsed
 from tidemill.sink.kafka.options import Dispatch, KafkaOptions
-from tidemill.sink.kafka.route import Destination, Destinations, Route
+from tidemill.sink.kafka.route import Destination, Destinations, PartitionRoute
 from tidemill.testing.changes import LOOSE, ORDERS, PAIRS, delete, insert, update
 
 WORDS = Table(
@@ -26,7 +26,7 @@ WORDS = Table(
 
 
 def route(table, partition, *columns, count=8):
-    return Route(table, Destination("rows", partition, columns), count)
+    return PartitionRoute(table, Destination("rows", partition, columns), count)
 
 
 def spread(partition, *columns):

@@ -9,11 +9,11 @@ from tidemill.codec.mysql.entry import COMMIT, RESULT_ROWS, ROWS, entry_key
 from tidemill.codec.mysql.layout_file import LayoutRecord
 from tidemill.events import PUT, KvChange, compose_ts
 from tidemill.sorter.db.layout import LAYOUTS
-from tidemill.sorter.run import Run
-from tidemill.sorter.table import Table
+from tidemill.sorter.keyspace import SortKeyspace
+from tidemill.sorter.run import SortRun
 from tidemill.spark.analytics.binlog_tables import UNKNOWN, BinlogTables, TableRows
 from tidemill.spark.analytics.facts import window_facts
-from tidemill.store.batch import Batch
+from tidemill.store.batch import PairBatch
 from tidemill.store.store import Store
 from tidemill.testing.binlog_events import DELETE, INSERT, INT, UPDATE, rows_event, table_map
 
@@ -60,8 +60,8 @@ def test_facts_of_a_binlog_have_its_tables(tmp_path: Path) -> None:
     store = Store(tmp_path / "store-1")
     even = compose_ts(NOON) & ~1
     block = block_of([change(even, ROWS, event(INSERT, 3)), change(even + 1, ROWS, event(INSERT, 40))])
-    batch = Batch()
-    LAYOUTS["block"].put(batch, Run([Table(1, 1, 0)], block), block)
+    batch = PairBatch()
+    LAYOUTS["block"].put(batch, SortRun([SortKeyspace(1, 1, 0)], block), block)
     store.write(batch)
     store.flush()
     tables = BinlogTables(RECORDS)

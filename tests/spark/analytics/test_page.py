@@ -35,7 +35,7 @@ from tidemill.spark.analytics.report import (
 )
 from tidemill.spark.analytics.store_job import plan_of
 from tidemill.spark.analytics.store_page import row_of
-from tidemill.store.plan import Outcome
+from tidemill.store.plan import StepOutcome
 from tidemill.testing.chromium import chromium, missing
 
 NASTY = "<script>alert(\"x\")</script> & 'so on'"
@@ -379,7 +379,10 @@ def test_uneven_stores_and_many_small_blocks_have_a_step():
 
 def test_a_compaction_is_shown_with_its_figures_before_and_after():
     after = replace(STORE, stores=[StoreFigures("store-1", 4300, 500, 2, 4400, 1.2)], windows=WINDOWS[:2])
-    outcomes = [Outcome("store-1", "window-2", 1000, 0), Outcome("store-1", "window-9", 0, 0, "it is gone")]
+    outcomes = [
+        StepOutcome("store-1", "window-2", 1000, 0),
+        StepOutcome("store-1", "window-9", 0, 0, "it is gone"),
+    ]
     done = Compaction(STORE, outcomes, after)
     assert comparison(done)[:4] == [
         ("keys and values", "9.8 KiB", "4.2 KiB"),

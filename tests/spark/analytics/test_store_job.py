@@ -11,13 +11,13 @@ from tidemill.codec.tidb.key import record_key
 from tidemill.errors import ConfigError, StoreError
 from tidemill.events import DELETE, PUT, KvChange, compose_ts
 from tidemill.sorter.db.layout import LAYOUTS, read_value
-from tidemill.sorter.run import Run
-from tidemill.sorter.table import Table
+from tidemill.sorter.keyspace import Keyspace
+from tidemill.sorter.run import SortRun
 from tidemill.spark.analytics import store_job
 from tidemill.spark.analytics.facts import BusyKeys
 from tidemill.spark.analytics.report import StoreReport
 from tidemill.spark.analytics.store_job import analyze_store
-from tidemill.store.batch import Batch
+from tidemill.store.batch import PairBatch
 from tidemill.store.plan import Kept, apply_plan, decode_plan, encode_plan
 from tidemill.store.store import Store
 
@@ -25,8 +25,8 @@ MINUTE = 60_000
 NOON = 1_700_000_040_000  # a full minute
 
 
-def table(number: int, uid: int = 1) -> Table:
-    return Table(number, uid, 0)
+def table(number: int, uid: int = 1) -> Keyspace:
+    return Keyspace(number, uid, 0)
 
 
 class Disk:
@@ -56,8 +56,8 @@ class Disk:
         self.changes += [(tables[owner], change) for change, owner in owned]
         self.keys.update((tables[owner], change.key) for change, owner in owned)
         block = block_of(change for change, _ in owned)
-        batch = Batch()
-        self.layout.put(batch, Run([table(one) for one in tables], block), block)
+        batch = PairBatch()
+        self.layout.put(batch, SortRun([table(one) for one in tables], block), block)
         self.stores[store].write(batch)
 
     def flush(self) -> None:
@@ -233,7 +233,7 @@ def test_a_directory_without_a_store_is_said(spark, tmp_path):
 
 def test_a_damaged_block_is_an_error(spark, tmp_path):
     disk = Disk(tmp_path)
-    batch = Batch()
+    batch = PairBatch()
     block = block_of([KvChange(5, 4, PUT, b"k", b"value")]).to_bytes()
     batch.put(b"\0\0\0\1" + bytes(32), block[:-1] + b"?", 1)
     disk.stores[0].write(batch)

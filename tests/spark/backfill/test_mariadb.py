@@ -20,7 +20,7 @@ from tidemill.errors import CheckpointError, ConfigError, SourceError
 from tidemill.events import Ddl
 from tidemill.spark.backfill.backfill import backfill
 from tidemill.spark.backfill.backfilled import opened
-from tidemill.spark.backfill.directory import READ, Directory
+from tidemill.spark.backfill.directory import READ, BackfillDirectory
 from tidemill.spark.backfill.errors import NotLoadable
 from tidemill.spark.backfill.options import BackfillOptions
 from tidemill.spark.backfill.progress import BackfillProgress, ProgressBar
@@ -120,7 +120,7 @@ def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
     finally:
         for left in processes(driver.pid):
             os.kill(left, signal.SIGKILL)
-    place = Directory(directory)
+    place = BackfillDirectory(directory)
     before = place.records(READ, sorted(wanted))
     ends, _, begins = plan.tables[0].chunks[1:4]
     sql(f"REPLACE INTO a (id, n) VALUES ({ends.up_to[0]}, -5), ({begins.after[0] + 1}, -6)")
@@ -144,7 +144,7 @@ def test_a_killed_worker_costs_its_chunk_and_no_other(
     create_tables(sql, 3_000)
     sql("RENAME TABLE w TO z")
     server, directory = sql.server, tmp_path / "bf"
-    place = Directory(directory)
+    place = BackfillDirectory(directory)
     with ThreadPoolExecutor(1) as thread:
         source = {"source": server.url(), "tables": f"{sql.database}.*"}
         with HeldBack(server, sql.database, "z") as held:
@@ -297,7 +297,7 @@ def test_what_goes_wrong_is_one_clear_sentence(
     done = backfill(spark, {"source": url, "tables": f"{sql.database}.*"}, tmp_path / "bf")
     with pytest.raises(ConfigError, match=rf"holds a backfill of {sql.database}\.\*"):
         backfill(spark, {"source": url, "tables": f"{sql.database}.a"}, tmp_path / "bf")
-    with Directory(tmp_path / "bf").held(), pytest.raises(ConfigError, match="another backfill runs"):
+    with BackfillDirectory(tmp_path / "bf").held(), pytest.raises(ConfigError, match="another backfill runs"):
         backfill(spark, {"source": url, "tables": f"{sql.database}.*"}, tmp_path / "bf")
     options = into_copy(url, server, f"{sql.database}.*", copy, tmp_path / "state")
     load(done, options)

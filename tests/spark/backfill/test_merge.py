@@ -22,7 +22,7 @@ from tidemill.events import Column, Row, Table
 from tidemill.snapshot.key_bytes import decode_key, encode_key
 from tidemill.snapshot.mysql.packet_keys import PacketKeys
 from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter
-from tidemill.spark.backfill.directory import MERGED, READ, Directory
+from tidemill.spark.backfill.directory import MERGED, READ, BackfillDirectory
 from tidemill.spark.backfill.merge import MergedChange, merge
 from tidemill.spark.backfill.plan import STRIDE, BackfillPlan, ChunkPlan, TablePlan
 from tidemill.spark.backfill.records import ChunkRecord
@@ -108,7 +108,7 @@ class World:
         self.plan = BackfillPlan(
             "mariadb", 1 << 31, "s", ("shop.*",), "b.1:4", "b.1:4", 1 << 40, (planned,), 2
         )
-        self.directory = Directory(directory)
+        self.directory = BackfillDirectory(directory)
         self.encode = RowBytes("s", self.table).encode
 
     def read(self, rows: Sequence[Row]) -> ChunkRecord:
@@ -143,7 +143,7 @@ STEPS = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.integers(0, 9))), max_s
 @settings(deadline=None, max_examples=40)  # each opens two stores on disk
 @given(st.sets(KEYS), STEPS)
 def test_changes_by_integer_key_are_as_in_a_dict(read: set[int], steps: list[tuple[int, int | None]]) -> None:
-    with TemporaryDirectory() as name, Directory(Path(name)).held():
+    with TemporaryDirectory() as name, BackfillDirectory(Path(name)).held():
         world = World(Path(name), (0,), ("int", "int"))
         rows = {key: (key, -1) for key in sorted(read)}
         record = world.read(list(rows.values()))
@@ -165,7 +165,7 @@ def test_changes_by_integer_key_are_as_in_a_dict(read: set[int], steps: list[tup
 def test_other_tables_have_the_same_rows_in_some_order(
     key: tuple[int, ...], read: list[str], data: Any
 ) -> None:
-    with TemporaryDirectory() as name, Directory(Path(name)).held():
+    with TemporaryDirectory() as name, BackfillDirectory(Path(name)).held():
         world = World(Path(name), key, ("varchar", "int"))
         rows: list[Row] = [(text, 0) for text in (sorted(set(read)) if key else read)]
         record = world.read(list(rows))
@@ -189,7 +189,7 @@ def test_other_tables_have_the_same_rows_in_some_order(
 
 
 def test_a_change_of_a_row_that_was_never_read_is_an_error(tmp_path: Path) -> None:
-    with Directory(tmp_path).held():
+    with BackfillDirectory(tmp_path).held():
         world = World(tmp_path, (), ("varchar", "int"))
         record = world.read([("a", 1)])
         with pytest.raises(InvariantViolated, match="had not been read"):
@@ -200,7 +200,7 @@ def test_a_change_of_a_row_that_was_never_read_is_an_error(tmp_path: Path) -> No
 
 
 def test_a_missing_or_damaged_file_is_said(tmp_path: Path) -> None:
-    with Directory(tmp_path).held():
+    with BackfillDirectory(tmp_path).held():
         world = World(tmp_path, (0,), ("int", "varchar"))
         record = world.read([(number, "x" * 9) for number in range(300)])
         with pytest.raises(StoreError, match="has 100 of 101 blocks"):
@@ -218,7 +218,7 @@ def test_a_missing_or_damaged_file_is_said(tmp_path: Path) -> None:
 
 def test_keys_are_those_of_the_sorters_store(tmp_path: Path) -> None:
     """uid, table, commit ts, start ts and sequence, big-endian; each piece has a ts of its own."""
-    with Directory(tmp_path).held():
+    with BackfillDirectory(tmp_path).held():
         world = World(tmp_path, (0,), ("int", "int"))
         record = world.read([(number, 0) for number in range(7)])
         planned = world.plan.tables[0]

@@ -17,7 +17,7 @@ from tidemill.codec.tidb.table_info import encode_table_info
 from tidemill.errors import SourceError, StoreError
 from tidemill.events import PUT, KvChange, RowChange, Transaction
 from tidemill.spark.backfill.chunk_file import ChunkFiles, ChunkWriter, inserts_of, packed_piece
-from tidemill.spark.backfill.directory import READ, Directory
+from tidemill.spark.backfill.directory import READ, BackfillDirectory
 from tidemill.spark.backfill.plan import BackfillPlan, ChunkPlan, TablePlan
 from tidemill.spark.backfill.records import Manifest
 from tidemill.spark.backfill.replay import Replay
@@ -35,14 +35,14 @@ class Rows:
     def replayed(self, directory: Path) -> list[Transaction]:
         table = TablePlan(0, self.decoder.table, (ChunkPlan(1),), info=encode_table_info(self.decoder.info))
         plan = BackfillPlan("tikv", 1 << 31, "tikv cluster 1", ("*.*",), "9", "", 1 << 40, (table,), 2)
-        with Directory(directory).held(), TemporaryDirectory() as scratch:
-            writer = ChunkWriter(Directory(directory), READ, plan, table, 1)
+        with BackfillDirectory(directory).held(), TemporaryDirectory() as scratch:
+            writer = ChunkWriter(BackfillDirectory(directory), READ, plan, table, 1)
             half = len(self.keys) // 2
             writer.add_pairs(self.keys[:half], self.values[:half])
             writer.add_pairs(self.keys[half:], self.values[half:])
             record = writer.finish("9", "9")
             manifest = Manifest(plan, "9", (record,))
-            with ChunkFiles(Directory(directory), [record], Path(scratch)) as files:
+            with ChunkFiles(BackfillDirectory(directory), [record], Path(scratch)) as files:
                 return list(Replay(manifest, files).chunk(table, table.chunks[0]))
 
 

@@ -12,7 +12,7 @@ import pytest
 from tidemill.engine.options import feed_options
 from tidemill.engine.progress import open_progress
 from tidemill.errors import ConfigError, TidemillError
-from tidemill.spark.backfill.directory import Directory
+from tidemill.spark.backfill.directory import BackfillDirectory
 from tidemill.spark.backfill.fill_status import FillStatus
 from tidemill.spark.backfill.tasks import SAID, ReadChunk, collected, run
 from tidemill.spark.read.options import read_options
@@ -35,7 +35,7 @@ def test_a_job_that_waits_is_cut_short_once_the_feed_is_to_stop(spark: SparkSess
 
 
 def test_a_worker_with_another_program_reads_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    directory = Directory(tmp_path)
+    directory = BackfillDirectory(tmp_path)
     work = ReadChunk(read_options({"source": "mysql://127.0.0.1:1", "tables": "a.*"}), directory, [0])
     work.planner._versions = "tidemill 0.0.1 on Python 3.8"
     with directory.held(), pytest.raises(ConfigError, match=r"the driver runs tidemill 0\.0\.1 on"):

@@ -22,7 +22,7 @@ from tidemill.events import Ddl, Item
 from tidemill.sink import SinkFactory
 from tidemill.sink.python import python_sink
 from tidemill.spark.backfill.backfill import backfill
-from tidemill.spark.backfill.directory import READ, Directory
+from tidemill.spark.backfill.directory import READ, BackfillDirectory
 from tidemill.spark.backfill.progress import BackfillProgress
 from tidemill.testing.progress import eventually, feed_ended
 
@@ -164,7 +164,7 @@ def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
     with (tmp_path / "driver.log").open("wb") as log:
         driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     try:
-        plan = eventually(Directory(directory).plan, 120)
+        plan = eventually(BackfillDirectory(directory).plan, 120)
         with Writer(tidb) as writer:
             wanted = {chunk.number for _, chunk in plan.chunks()}
             eventually(lambda: len(finished(directory)) == len(wanted) - 1)
@@ -179,13 +179,13 @@ def test_a_killed_backfill_goes_on_with_the_chunks_that_are_missing(
     begun = writer.transactions
     with Writer(tidb, begun) as writer:
         early = finished(directory)
-        records = Directory(directory).records(READ, sorted(early))
+        records = BackfillDirectory(directory).records(READ, sorted(early))
         tidb.merge(before)
         tidb.gc()  # what the plan's ts needs is held
         told: list[BackfillProgress] = []
         done = backfill(spark, {"source": url, "tables": "shop.*"}, directory, report=told.append)
         assert told[0].chunks == len(early) == len(wanted) - 1
-        assert Directory(directory).records(READ, sorted(early)) == records
+        assert BackfillDirectory(directory).records(READ, sorted(early)) == records
         assert done.rows == ROWS + 400
         done.load([feed(tidb, tmp_path / "state", copy)[1]])
         assert writer.transactions > begun > 0
@@ -198,7 +198,7 @@ def test_chunks_that_were_finished_are_not_read_again(
     create(tidb)
     source = {"source": f"tikv://{tidb.pd_address}", "tables": "shop.*"}
     done = backfill(spark, source, tmp_path / "bf")
-    place = Directory(tmp_path / "bf")
+    place = BackfillDirectory(tmp_path / "bf")
     (tmp_path / "bf" / "done.json").unlink()
     numbers = sorted(place.numbers(READ))
     before = place.records(READ, numbers)

@@ -13,7 +13,7 @@ from tidemill.engine.feed import Feed
 from tidemill.engine.opening import open_sinks
 from tidemill.engine.options import FeedOptions, feed_options
 from tidemill.spark.backfill.backfilled import Backfilled
-from tidemill.spark.backfill.directory import READ, Directory
+from tidemill.spark.backfill.directory import READ, BackfillDirectory
 from tidemill.testing.private_server import PrivateServer
 from tidemill.testing.progress import eventually, feed_ended
 
@@ -55,11 +55,11 @@ def rows(server: PrivateServer, database: str, table: str) -> list[tuple[Any, ..
 
 
 def planned(directory: Path) -> Any:
-    return eventually(Directory(directory).plan)
+    return eventually(BackfillDirectory(directory).plan)
 
 
 def finished(directory: Path) -> set[int]:
-    return Directory(directory).numbers(READ)
+    return BackfillDirectory(directory).numbers(READ)
 
 
 class Writer:

@@ -19,7 +19,7 @@ from tidemill.events import Ddl, Item
 from tidemill.sink import SinkFactory
 from tidemill.sink.python import python_sink
 from tidemill.spark.backfill.backfilled import opened
-from tidemill.spark.backfill.directory import READ, Directory
+from tidemill.spark.backfill.directory import READ, BackfillDirectory
 from tidemill.testing.progress import ended, feed_ended
 
 from ..cluster.standalone import EXECUTOR, Cluster, Session
@@ -75,7 +75,7 @@ class Copy:
 
 
 def test_it_is_killed_many_times(cluster: Cluster, tmp_path: Path) -> None:
-    place = Directory(tmp_path / "fill")
+    place = BackfillDirectory(tmp_path / "fill")
     with TikvServer() as server:
         server.run(ROWS)
         begun, sizes = monotonic(), dict[str, int]()
@@ -114,7 +114,7 @@ def test_it_is_killed_many_times(cluster: Cluster, tmp_path: Path) -> None:
     assert sizes["task"] <= MOST_BYTES
 
 
-def files(place: Directory) -> dict[str, tuple[int, int]]:
+def files(place: BackfillDirectory) -> dict[str, tuple[int, int]]:
     """Return the files of finished chunks, by name: their numbers on the disk, and their times."""
     found = {}
     for number, record in place.records(READ, sorted(place.numbers(READ))).items():
@@ -124,11 +124,11 @@ def files(place: Directory) -> dict[str, tuple[int, int]]:
     return found
 
 
-def has_grown(place: Directory, before: int) -> bool:
+def has_grown(place: BackfillDirectory, before: int) -> bool:
     return len(files(place)) >= before + STEP
 
 
-def grown(place: Directory, before: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+def grown(place: BackfillDirectory, before: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
     """Return the files now, among which those from before are the same."""
     now = files(place)
     assert before.items() <= now.items()

@@ -15,7 +15,7 @@ from tidemill.spark.capture.access import Access
 from tidemill.spark.capture.client import CaptureUnavailable
 from tidemill.spark.capture.ticket import End
 from tidemill.spark.capture.ticket import write as to_json
-from tidemill.spark.capture.watch import Watch
+from tidemill.spark.capture.watch import StepTimeout
 from tidemill.spark.envelope import ENVELOPE, Encoder
 from tidemill.spark.offsets.offset import Offset
 
@@ -165,7 +165,7 @@ def test_a_capture_that_hangs_is_named():
 def test_a_slow_reader_is_not_a_slow_capture(monkeypatch):
     steps = []
 
-    class Noted(Watch):
+    class Noted(StepTimeout):
         @contextmanager
         def step(self, seconds):
             with super().step(seconds):
@@ -173,7 +173,7 @@ def test_a_slow_reader_is_not_a_slow_capture(monkeypatch):
                 yield
                 steps.pop()
 
-    monkeypatch.setattr(client, "Watch", Noted)
+    monkeypatch.setattr(client, "StepTimeout", Noted)
     with serving(Scripted(*halves(9), END)) as address:
         found = []
         for batch in client.read([address], ASKED, json=False):

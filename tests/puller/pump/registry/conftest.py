@@ -7,10 +7,10 @@ from typing import TypeAlias
 import pytest
 
 from tidemill.puller.pump.registry.location import open_registry
-from tidemill.puller.pump.registry.registry import Registry
+from tidemill.puller.pump.registry.registry import NodeRegistry
 from tidemill.testing.etcd import Etcd
 
-Opener: TypeAlias = Callable[[], Registry]
+Opener: TypeAlias = Callable[[], NodeRegistry]
 
 
 @pytest.fixture(params=["etcd", "sqlite"])
@@ -21,9 +21,9 @@ def open_one(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]
         url = f"binlog://{etcd.address}"
     else:
         url = f"sqlite:///{tmp_path / 'registry.db'}"
-    opened: list[Registry] = []
+    opened: list[NodeRegistry] = []
 
-    def open_() -> Registry:
+    def open_() -> NodeRegistry:
         opened.append(open_registry(url))
         return opened[-1]
 

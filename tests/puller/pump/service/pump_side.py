@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tidemill.codec.proto import CISTERN
 from tidemill.puller.grpc.security import Security
 from tidemill.puller.pump.registry.node import DRAINERS, PUMPS, NodeStatus, encode, key
-from tidemill.puller.pump.registry.registry import Registry, nodes
+from tidemill.puller.pump.registry.registry import NodeRegistry, nodes
 
 TOTAL_SECONDS = 10.0
 TRIES = 3
@@ -26,7 +26,7 @@ class NotNotified(Exception):
 
 
 def join(
-    registry: Registry, pump: NodeStatus, pause: Callable[[float], None], security: Security = PLAIN
+    registry: NodeRegistry, pump: NodeStatus, pause: Callable[[float], None], security: Security = PLAIN
 ) -> None:
     """Register a pump and notify all drainers. `pause` waits between tries. Raises NotNotified."""
     revision = registry.put(key(PUMPS, pump.node_id), encode(pump), 0)

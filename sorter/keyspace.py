@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 
-class Table:
+class SortKeyspace:
     """A keyspace of a sorter: one table, or a stream of many."""
 
     __slots__ = ("group", "id", "removed", "store", "uid")
