@@ -39,17 +39,14 @@ def _writable(path: Path, needed: list[Path]) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Begins(Finding):
-    """Where the feed begins, for one target."""
+    """A target's checkpoint. `check` says in its place where the feed begins there."""
 
     at: Checkpoint | None = None
     """The target's checkpoint; None if it has none."""
 
 
 def begins(checkpoint: Checkpoint | None) -> Begins:
-    """Return a finding: where does the feed begin, for the target's checkpoint or None?"""
-    if checkpoint is None:
-        return Begins("ok", "begins with a snapshot")
-    if not checkpoint.position:
-        return Begins("ok", "loads all tables again", at=checkpoint)
-    text = f"goes on from {checkpoint.position}" + ("" if checkpoint.is_loaded else ", in its snapshot")
-    return Begins("ok", text, at=checkpoint)
+    """Return a finding: which checkpoint does the target have?"""
+    if checkpoint is None or not checkpoint.position:
+        return Begins("ok", "has no position yet", at=checkpoint)
+    return Begins("ok", f"has position {checkpoint.position}", at=checkpoint)

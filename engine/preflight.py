@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from msgspec import structs
@@ -23,6 +23,7 @@ from ..sink.registry import misfits, survey_sink
 from ..sources.kind import SourceContext
 from ..sources.registry import open_kind, survey_kind
 from ..sources.source import Source, SourceInfo
+from .begin_texts import begin_texts, start_findings
 from .beginning import beginning, continued_identity, start_checks
 from .opening import open_sinks, sink_context, source_context
 from .options import FeedOptions
@@ -40,18 +41,37 @@ def check_feed(options: FeedOptions) -> list[Finding]:
     clock = SystemClock()
     tables: list[Table] = []
     of_targets = {sink.name: [*_about(f"sink {sink.name}", _target(options, sink))] for sink in options.sinks}
-    begun, of_start = _start(options, of_targets, clock)
-    context = replace(begun, note=tables.append)
+    start = _start(options, of_targets, clock)
+    context = replace(start.context, note=tables.append)
     findings = [*_about("source", survey_kind(options.source.kind, options.source.options, context))]
     known = {finding.text for finding in findings}
-    findings += _about("feed", (finding for finding in of_start if finding.text not in known))
+    findings += _about("feed", (finding for finding in start.findings if finding.text not in known))
     for sink in options.sinks:
         own = [table for table in tables if options.wants(sink.rules, table.full_name)]
         of_tables = chain(misfits(sink.given, own), _rows_problems(options, sink, own))
-        findings += [*of_targets[sink.name], *_about(f"sink {sink.name}", of_tables)]
+        findings += start.told(sink.name, of_targets[sink.name])
+        findings += _about(f"sink {sink.name}", of_tables)
     if not options.sinks:
         findings.append(Finding("ok", "has no sink: only the source was checked", "feed"))
     return [*findings, Finding("ok", description(), "decoder")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """How a pipeline would start."""
+
+    context: SourceContext
+    """For a survey of the source as of the start."""
+    findings: Sequence[Finding] = ()
+    """About the feed: what a pipeline would refuse."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Where it begins in each sink; empty if that isn't known."""
+
+    def told(self, sink: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """Yield findings about a target: where the feed begins in place of the target's checkpoint."""
+        for one in findings:
+            is_told = isinstance(one, Begins) and sink in self.texts
+            yield replace(one, text=self.texts[sink]) if is_told else one
 
 
 def _target(options: FeedOptions, sink: SinkOptions) -> Iterator[Finding]:
@@ -83,14 +103,10 @@ def _about(whom: str, findings: Iterable[Finding]) -> Iterator[Finding]:
         yield Finding("error", explained(error), whom)
 
 
-def _start(
-    options: FeedOptions, of_targets: Mapping[str, Iterable[Finding]], clock: Clock
-) -> tuple[SourceContext, list[Finding]]:
-    """Return the context for a survey of the source as of the feed's start, and errors about that start: what
-    a pipeline would refuse.
+def _start(options: FeedOptions, of_targets: Mapping[str, Iterable[Finding]], clock: Clock) -> _Start:
+    """Return how a pipeline would start. `of_targets` are the findings about each sink's target.
 
-    `of_targets` are the findings about each sink's target. Errors of the connection to the source are left to
-    its survey.
+    Errors of the connection to the source are left to its survey.
     """
     context = source_context(options, clock)
     stored = {
@@ -104,7 +120,7 @@ def _start(
             present = source.look()
         except TidemillError:
             is_new = all(one is None or not one.position for one in stored.values())
-            return replace(context, is_new=is_new), []
+            return _Start(replace(context, is_new=is_new))
         return _tried(options, context, source, present, stored, clock)
 
 
@@ -115,7 +131,7 @@ def _tried(
     present: SourceInfo,
     stored: Mapping[str, Checkpoint | None],
     clock: Clock,
-) -> tuple[SourceContext, list[Finding]]:
+) -> _Start:
     requests = PipelineRequests(RequestFile(options.data_dir).load().tables)
     renews = requests.renews
     factories = open_sinks(options)
@@ -125,6 +141,7 @@ def _tried(
     start: Checkpoint | None = None
     placed: list[Checkpoint] = []
     unneeded: frozenset[str] = frozenset()
+    texts: Mapping[str, str] = {}
     is_placed = any(one is not None and one.position for one in stored.values())
     try:
         if renews:
@@ -142,6 +159,8 @@ def _tried(
             unneeded = unneeded_tables(options, by_name, begins.checkpoints)
             start = begins.start and _of(begins.start, identity)
             placed = [_of(one, identity) for one in begins.placed]
+            findings += start_findings(options, source, stored, begins.start)
+        texts = begin_texts(options, source, stored, renews=renews)
     except TidemillError as error:
         findings.append(Finding("error", str(error)))
     is_known = stored.keys() == {sink.name for sink in options.sinks}
@@ -151,17 +170,15 @@ def _tried(
             check()
         except TidemillError as error:
             findings.append(Finding("error", str(error)))
-    return (
-        replace(
-            context,
-            is_new=not placed,
-            start=start,
-            sink_checkpoints=placed,
-            state_dir=options.data_dir,
-            unneeded=unneeded,
-        ),
-        findings,
+    begun = replace(
+        context,
+        is_new=not placed,
+        start=start,
+        sink_checkpoints=placed,
+        state_dir=options.data_dir,
+        unneeded=unneeded,
     )
+    return _Start(begun, findings, texts)
 
 
 def _by_patterns(

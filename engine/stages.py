@@ -15,7 +15,7 @@ from ..sink import Deliver, Delivery, Reports, Review, Sink, spawn_sink
 from ..sink.rules import SinkRules
 from ..sorter import EventSorter, open_sorter
 from ..sources.source import Source
-from .beginning import Beginning
+from .beginning import Beginning, wants_origin
 from .chains import Chains
 from .coordination import FeedCoordination
 from .coordinator import Coordinator, Course, End, Report
@@ -84,7 +84,10 @@ def spawn_stages(
                 sink,
                 checkpoint,
                 begins.source,
-                stages=chains.chain(sink.name, rules, checkpoint, sink.traits),
+                stages=[
+                    parts.tables.counter(sink.name, partial(wants_origin, options, begins.names, rules)),
+                    *chains.chain(sink.name, rules, checkpoint, sink.traits),
+                ],
                 feed=options.name,
                 now=clock.now,
                 can_reload=can_reload,
@@ -115,7 +118,7 @@ def spawn_stages(
             end.until,
             begins.loads,
             parts.before_sinks,
-            parts.tables.count,
+            parts.tables.note,
             name="decoder",
             capacity=4,
             supervisor=coordinator,

@@ -22,23 +22,18 @@ from ..events import (
     Item,
     Op,
     Parking,
-    RowChange,
-    Rows,
-    Run,
     SnapshotProgress,
-    Table,
     TablePosition,
     physical_ms,
 )
 from ..sink.table_load import creates, renamed_tables
+from .table_counts import TableCounts
 
 TableState: TypeAlias = Literal["loading", "following", "paused", "failed", "removed"]
 SHOWN_TABLES: Final = 100
 """Maximum number of tables that aren't following in a feed's status, ..."""
 SHOWN_LAGS: Final = 20
 """... and of following ones that lag behind their sinks."""
-_MAX_TALLIES: Final = 200_000
-"""Maximum number of versions of tables whose tallies are found by identity."""
 _ORDER: Final[Sequence[TableState]] = ("failed", "paused", "loading", "removed", "following")
 """The state of a table that sinks have in different states is the first one."""
 
@@ -56,7 +51,8 @@ class TableStatus(Struct, frozen=True):
     lag_seconds: float | None
     """Source's clock minus the time of that position; None while it is loaded, or not followed."""
     inserts: int = 0
-    """Rows inserted in the source since the start of the feed's process, without those that a load read."""
+    """Rows inserted by changes that a sink was given since the start of the feed's process: without those
+    that a load reads, and once if they come again. Of several sinks the highest number."""
     updates: int = 0
     deletes: int = 0
     error: str = ""
@@ -65,16 +61,6 @@ class TableStatus(Struct, frozen=True):
     """Rows that loads of this process have read."""
     rows_estimated: int = 0
     """Rows of the table by the source's statistics while it is loaded; 0 if they aren't known."""
-
-
-class _Tally:
-    """Counts of one table."""
-
-    __slots__ = ("changes", "loaded")
-
-    def __init__(self) -> None:
-        self.changes: dict[Op, int] = {"insert": 0, "update": 0, "delete": 0}
-        self.loaded = 0
 
 
 class SinkView(Struct, frozen=True):
@@ -89,15 +75,15 @@ class SinkView(Struct, frozen=True):
 class FeedTables:
     """The tables of a feed, over all its pipelines.
 
-    `count` is called in the DecodeActor's turns, `look` by one thread at a time; any may read.
+    `note` is called in the DecodeActor's turns, `look` by one thread at a time; any may read.
     """
 
     def __init__(self, now: float) -> None:
         """`now` is the time of the feed's start in Unix seconds."""
         self._started = now
         self._known: set[str] = set()
-        self._tallies: dict[str, _Tally] = {}
-        self._by_id: dict[int, tuple[Table, _Tally]] = {}
+        self._counters: dict[str, TableCounts] = {}
+        """By the sink's name."""
         self._lock = Lock()
         """Guards what follows, and the names that are known."""
         self._views: Sequence[SinkView] = ()
@@ -115,49 +101,21 @@ class FeedTables:
         with self._lock:
             self._known = set(names)
 
-    def count(self, items: Sequence[Item]) -> None:
-        """Count the rows of items, by run or one by one as they came: about 0.1 µs each."""
-        part: Run | RowChange | None = None
-        number = 0
+    def counter(self, sink: str, wants: Callable[[str], bool]) -> TableCounts:
+        """Return the stage that counts a sink's rows. `wants` is True for the origin names of its tables."""
+        counter = self._counters.setdefault(sink, TableCounts(self._learn))
+        counter.wants = wants
+        return counter
+
+    def note(self, items: Sequence[Item]) -> None:
+        """Note the tables that schema changes make, rename and drop."""
         for item in items:
             if isinstance(item, Ddl):
                 self._note(item)
-            elif item.chunk is not None:
-                for run in item.runs:
-                    self._tally(run.table).loaded += len(run)
-            elif type(rows := item.rows) is Rows:
-                runs = rows.runs
-                for run in runs:
-                    if part is None or run.table is not part.table or run.op != part.op:
-                        self._add(part, number)
-                        part, number = run, 0
-                    # The number of an item's rows is known by now, that of a run's is found again.
-                    number += len(rows) if len(runs) == 1 else len(run)
-            else:
-                for change in rows:
-                    if part is None or change.table is not part.table or change.op != part.op:
-                        self._add(part, number)
-                        part, number = change, 0
-                    number += 1
-        self._add(part, number)
 
-    def _add(self, part: Run | RowChange | None, number: int) -> None:
-        """Count a number of rows of the table and operation of this part."""
-        if part is not None:
-            self._tally(part.table).changes[part.op] += number
-
-    def _tally(self, table: Table) -> _Tally:
-        entry = self._by_id.get(id(table))
-        if entry is None or entry[0] is not table:
-            if len(self._by_id) >= _MAX_TALLIES:
-                self._by_id.clear()
-            name = table.origin_name
-            if name not in self._tallies:
-                self._tallies[name] = _Tally()
-                with self._lock:
-                    self._known.add(name)
-            entry = self._by_id[id(table)] = table, self._tallies[name]
-        return entry[1]
+    def _learn(self, name: str) -> None:
+        with self._lock:
+            self._known.add(name)
 
     def _note(self, ddl: Ddl) -> None:
         renamed = renamed_tables(ddl)
@@ -223,8 +181,8 @@ class FeedTables:
             return [self._status(name, rest) for name in names]
         one = self._status("", rest)
         behind = [view.checkpoint.tables for view in self._views if view.checkpoint is not None]
-        own = {*self._states, *self._tallies, *self._since, *self._errors, *self._estimates}
-        own.update(*behind)
+        own = {*self._states, *self._since, *self._errors, *self._estimates}
+        own.update(*behind, *(counter.tallies for counter in self._counters.values()))
         state, since, position, ts, lag = one.state, one.since, one.position, one.ts, one.lag_seconds
         return [
             self._status(name, rest) if name in own else TableStatus(name, state, since, position, ts, lag)
@@ -261,7 +219,11 @@ class FeedTables:
         elif state == "following":
             lags = [one for view in views if (one := self._lag(view, name)) is not None]
             lag = max(lags, default=None)
-        tally = self._tallies.get(name) or _Tally()
+        tallies = [tally for one in self._counters.values() if (tally := one.tallies.get(name)) is not None]
+
+        def most(op: Op) -> int:
+            return max((tally.changes[op] for tally in tallies), default=0)
+
         return TableStatus(
             name=name,
             state=state,
@@ -269,11 +231,11 @@ class FeedTables:
             position=at.position,
             ts=at.ts,
             lag_seconds=lag,
-            inserts=tally.changes["insert"],
-            updates=tally.changes["update"],
-            deletes=tally.changes["delete"],
+            inserts=most("insert"),
+            updates=most("update"),
+            deletes=most("delete"),
             error=self._errors.get(name, ""),
-            rows_loaded=tally.loaded,
+            rows_loaded=max((tally.loaded for tally in tallies), default=0),
             rows_estimated=self._estimates.get(name, 0) if state == "loading" else 0,
         )
 

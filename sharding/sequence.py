@@ -40,7 +40,7 @@ class ShardingSequence:
                 f"{statement.shard} and {theirs} are merged, and their schema changes differ: {theirs}: "
                 f"{_listed([one.ddl.query for one in longest])}; {statement.shard}: {_listed(made)}: "
                 "shards must make the same changes in the same order. Undo the different one in its shard "
-                "and load everything into an empty target, or run tidemill resume --skip-ddl "
+                "and load everything into an empty target, or run tidemill resume FEED --skip-ddl "
                 f'"{statement.ddl.logged_at or statement.ddl.position}"'
             )
         self._made = {**self._made, statement.shard: [*own, statement]}

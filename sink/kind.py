@@ -74,8 +74,8 @@ class SinkKind:
     """Make the sink for a URL and options, not connected yet. Raises ConfigError for the URL, and ImportError
     if a package that `extra` installs is missing."""
     survey: Callable[[Any, Any, SinkContext], Iterator[Finding]]
-    """Yield findings: can the target be written, and where does the feed begin there? Changes nothing; raises
-    TidemillError if it can't continue."""
+    """Yield findings: can the target be written, and which checkpoint does it have (`config.survey.begins`)?
+    Changes nothing; raises TidemillError if it can't continue."""
     on_spark: SparkWriting
     misfits: Callable[[Any, Table], Iterator[Finding]] | None = None
     """Yield findings about a table of the source that the target can't hold, for the sink's options, without

@@ -165,6 +165,7 @@ class MysqlSource(Source):
             retention=self._retention,
             pace=context.pace,
             runtime=context.runtime,
+            unneeded=context.unneeded,
             name="puller" if self._lane.count == 1 else self._lane.source,
             supervisor=context.coordinator,
         )

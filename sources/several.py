@@ -139,6 +139,15 @@ class Several(Source):
     def _decoded(self, position: str) -> dict[str, str]:
         return decode_positions(position, self._names)
 
+    @property
+    def begins_at(self) -> str:
+        if not any(member.source.begins_at for member in self._members):
+            return ""
+        return self._begin()
+
+    def described(self, position: str) -> str:
+        return ", ".join(f"{name} at {own}" for name, own in self._decoded(position).items())
+
     def rank(self, position: str) -> Ranks:
         positions = self._decoded(position)
         return Ranks(member.source.rank(positions[member.name]) for member in self._members)
@@ -187,11 +196,14 @@ class Several(Source):
 
     def _first(self) -> Checkpoint:
         """Return the checkpoint from which a new feed begins."""
-        positions = {
-            member.name: member.source.begins_at or self._ends[member.name] for member in self._members
-        }
         loading: SnapshotProgress | None = {} if self._members[0].loads else None
-        return Checkpoint(0, encode_positions(positions), loading)
+        return Checkpoint(0, self._begin(), loading)
+
+    def _begin(self) -> str:
+        """Return the position from which a new feed begins: a source without one begins at its end."""
+        return encode_positions(
+            {member.name: member.source.begins_at or self._ends[member.name] for member in self._members}
+        )
 
     def _part(self, checkpoint: Checkpoint, member: Member) -> Checkpoint:
         name = member.name

@@ -105,6 +105,7 @@ SEVERAL: Final = SourceKind(
     read_url=lambda _: {},
     open=_open,
     survey=_survey,
+    start_option="position",
     ddl_policies=True,
     routable=True,
 )

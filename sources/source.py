@@ -112,6 +112,10 @@ class Source(ABC):
     def rank(self, position: str) -> Rank:
         """Return the sort key of a position. Raises CheckpointError for an invalid position."""
 
+    def described(self, position: str) -> str:
+        """Return a position as people read it. Raises CheckpointError for an invalid position."""
+        return position
+
     @abstractmethod
     def behind(self, sink: str, position: str, end: str) -> str:
         """Return the error text for a sink whose position is after the source's end."""

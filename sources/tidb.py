@@ -90,6 +90,10 @@ class TidbSource(Source):
         self._connected_at = 0.0
         self._safe_point: SafePoint | None = None
 
+    @property
+    def begins_at(self) -> str:
+        return str(self._options.start_ts or "")
+
     # --- a first look ----------------------------------------------------------------------------
 
     def look(self) -> SourceInfo:

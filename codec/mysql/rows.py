@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from shlex import quote
 from struct import Struct as Packing
 from threading import Lock
 from typing import Final
@@ -193,9 +194,10 @@ class RowsDecoder:
                     f"{whose}, which the server computes itself: set source.generated_columns = "
                     "'leave_out' to copy the table without such columns, or leave the table out"
                 )
+            again = f"tidemill resume FEED --resnapshot {quote(self._table.full_name)}"
             raise SourceError(
-                f"{whose}; set binlog_row_image=FULL, globally and in the session that wrote them, and "
-                "start again with a new snapshot: the log doesn't have the values that were left out"
+                f"{whose}: the session that wrote them left values out; set binlog_row_image = FULL, also in "
+                f"open sessions, and load the table again ({again}), or begin with empty targets"
             )
 
     def _unreadable(self, event: bytes, start: int) -> SourceError:

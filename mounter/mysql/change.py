@@ -41,7 +41,9 @@ def reloaded(name: TableName, why: str, query: Query, kind: str = "other") -> Ch
 
 def refused(schema: str, what: str, query: Query) -> Change:
     """Return the change that stops the feed at a statement whose tables can't be named."""
-    way_out = "to go on, give every sink of the feed an empty target, and a new snapshot is taken"
+    way_out = (
+        "to go on, load all tables again (tidemill resume FEED --resnapshot '*'), or begin with empty targets"
+    )
     said = f"schema {schema}: this can't be followed ({what}); {way_out}: {quoted(query)}"
     return Change(schema, "", refusal=said, kind="other")
 

@@ -35,6 +35,7 @@ from ...events import (
     KeyRange,
     KvChange,
     OrderedKey,
+    RenameTables,
     Rows,
     Run,
     Sorted,
@@ -95,6 +96,8 @@ class Mounter:
         self._later = deque(history.later if history is not None else ())
         """Definitions that tables had later, when the log was read before."""
         self._reloading = set(reloading)
+        self._unneeded = set(reloading)
+        """Tables of which no target needs rows until they are loaded, or made by a statement."""
         self._lacks = lacks
         self._policy = policy
         self._changes: list[tuple[Ts, CatalogChange]] = []
@@ -214,6 +217,8 @@ class Mounter:
         rows.
         """
         layout = self._layouts.layout(number)
+        if self._unneeded and ".".join(layout.names) in self._unneeded:
+            return None
         known = self.catalog.get(layout.names)
         if known is not None:
             return layout.with_schema(known)
@@ -288,6 +293,7 @@ class Mounter:
         elif isinstance(statement, NewTable):
             table = statement.known.table
             self._reloading.discard(table.full_name)
+            self._unneeded.discard(table.full_name)
             self.catalog.put(statement.known)
             actions = CreateTable(table), *self._statements.details_of(statement.known)
             ddls = [self._ddl(change, Change(table.schema, table.name, actions))]
@@ -300,6 +306,8 @@ class Mounter:
         else:
             changes = self._policy.apply(self._statements.changes(statement), statement)
             ddls = [self._ddl(change, one, statement) for one in changes]
+            if self._unneeded:
+                self._unneeded.difference_update(*map(_made_or_gone, ddls))
             self._reloading.update(ddl.full_name for ddl in ddls if ddl.reload and not ddl.actions)
         is_changed = self._note(change, always=bool(ddls))
         if is_changed and not ddls and isinstance(statement, Query) and self._history is not None:
@@ -332,3 +340,15 @@ class Mounter:
             logged_at=query.position,
             noted=self._history is not None,
         )
+
+
+def _made_or_gone(ddl: Ddl) -> set[str]:
+    """Return the full names by which a schema change makes, drops or renames tables."""
+    names: set[str] = set()
+    for action in ddl.actions:
+        match action:
+            case CreateTable() | DropTable():
+                names.add(ddl.full_name)
+            case RenameTables(pairs):
+                names.update(".".join(name) for pair in pairs for name in pair)
+    return names

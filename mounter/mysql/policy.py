@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from shlex import quote
 from typing import Final
 
 from msgspec.structs import replace
@@ -74,7 +75,7 @@ def _placed(change: Change, query: Query) -> Change:
     if not change.refusal or not query.position:
         return change
     return replace(
-        change, refusal=f"{change.refusal} (to skip it: tidemill resume --skip-ddl {query.position})"
+        change, refusal=f"{change.refusal} (to skip it: tidemill resume FEED --skip-ddl {query.position})"
     )
 
 
@@ -84,8 +85,8 @@ def _stopped(change: Change, kind: str, query: Query) -> Change:
         change.schema,
         change.table,
         refusal=f"table {name}: stopped before a statement of kind {kind!r} at {query.position}, as on_ddl "
-        f"says: {quoted(query)}; to go on without it: tidemill resume --skip-ddl {query.position}; to load "
-        f"the table again: tidemill resume --resnapshot {name}",
+        f"says: {quoted(query)}; to go on without it: tidemill resume FEED --skip-ddl {query.position}; to "
+        f"load the table again: tidemill resume FEED --resnapshot {quote(name)}",
         kind=kind,
     )
 

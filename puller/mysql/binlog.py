@@ -51,6 +51,7 @@ from .prepared import Prepared, read_prepare
 from .query import LoggedStatement
 from .table_ids import UNWANTED, TableIds
 from .transactions import Transactions
+from .unneeded import Unneeded
 from .whole import read_whole
 
 _IGNORABLE = 0x80
@@ -69,7 +70,9 @@ class BinlogDecoder:
         transactions: Transactions,
         follows: Callable[[str, str], bool],
         layout_number: Callable[[bytes], int],
+        unneeded: Unneeded | None = None,
     ) -> None:
+        """`unneeded` has the tables of which statements may be logged in place of rows."""
         self.events = 0
         self.row_events = 0
         self.transactions = 0
@@ -95,6 +98,7 @@ class BinlogDecoder:
             position = Position(*position.prepared)
         self._cursor = LogCursor(position)
         self._follows = follows
+        self._unneeded = unneeded or Unneeded()
         self._tables = TableIds(follows, layout_number)
         self._until: Rank | None = None
         self._server_ts: Ts = 0
@@ -409,12 +413,20 @@ class BinlogDecoder:
         elif text.startswith(XA_ROLLBACK):
             self._prepared.drop(text.removeprefix(XA_ROLLBACK))
         elif text not in _BOUNDS and not text.startswith(_XA):
-            is_definition = changes_definitions(logged, self._is_of_mysql, self._follows, self._cursor)
+            is_definition = changes_definitions(logged, self._is_of_mysql, self._needs, self._cursor)
+            if is_definition:
+                self._unneeded.note_statement(text)
             if is_definition and not self._is_half_of_alter:
                 end = self._cursor.after(event)
                 out.add(DDL, encode_statement(logged.as_query(_u32(event)[0], self._zone, end)))
         if text in ("COMMIT", "ROLLBACK") or self._is_statement:
             self._commit(event)
+
+    def _needs(self, schema: str, table: str) -> bool:
+        """Return True for a followed table whose changed rows some target needs: also those of an XA
+        transaction, which may be committed only after the table was loaded again."""
+        is_needed = self._out.is_kept_whole or (schema, table) not in self._unneeded
+        return is_needed and self._follows(schema, table)
 
 
 def _incident(event: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from shlex import quote
 from typing import Final
 
 from ...codec.mysql.effect import read_effect
@@ -11,20 +12,34 @@ from ...errors import SourceError
 from .query import LoggedStatement
 
 _BEFORE_NAME: Final = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE", "INTO")
-_NO_NAMES: Final = frozenset(
+_NO_ALIAS: Final = frozenset(
     {"FROM", "JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "OUTER", "NATURAL", "STRAIGHT_JOIN"}
-    | {"ON", "USING", "AS", "AND", "OR", "PARTITION"}
+    | {
+        "ON",
+        "USING",
+        "USE",
+        "FORCE",
+        "IGNORE",
+        "FOR",
+        "SET",
+        "WHERE",
+        "ORDER",
+        "LIMIT",
+        "RETURNING",
+        "BEFORE",
+    }
 )
+_SUBQUERY: Final = ("SELECT", "WITH", "VALUES", "TABLE")
 _ENDS: Final = {"UPDATE": frozenset({"SET"}), "DELETE": frozenset({"WHERE", "ORDER", "LIMIT", "RETURNING"})}
 """Words that end the tables of a statement."""
 
 
 def changes_definitions(
-    logged: LoggedStatement, of_mysql: bool, follows: Callable[[str, str], bool], after: object
+    logged: LoggedStatement, of_mysql: bool, needs: Callable[[str, str], bool], after: object
 ) -> bool:
     """Return True if a statement may change definitions, or isn't understood: then the mounter refuses it.
 
-    Raises SourceError if it may change rows of followed tables that aren't logged; `after` is its position.
+    Raises SourceError if it may change rows of tables that some target needs; `after` is its position.
     """
     tokens = logged.tokens(of_mysql=of_mysql)
     try:
@@ -32,46 +47,42 @@ def changes_definitions(
     except NotUnderstood:
         return True
     if effect == "rows":
-        _reject_followed(logged, tokens, follows, after)
+        _reject_needed(logged, tokens, needs, after)
     return effect == "definitions"
 
 
-def _reject_followed(
-    logged: LoggedStatement, tokens: Tokens, follows: Callable[[str, str], bool], after: object
+def _reject_needed(
+    logged: LoggedStatement, tokens: Tokens, needs: Callable[[str, str], bool], after: object
 ) -> None:
     try:
         tables = changed_tables(tokens)
     except NotUnderstood:
         tables = None
     named = {(schema or logged.schema, name): None for schema, name in tables or ()}
-    followed = [f"{schema}.{name}" for schema, name in named if _follows(follows, schema, name)]
-    if tables is None or followed:
-        of = (
-            f"of {', '.join(followed)}"
-            if followed
-            else f"of tables that it doesn't name (schema {logged.schema})"
-        )
-        raise SourceError(
-            f"after {after} the binlog has a statement instead of the rows {of}, "
-            f"{logged.text[:200]!r}: set binlog_format = ROW for all sessions, then take a new snapshot"
-        )
-
-
-def _follows(follows: Callable[[str, str], bool], schema: str, name: str) -> bool:
     # A server that stores names in lower case finds a table by any other, too.
-    return follows(schema, name) or follows(schema.lower(), name.lower())
+    cases = ((name, (name[0].lower(), name[1].lower())) for name in named)
+    needed = [".".join(next(filter(lambda one: needs(*one), case), ())) for case in cases]
+    if tables is None or any(needed):
+        needed = list(filter(None, needed))
+        of = ", ".join(needed) or f"tables that it doesn't name (schema {logged.schema})"
+        again = " ".join(f"--resnapshot {quote(name)}" for name in needed) or "--resnapshot '*'"
+        which = "all tables" if not needed else "the table" if len(needed) == 1 else "the tables"
+        raise SourceError(
+            f"after {after} the binlog has a statement instead of the rows of {of}, {logged.text[:200]!r}: "
+            f"set binlog_format = ROW, also in open sessions, and load {which} again "
+            f"(tidemill resume FEED {again}), or begin with empty targets"
+        )
 
 
 def changed_tables(tokens: Tokens) -> list[tuple[str, str]] | None:
     """Return (schema or "", name) of the tables that a statement may change whose verb comes next; None if
     unclear.
 
-    For a join, the list contains everything that could be the name of a table. Raises NotUnderstood.
+    For a join, the list contains every table in it. Raises NotUnderstood.
     """
+    names_of_with: set[str] = set()
     if tokens.accept("WITH"):
-        while not (tokens.next.kind == "word" and tokens.next.value in _ENDS):
-            if _skip(tokens) == "end":
-                return None
+        names_of_with = set(_names_of_with(tokens))
     elif tokens.accept("ANALYZE") and tokens.accept("FORMAT"):
         tokens.expect("=")
         tokens.take()
@@ -87,36 +98,77 @@ def changed_tables(tokens: Tokens) -> list[tuple[str, str]] | None:
                     return None
             return [tokens.qualified_name("")]
         case "UPDATE" | "DELETE":
-            return list(_names(tokens, _ENDS[verb])) or None
+            if not tokens.accept("HISTORY", "FROM"):
+                tokens.accept("FROM")
+            tables = _tables(tokens, _ENDS[verb])
+            return [one for one in tables if one[0] or one[1].casefold() not in names_of_with] or None
     return None
 
 
-def _names(tokens: Tokens, ends: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Yield what may be the names of tables, up to one of the words `ends` that isn't in parentheses."""
-    depth = 0
-    while (token := tokens.next).kind != "end":
-        if token.kind == "word" and token.value in ends and not depth:
-            return
-        if tokens.accept("USING"):
-            if tokens.accept("("):  # names of columns
-                tokens.skip_to_closing()
-        elif token.kind == "name" or (token.kind == "word" and token.value not in _NO_NAMES):
-            first = tokens.name()
-            dot = tokens.next
-            if tokens.accept(".") and tokens.next.kind in ("name", "word"):
-                yield first, tokens.name()
-            else:
-                if tokens.next is not dot:
-                    tokens.step_back_to(dot)
-                yield "", first
-        else:
-            depth += (token.text == "(") - (token.text == ")")
-            tokens.take()
-
-
-def _skip(tokens: Tokens) -> str:
-    """Skip a token, or what is in parentheses; return the kind of the token."""
-    token = tokens.take()
-    if token.kind == "mark" and token.value == "(":
+def _names_of_with(tokens: Tokens) -> Iterator[str]:
+    """Yield the names that a WITH defines, in lower case."""
+    tokens.accept("RECURSIVE")
+    while True:
+        yield tokens.name().casefold()
+        if tokens.accept("("):
+            tokens.skip_to_closing()
+        tokens.expect("AS")
+        tokens.expect("(")
         tokens.skip_to_closing()
-    return token.kind
+        if not tokens.accept(","):
+            return
+
+
+def _tables(tokens: Tokens, ends: frozenset[str]) -> list[tuple[str, str]]:
+    """Return the tables up to one of the words `ends`: those of a join, and before it those that a DELETE
+    names by their aliases or names."""
+    targets: list[tuple[str, str]] = []
+    tables: list[tuple[str, str]] = []
+    aliases: set[str] = set()
+    is_name_next = True
+    while (token := tokens.next).kind != "end" and not (token.kind == "word" and token.value in ends):
+        if is_name_next:
+            if tokens.accept("("):
+                if tokens.next.value in _SUBQUERY and tokens.next.kind == "word":
+                    tokens.skip_to_closing()
+                    is_name_next = False
+                continue
+            name = _table(tokens)
+            if tokens.accept("("):  # a function such as JSON_TABLE, or LATERAL
+                tokens.skip_to_closing()
+            else:
+                tables.append(name)
+                aliases.update(_alias(tokens))
+            is_name_next = False
+        elif tokens.accept("(") or tokens.accept("USING", "("):
+            tokens.skip_to_closing()
+        elif tokens.accept_any("FROM", "USING"):
+            targets += tables
+            tables = []
+            is_name_next = True
+        elif tokens.accept_any(",", "JOIN", "STRAIGHT_JOIN"):
+            is_name_next = True
+        elif token.kind == "word" and token.value == "FOR":
+            raise NotUnderstood("FOR")
+        else:
+            tokens.take()
+    return [one for one in targets if one[0] or one[1].casefold() not in aliases] + tables
+
+
+def _table(tokens: Tokens) -> tuple[str, str]:
+    """Consume a table's name, which a DELETE may write with .* after it."""
+    schema, name = "", tokens.name()
+    if tokens.accept(".") and not tokens.accept("*"):
+        schema, name = name, tokens.name()
+        tokens.accept(".", "*")
+    return schema, name
+
+
+def _alias(tokens: Tokens) -> Iterator[str]:
+    """Consume and yield a table's alias, in lower case, if one comes next."""
+    if tokens.accept("PARTITION"):
+        tokens.expect("(")
+        tokens.skip_to_closing()
+    token = tokens.next
+    if tokens.accept("AS") or token.kind == "name" or (token.kind == "word" and token.value not in _NO_ALIAS):
+        yield tokens.name().casefold()

@@ -140,9 +140,14 @@ def _concerns(value: bytes, schema: str, name: str) -> bool:
     """Return True if a statement may concern the table: if its text has the table's name, or may drop the
     database."""
     statement = decode_statement(value)
-    if not isinstance(statement, Query) or not name.isidentifier():  # quotes in a name are doubled
+    return not isinstance(statement, Query) or mentions(statement.query, schema, name)
+
+
+def mentions(text: str, schema: str, name: str) -> bool:
+    """Return True if a statement may concern the table, by its text."""
+    if not name.isidentifier():  # quotes in a name are doubled
         return True
-    text = statement.query.casefold()
+    text = text.casefold()
     if re.search(rf"(?<![\w$]){re.escape(name.casefold())}(?![\w$])", text):
         return True
     return schema.casefold() in text and ("database" in text or "schema" in text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TypeAlias
@@ -50,6 +50,7 @@ from .stop_signal import StopSignal
 from .stream import own_server_id
 from .table_loads import MAX_WATCHED_BYTES, TableLoads
 from .transactions import Transactions
+from .unneeded import Unneeded
 from .xa_recover import XaStart
 
 log = logging.getLogger("tidemill.puller")
@@ -84,11 +85,13 @@ class Pull:
         retention: RetentionWatch | None = None,
         pace: Callable[[], float] = lambda: 1.0,
         runtime: Runtime | None = None,
+        unneeded: Iterable[str] = (),
     ) -> None:
         """`knows` is True for a table whose definition as of the start the catalog has or gets; None if there
         is no catalog. `stop` has a step that waits for the binlog raise Retryable. `retention` looks at the
         server's list of binlogs. `pace` returns how many times as long the pauses of an idle stream are.
-        `runtime` has the threads that load tables; None: those of the machine. Raises CheckpointError if the
+        `runtime` has the threads that load tables; None: those of the machine. `unneeded` are full names of
+        tables whose changes no target needs before they are loaded again. Raises CheckpointError if the
         position of `start` can't be read."""
         self.retries = 0
         self._pace = pace
@@ -111,6 +114,7 @@ class Pull:
         self._watch = LogWatch(layouts, MAX_WATCHED_BYTES)
         self._transactions = Transactions(clock, options.max_batch_bytes, self._watch)
         self._source = ""
+        self._unneeded = Unneeded(unneeded)
         self._loading: SnapshotProgress | None = None
         self._estimates: dict[str, int] = {}
         self._planned: dict[tuple[str, str], SourceTable] = {}
@@ -228,6 +232,7 @@ class Pull:
             self._watch,
             self._planned,
             self._runtime,
+            self._unneeded,
         )
         with closing(loads):
             yield from self._follow(None, loads)
@@ -288,6 +293,7 @@ class Pull:
         """Load a table while the log waits."""
         with closing(Snapshot(self._options, lambda *name: name == (schema, table))) as snapshot:
             yield from self._follow(snapshot.position)
+            self._unneeded.load_begins((schema, table))
             self._state = "snapshot"
             loader = Loader(
                 snapshot,
@@ -314,6 +320,8 @@ class Pull:
                 self._start_at(snapshot.position)
             else:
                 yield from self._follow(snapshot.position)
+            for source in snapshot.tables:
+                self._unneeded.load_begins((source.table.schema, source.table.name))
             self._state = "snapshot"
             self._transactions.clock.raise_to(compose_ts(int(snapshot.server.epoch_seconds * 1000)))
             chunk_rows = self._options.chunk_rows
@@ -360,7 +368,9 @@ class Pull:
         out.commit(str(snapshot.position))
 
     def _start_at(self, position: Position) -> BinlogDecoder:
-        self._decoder = BinlogDecoder(position, self._transactions, self._follows, self._layouts.number_of)
+        self._decoder = BinlogDecoder(
+            position, self._transactions, self._follows, self._layouts.number_of, self._unneeded
+        )
         return self._decoder
 
     def _follow(self, until: Position | None, loads: TableLoads | None = None) -> Steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, assert_never
 
 from msgspec import Struct
@@ -56,6 +56,7 @@ class MysqlPuller(PooledActor[_Read]):
         retention: RetentionWatch | None = None,
         pace: Callable[[], float] = lambda: 1.0,
         runtime: Runtime | None = None,
+        unneeded: Iterable[str] = (),
     ) -> None:
         """`follows` tells by schema and table if a table is followed. `start` is the checkpoint to resume
         from, None for a new feed; `sink_checkpoints` are the checkpoints of all sinks. `coordinator` gets
@@ -64,7 +65,8 @@ class MysqlPuller(PooledActor[_Read]):
         catalog. `stop`, set after this actor's own stop, ends its turn if it waits for the binlog.
         `publish` gets the statistics in this actor's turns. `retention` looks at the server's list of
         binlogs. `pace` returns how many times as long the pauses of an idle stream are.
-        `runtime` has the threads that load tables; None: those of the machine. Raises CheckpointError for a
+        `runtime` has the threads that load tables; None: those of the machine. `unneeded` are full names of
+        tables whose changes no target needs before they are loaded again. Raises CheckpointError for a
         position that can't be read."""
         super().__init__()
         self._options = options
@@ -87,6 +89,7 @@ class MysqlPuller(PooledActor[_Read]):
             retention,
             pace,
             runtime,
+            unneeded,
         )
         self._publish = publish
         self._next_publish = 0.0

@@ -21,6 +21,7 @@ from .load_progress import LoadProgress
 from .log_watch import LogWatch
 from .options import MysqlOptions
 from .transactions import Transactions
+from .unneeded import Unneeded
 
 MAX_CHUNK_BYTES: Final = 8 << 20
 """A chunk ends once it has this size."""
@@ -77,10 +78,11 @@ class TableLoads:
         watch: LogWatch,
         planned: Mapping[tuple[str, str], SourceTable],
         runtime: Runtime,
+        unneeded: Unneeded,
     ) -> None:
         """`loading` and `progress` are updated. Chunks are read, and the load ends, once the log reader is at
         `end`. `watch` is that of `transactions`. `planned` has definitions that tables had before. `runtime`
-        has the readers' threads."""
+        has the readers' threads. `unneeded` learns which loads begin."""
         self.undivided: list[tuple[str, str]] = []
         """Tables that must be loaded while the log waits."""
         self._loading = loading
@@ -95,6 +97,7 @@ class TableLoads:
         self._progress = progress
         self._planned = planned
         self._watch = watch
+        self._unneeded = unneeded
         watch.clear()
         watch.move(decoder.position)
         self._readers = ChunkReaders(options, watch, MAX_CHUNK_BYTES, runtime)
@@ -202,6 +205,7 @@ class TableLoads:
             load.after = self._delivered(load)
             load.known = self._planned.get(name)
             self._watch.add(name)
+            self._unneeded.load_begins(name)
         for load in self._active.values():
             if not (load.is_reading or load.is_read or load.is_given_up) and len(load.read) < _MAX_READ:
                 load.is_reading = True

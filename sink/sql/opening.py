@@ -145,7 +145,8 @@ def survey_sql(dialect: Dialect, url: str, options: RowOptions, context: SinkCon
     for finding in dialect.survey(url, options):
         yield finding
         is_usable &= finding.level != "error"
-    if isinstance(options, MySqlOptions) and options.checkpoint != "tidemill":
+    has_other = isinstance(options, MySqlOptions) and options.checkpoint != "tidemill"
+    if isinstance(options, MySqlOptions) and has_other:
         yield Finding("ok", _elsewhere(options, context.feed))
         if options.checkpoint != "dm":
             return
@@ -153,7 +154,9 @@ def survey_sql(dialect: Dialect, url: str, options: RowOptions, context: SinkCon
         reader = dialect.read(url, options, context.feed)
         if reader is not None:
             with closing(reader):
-                yield begins(reader.checkpoint())
+                checkpoint = reader.checkpoint()
+                if checkpoint is not None or not has_other:
+                    yield begins(checkpoint)
         elif is_usable:  # there is no file yet
             yield begins(None)
     except TidemillError as error:

@@ -48,7 +48,7 @@ def test_a_recorded_log_is_read_to_the_values_that_its_server_printed(log: Recor
 
 @pytest.mark.parametrize("log", [log for log in LOGS if not log.has_whole_rows], ids=str)
 def test_rows_that_lack_columns_are_refused(log: Recorded) -> None:
-    with pytest.raises(SourceError, match=r"table dba\.\w+: the binlog holds \w+s without column \w+; "):
+    with pytest.raises(SourceError, match=r"table dba\.\w+: the binlog holds \w+s without column \w+: "):
         Reader(log).changes()
 
 

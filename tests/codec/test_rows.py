@@ -262,7 +262,7 @@ def test_an_event_with_bytes_left_over_is_refused() -> None:
 def test_rows_without_all_columns_name_the_setting() -> None:
     made = bytearray(rows_event(INSERT, [row(1, None, 1)]))
     made[28] = 0b101
-    with pytest.raises(SourceError, match=r"shop\.t: .*without column c1; .*binlog_row_image=FULL"):
+    with pytest.raises(SourceError, match=r"shop\.t: .*without column c1: .*binlog_row_image = FULL"):
         decode(SMALL, bytes(made))
 
 

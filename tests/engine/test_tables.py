@@ -229,3 +229,13 @@ def replay(copied: Copied, seed: int) -> None:
     for name in NAMES:
         wanted = sorted(present[name]) if name in present else None
         assert copied.both(name) == [wanted, wanted], name
+
+
+def test_rows_that_a_load_reads_are_no_inserts_of_the_log(copied: Copied) -> None:
+    copied.requests.add(TableRequests(load_again=("shop.a",)))
+    copied.put("a", *range(2, 100))
+    copied.put("b", 2)
+    counts = copied.tables()
+    assert copied.both("a") == [[*range(1, 100)]] * 2
+    assert (counts["shop.a"].inserts, counts["shop.a"].rows_loaded) == (0, 99)
+    assert (counts["shop.b"].inserts, counts["shop.b"].rows_loaded) == (1, 0)

@@ -346,6 +346,37 @@ def test_rows_of_an_unknown_definition_are_refused_while_generated_columns_are_l
         bench.mount("+1", ".")
 
 
+def partial(change: KvChange) -> KvChange:
+    """The same rows without their only column."""
+    at = 19 + 8 + 1  # after the head and the number of columns
+    value = change.value[:at] + b"\0" + change.value[at + 1 :]
+    return replace(change, value=value)
+
+
+def rows_of(bench: Bench, *changes: KvChange) -> list[RowChange]:
+    items = bench.mounter.mount(Sorted([*changes, bench.change(9, ".", TS)], TS))
+    return [row for item in items if isinstance(item, Transaction) for row in item.rows]
+
+
+@pytest.mark.parametrize(
+    "loaded",
+    [("*",), ("!DROP TABLE t", "!CREATE TABLE t (c0 INT PRIMARY KEY)"), ("!RENAME TABLE shop.u TO shop.t",)],
+)
+def test_rows_that_no_target_needs_are_not_read_until_there_is_another_table(loaded: tuple[str, ...]) -> None:
+    bench = Bench()
+    with pytest.raises(SourceError, match="without column c0"):
+        rows_of(bench, partial(bench.change(1, "+1", TS)))
+    bench.mounter = Mounter(bench.layouts, "source-1", TablePatterns.parse(["shop.*"]), reloading=["shop.t"])
+    assert rows_of(bench, partial(bench.change(1, "+1", TS)), bench.change(2, "+2", TS)) == []
+    bench.mount("!CREATE TABLE u (c0 INT PRIMARY KEY)", ".")
+    assert rows_of(bench, partial(bench.change(1, "+1", TS))) == []
+    for word in loaded:
+        bench.mount(word, ".")
+    with pytest.raises(SourceError, match="without column c0"):
+        rows_of(bench, partial(bench.change(1, "+1", TS)))
+    assert [row.after for row in rows_of(bench, bench.change(1, "+3", TS))] == [(3,)]
+
+
 def test_rows_before_a_later_definition_are_for_no_target(tmp_path: Path) -> None:
     def learned(known: KnownTable | None) -> CatalogChange:
         return CatalogChange((TableChange("shop", "t", known),))

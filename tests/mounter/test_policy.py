@@ -59,8 +59,8 @@ def test_the_last_rule_that_matches_wins() -> None:
 def test_stop_names_the_position_and_the_ways_to_go_on() -> None:
     assert left("ALTER TABLE t ADD c INT, DROP b", rule("stop", "drop column")) == [
         "shop.t: table shop.t: stopped before a statement of kind 'drop column' at log:9, as on_ddl says: "
-        "ALTER TABLE t ADD c INT, DROP b; to go on without it: tidemill resume --skip-ddl log:9; to load the "
-        "table again: tidemill resume --resnapshot shop.t"
+        "ALTER TABLE t ADD c INT, DROP b; to go on without it: tidemill resume FEED --skip-ddl log:9; to "
+        "load the table again: tidemill resume FEED --resnapshot shop.t"
     ]
 
 
@@ -114,13 +114,13 @@ def test_a_position_of_several_sources_names_its_source() -> None:
     query = Query("shop", "x", 0.0, position="log:9")
     policy = Policy((), ("a=log:9",))
     (left_over,) = policy.of_source("b").apply([refusal], query)
-    assert left_over.refusal == "no (to skip it: tidemill resume --skip-ddl b=log:9)"
+    assert left_over.refusal == "no (to skip it: tidemill resume FEED --skip-ddl b=log:9)"
     assert policy.of_source("a").apply([refusal], query) == []
 
 
 def test_a_refused_statement_can_be_skipped_by_its_position() -> None:
     (refusal,) = left("ALTER TABLE 'x")
-    assert refusal.endswith("(to skip it: tidemill resume --skip-ddl log:9)")
+    assert refusal.endswith("(to skip it: tidemill resume FEED --skip-ddl log:9)")
     assert left("ALTER TABLE 'x", skip=("log:9",)) == []
 
 

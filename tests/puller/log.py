@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import pack
 from zlib import crc32
 
@@ -12,6 +13,7 @@ from tidemill.events import Changes, KvChange, physical_ms
 from tidemill.puller.mysql.binlog import BinlogDecoder
 from tidemill.puller.mysql.commit_clock import CommitClock
 from tidemill.puller.mysql.transactions import Transactions
+from tidemill.puller.mysql.unneeded import Unneeded
 
 TYPES = {
     "stop": 3, "rotate": 4, "load": 18, "map": 19, "insert": 23, "update": 24, "delete": 25, "xid": 16,
@@ -154,9 +156,17 @@ class Reader:
     """Our side: a decoder that reads a Log."""
 
     def __init__(
-        self, log: Log, start: Position, clock: CommitClock | None = None, *, max_bytes: int = 1 << 20
+        self,
+        log: Log,
+        start: Position,
+        clock: CommitClock | None = None,
+        *,
+        max_bytes: int = 1 << 20,
+        again: Sequence[str] = (),
     ) -> None:
+        """`again` has the full names of tables that are loaded again."""
         self.log = log
+        self.unneeded = Unneeded(again)
         self.tables: list[str] = []
         """Names by layout number, from 1."""
         self.decoder = BinlogDecoder(
@@ -164,6 +174,7 @@ class Reader:
             Transactions(clock or CommitClock(), max_bytes),
             lambda schema, _: schema == "shop",
             self._number,
+            self.unneeded,
         )
         self.connect()
 

@@ -8,7 +8,7 @@ from zoneinfo import available_timezones
 import pytest
 
 from tidemill.codec.mysql.effect import read_effect
-from tidemill.codec.mysql.tokens import Tokens
+from tidemill.codec.mysql.tokens import NotUnderstood, Tokens
 from tidemill.dialects.mysql.zone import ServerZone
 from tidemill.errors import SourceError
 from tidemill.puller.mysql.dml import changed_tables
@@ -22,22 +22,35 @@ from tidemill.puller.mysql.query import LoggedStatement
         ("/* x */ insert low_priority ignore t set a = 'INTO TABLE u'", [("", "t")]),
         ("REPLACE DELAYED INTO `a b`.`c.d` SELECT * FROM u", [("a b", "c.d")]),
         ("UPDATE s . t SET a = 1", [("s", "t")]),
-        ("UPDATE t AS x LEFT JOIN s.u ON x.a = u.b SET a = 1", [
-            ("", "t"), ("", "x"), ("s", "u"), ("x", "a"), ("u", "b"),
+        ("UPDATE t AS x LEFT JOIN s.u ON x.a = u.b SET a = 1", [("", "t"), ("s", "u")]),
+        ("UPDATE t x SET x.a = 1", [("", "t")]),
+        ("UPDATE t PARTITION (p, q) AS x, `u` `y` SET x.a = 1", [("", "t"), ("", "u")]),
+        ("UPDATE t IGNORE INDEX (i, j) JOIN (u y, v) ON f(t.a, u.b) AND c SET a = 1", [
+            ("", "t"), ("", "u"), ("", "v"),
         ]),
+        ("UPDATE t STRAIGHT_JOIN u ON t.a IN (SELECT b FROM w, x), v SET a = 1", [
+            ("", "t"), ("", "u"), ("", "v"),
+        ]),
+        ("UPDATE t, JSON_TABLE(a, '$' COLUMNS (b INT PATH '$')) j, LATERAL (SELECT 1) k SET c = 1", [
+            ("", "t"),
+        ]),
+        ("UPDATE t AS u JOIN u AS t SET t.a = 1", [("", "t"), ("", "u")]),
         ("DELETE FROM t", [("", "t")]),
         ("DELETE QUICK FROM t WHERE a IN (SELECT b FROM u)", [("", "t")]),
         ("DELETE t, u FROM t JOIN u WHERE t.a = 1", [("", "t"), ("", "u"), ("", "t"), ("", "u")]),
+        ("DELETE x.*, s.u FROM t AS x JOIN s.u ON x.a = b", [("s", "u"), ("", "t"), ("s", "u")]),
+        ("DELETE FROM X USING t x, u WHERE 1", [("", "t"), ("", "u")]),
+        ("DELETE FROM x USING u", [("", "x"), ("", "u")]),
+        ("DELETE HISTORY FROM t BEFORE SYSTEM_TIME '2026-01-01'", [("", "t")]),
         ("LOAD DATA INFILE 'f' REPLACE INTO TABLE s.t FIELDS TERMINATED BY ','", [("s", "t")]),
         ("SELECT `s`.`f`()", None),
         ("UPDATE u, /* x SET */ s.t SET a = 1", [("", "u"), ("s", "t")]),
         ("UPDATE u JOIN t USING (a) SET b = 1", [("", "u"), ("", "t")]),
         ("UPDATE/**/`s`/**/./**/t/**/SET a = 1", [("s", "t")]),
-        ("DELETE x FROM (SELECT 1 FROM v WHERE 1) y JOIN s.t x", [
-            ("", "x"), ("", "SELECT"), ("", "v"), ("", "WHERE"), ("", "y"), ("s", "t"), ("", "x"),
-        ]),
+        ("DELETE x FROM (SELECT 1 FROM v WHERE 1) y JOIN s.t x", [("s", "t")]),
         ("DELETE FROM t.* USING t JOIN u", [("", "t"), ("", "t"), ("", "u")]),
-        ("WITH c AS (SELECT 1), d AS (UPDATE) UPDATE s.t, c SET a = 1", [("s", "t"), ("", "c")]),
+        ("WITH c AS (SELECT 1), d AS (UPDATE) UPDATE s.t, c SET a = 1", [("s", "t")]),
+        ("WITH c AS (SELECT 1) UPDATE s.c, t SET a = 1", [("s", "c"), ("", "t")]),
         ("with recursive c (a) as (select 1) delete from t", [("", "t")]),
         ("WITH c AS (SELECT 1) SELECT f()", None),
         ("ANALYZE UPDATE t SET a = 1", [("", "t")]),
@@ -53,6 +66,13 @@ def test_the_tables_that_a_statement_may_change(statement: str, tables: list[tup
     tokens = Tokens(statement)
     assert read_effect(tokens) == "rows"
     assert changed_tables(tokens) == tables
+
+
+def test_a_part_of_a_period_is_unclear() -> None:
+    tokens = Tokens("DELETE FROM t FOR PORTION OF p FROM '2026-01-01' TO '2026-02-01' WHERE a = 1")
+    assert read_effect(tokens) == "rows"
+    with pytest.raises(NotUnderstood):
+        changed_tables(tokens)
 
 
 def logged(text: bytes, *variables: bytes) -> LoggedStatement:

@@ -18,7 +18,9 @@ CASES = Path(__file__).with_name("transactions.txt")
 def run(commands: str) -> str:
     """Commands are events (see Log.add) and, for the reader:
 
-    `begin max=N nochecksum noends`  on the first line: a decoder that parts transactions of more than N bytes
+    `begin max=N nochecksum noends again=TABLE`  on the first line: a decoder that parts transactions of more
+                              than N bytes, and of which TABLE is loaded again
+    `loads TABLE`             the load of that table begins
     `read`, `read N`          take in what there is, or N events of it
     `lose`                    the connection is lost, and made again
     `idle T`                  the server has nothing more at second T
@@ -30,7 +32,8 @@ def run(commands: str) -> str:
     options = lines.pop(0).split() if lines[0].startswith("begin") else []
     log = Log(checksums="nochecksum" not in options, tells_ends="noends" not in options)
     max_bytes = next((int(option[4:]) for option in options if option.startswith("max=")), 1 << 20)
-    reader = Reader(log, log.end, max_bytes=max_bytes)
+    again = [option[6:] for option in options if option.startswith("again=")]
+    reader = Reader(log, log.end, max_bytes=max_bytes, again=again)
     output = ""
     for line in lines:
         word, *values = line.split()
@@ -44,6 +47,9 @@ def run(commands: str) -> str:
                     reader.decoder.idle(float(values[0]))
                 case "until":
                     reader.decoder.stop_at(log.end)
+                case "loads":
+                    schema, table = values[0].split(".")
+                    reader.unneeded.load_begins((schema, table))
                 case "forge":
                     log.forget_last_transaction()
                 case "start":

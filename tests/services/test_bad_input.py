@@ -155,7 +155,7 @@ def test_a_statement_at_which_the_feed_is_to_stop(place):
     for _ in range(2):
         sentence = place.run().sentence
         assert sentence.count(statement) == 1
-        assert "to go on without it: tidemill resume --skip-ddl binlog." in sentence
+        assert "to go on without it: tidemill resume FEED --skip-ddl binlog." in sentence
         assert place.copied_ids() == [1, 2, 3, 4]
     place.begins_again()
 

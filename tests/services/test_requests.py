@@ -77,7 +77,7 @@ def stopped(place: CopiedTable, statement: str) -> str:
     place.config.write_text(place.config.read_text() + STOP)
     place.execute(statement)
     sentence = place.run().sentence
-    match = re.search(r"tidemill resume --skip-ddl (\S+);", sentence)
+    match = re.search(r"tidemill resume FEED --skip-ddl (\S+);", sentence)
     assert match, sentence
     assert place.run().sentence == sentence, "it stops there again"
     return match[1]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -26,28 +29,85 @@ def in_session(place: CopiedTable, *statements: str) -> None:
     place.execute(f"USE {place.schema}", *statements)
 
 
+def goes_on(place: CopiedTable, sentence: str) -> None:
+    """Give the command that an error names: the feed runs, and its copy is as the source is."""
+    found = re.search(r"\(tidemill (resume FEED (?:--resnapshot \S+ ?)+)\)", sentence)
+    assert found, sentence
+    words = [str(place.config) if word == "FEED" else word for word in shlex.split(found[1])]
+    with place.start_command(*words) as running:
+        running.until(lambda status: not any(sink.loading for sink in status.sinks))
+        running.wait_until(lambda: place.copied() == place.present())
+        assert running.stop(signal.SIGTERM).status == 0
+    place.execute(f"UPDATE {place.schema}.item SET name = 'later' WHERE id = 3")
+    place.continues()
+
+
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
 def test_rows_that_a_session_logs_without_all_columns_are_refused(place: CopiedTable, image: str) -> None:
     in_session(place, "ALTER TABLE item ADD prose TEXT", "UPDATE item SET prose = name")
     place.continues()
     before = place.copied()
-    in_session(place, f"SET binlog_row_image = {image}", "UPDATE item SET name = 'new' WHERE id = 1")
-    assert "binlog_row_image" in place.run().sentence
+    in_session(
+        place,
+        f"SET binlog_row_image = {image}",
+        "UPDATE item SET name = 'new' WHERE id = 1",
+        "DELETE FROM item WHERE id = 2",
+    )
+    sentence = place.run().sentence
+    assert "binlog_row_image = FULL" in sentence
+    assert f"--resnapshot {place.schema}.item" in sentence
     assert place.copied() == before
+    goes_on(place, sentence)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    ["UPDATE item SET name = 'x'", "/* a */ DELETE FROM item", "REPLACE item VALUES (1, 'x')"],
-)
+STATEMENTS = [
+    "UPDATE item SET name = 'x'",
+    "/* a */ DELETE FROM item WHERE id = 1",
+    "REPLACE item VALUES (1, 'x')",
+    "UPDATE item AS i JOIN kept AS k ON k.id = i.id SET i.name = 'x'",
+    "UPDATE item SET name = f()",
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_statement_that_a_session_logs_in_place_of_rows_is_refused(
     place: CopiedTable, statement: str
 ) -> None:
+    in_session(
+        place,
+        "CREATE TABLE kept (id INT PRIMARY KEY)",
+        "INSERT INTO kept VALUES (1), (2)",
+        "CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 7",
+    )
+    place.continues()
     in_session(place, "SET binlog_format = STATEMENT", statement)
     sentence = place.run().sentence
     assert f"instead of the rows of {place.schema}.item" in sentence
     assert "set binlog_format = ROW" in sentence
     assert place.copied_ids() == [1, 2, 3]
+    goes_on(place, sentence)
+
+
+def test_a_statement_whose_tables_are_not_named_is_refused(place: CopiedTable) -> None:
+    in_session(
+        place,
+        "CREATE FUNCTION f() RETURNS INT DETERMINISTIC BEGIN UPDATE item SET name = 'x'; RETURN 7; END",
+        "SET binlog_format = STATEMENT",
+        "SELECT f()",
+    )
+    sentence = place.run().sentence
+    assert "instead of the rows of tables that it doesn't name" in sentence
+    assert "--resnapshot '*'" in sentence
+    goes_on(place, sentence)
+
+
+@pytest.mark.parametrize("session", ["binlog_format = STATEMENT", "binlog_row_image = MINIMAL"])
+def test_tables_that_are_loaded_while_the_log_waits_are_loaded_again(
+    place: CopiedTable, session: str
+) -> None:
+    place.configure(source="snapshot_workers = 0")
+    in_session(place, f"SET {session}", "UPDATE item SET name = 'x'")
+    goes_on(place, place.run().sentence)
 
 
 def test_a_row_that_a_session_did_not_log_is_named_at_its_next_change(place: CopiedTable) -> None:

@@ -258,7 +258,7 @@ def test_shards_that_made_different_changes_are_named_with_the_position_to_skip(
         f"{north}_2 and {north}_1 are merged, and their schema changes differ: {north}_1: ALTER TABLE item_1 "
         f"ADD COLUMN c INT; {north}_2: ALTER TABLE item_2 ADD COLUMN d INT: shards must make the same changes"
     )
-    assert 'run tidemill resume --skip-ddl "binlog.' in str(feed.error)
+    assert 'run tidemill resume FEED --skip-ddl "binlog.' in str(feed.error)
     status = feed.status()
     assert (status.state, status.detail) == ("failed", str(feed.error))
 

@@ -664,11 +664,11 @@ def survey(url, **options):
 
 def test_a_check_says_where_the_feed_begins_and_changes_nothing(place):
     url = place.server.url(place.database)
-    assert survey(url) == [("ok", "127.0.0.1 answers"), ("ok", "begins with a snapshot")]
+    assert survey(url) == [("ok", "127.0.0.1 answers"), ("ok", "has no position yet")]
     assert place.query("SELECT 1 FROM pg_namespace WHERE nspname = 'tidemill'") == []
     loaded(place, ORDERS)
-    assert survey(url)[-1] == ("ok", "goes on from log:20")
-    assert survey(url, schema="other")[-1] == ("ok", "begins with a snapshot")
+    assert survey(url)[-1] == ("ok", "has position log:20")
+    assert survey(url, schema="other")[-1] == ("ok", "has no position yet")
 
 
 def test_a_check_names_missing_rights_and_refused_logins(place):
@@ -679,7 +679,7 @@ def test_a_check_names_missing_rights_and_refused_logins(place):
         assert survey(url)[1:] == [
             ("error", f"{user} has no right to create schema tidemill"),
             ("warning", f"{user} has no right to create schemas: those of the source must be there"),
-            ("ok", "begins with a snapshot"),
+            ("ok", "has no position yet"),
         ]
         place.query("CREATE SCHEMA mine")
         named = ("error", f"{user} has no right to create tables in schema mine")

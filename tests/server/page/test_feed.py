@@ -190,7 +190,9 @@ def test_options_have_no_secrets(open_page: Open) -> None:
 
 
 def test_a_program_s_feed_has_no_buttons_of_its_life(open_page: Open) -> None:
-    feed = RecordedFeed("shop", state="failed", detail="x; tidemill resume --skip-ddl binlog.000003:4711")
+    feed = RecordedFeed(
+        "shop", state="failed", detail="x; tidemill resume FEED --skip-ddl binlog.000003:4711"
+    )
     feed.is_managed = False
     with served(feed) as server:
         page = open_page(f"{server.url}/#/feeds/shop")

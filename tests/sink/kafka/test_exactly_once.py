@@ -290,11 +290,11 @@ def test_a_check_says_which_topics_are_there_and_where_the_feed_begins(place):
     assert survey(place) == [
         ("ok", f"topic {place.topic!r} will be created"),
         ("ok", f"topic '{place.topic}_checkpoint' will be created"),
-        ("ok", "begins with a snapshot"),
+        ("ok", "has no position yet"),
     ]
     sink = place.sink()
     sink.open()
     sink.write(row(1))
     sink.flush()
     sink.close()
-    assert survey(place)[-1] == ("ok", "goes on from log:1")
+    assert survey(place)[-1] == ("ok", "has position log:1")

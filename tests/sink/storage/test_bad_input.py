@@ -325,12 +325,12 @@ def test_the_check_says_where_the_feed_begins(place):
         return [finding.text for finding in survey_sink(given, context)]
 
     bucket = place.path.partition("/")[0]
-    assert said() == [f"bucket '{bucket}' is there", "begins with a snapshot"]
+    assert said() == [f"bucket '{bucket}' is there", "has no position yet"]
     sink = place.sink()
     sink.open()
     sink.write(one(1))
     sink.flush()
-    assert said() == [f"bucket '{bucket}' is there", "goes on from log:1"]
+    assert said() == [f"bucket '{bucket}' is there", "has position log:1"]
     sink.write(one(2))
     sink.flush()  # the check fenced off nobody
     sink.close()

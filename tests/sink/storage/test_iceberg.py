@@ -374,10 +374,10 @@ def test_the_check_says_whether_the_catalog_answers(lake):
         return [finding.text for finding in survey_sink(given, context)]
 
     database = lake.path / "catalog.db"
-    assert said()[1:] == [f"the catalog {database} will be made", "begins with a snapshot"]
+    assert said()[1:] == [f"the catalog {database} will be made", "has no position yet"]
     assert not lake.path.exists()
     feed(lake.sink(), [create(1, ORDERS), LOADED])
-    assert said()[1:] == ["the catalog answers", "goes on from log:1"]
+    assert said()[1:] == ["the catalog answers", "has position log:1"]
     database.write_bytes(b"nonsense" * 1000)
     with pytest.raises(SinkError, match="the catalog's database can't be used"):
         said()
