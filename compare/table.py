@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ..dialects.read import Key, Reader, Settled
 from ..events import Checkpoint, Table
-from .chunks import Chunks, Mark
+from .chunks import Chunks, KeyMark
 from .pace import Pace
 from .settle import ROUNDS, OpenView, Settling
 from .side import SourceRows
@@ -45,7 +45,7 @@ class TableComparison:
         """Number of the source's rows compared, without those before `after`."""
         self.waiting: list[Key] = []
         """Keys of rows that may differ, and weren't read again."""
-        self.reached: Mark | None = None
+        self.reached: KeyMark | None = None
         """End of the rows that are compared and settled, if the table is compared by ranges of its key."""
         self._source = source
         self._target = target
@@ -59,7 +59,7 @@ class TableComparison:
         """Number of rows that changed at every look."""
         return self._settling.moving
 
-    def differences(self, checkpoint: Checkpoint, after: Mark | None = None) -> Iterator[list[Settled]]:
+    def differences(self, checkpoint: Checkpoint, after: KeyMark | None = None) -> Iterator[list[Settled]]:
         """Yield the differences, those that were settled together in one list. Rows up to `after` aren't
         compared, if the table is compared by ranges."""
         source, table = self._source, self.table
