@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from ..dialects.read import Key, Reader, Settled
 from ..events import Checkpoint, Table
 from .chunks import Chunks, KeyMark
 from .pace import Pace
-from .settle import ROUNDS, OpenView, Settling
+from .settle import Settling
 from .side import SourceRows
 from .spool import Spool
 
@@ -31,12 +31,9 @@ class TableComparison:
         table: Table,
         differs: str,
         pace: Pace,
-        is_running: Callable[[], bool],
-        origins: Sequence[str] = (),
-        *,
-        rounds: int = ROUNDS,
-        viewed: OpenView | None = None,
+        settling: Settling,
     ) -> None:
+        """`settling` looks again at rows of the same table that differ."""
         self.table = table
         """Has the columns of both sides only."""
         self.differs = differs
@@ -50,9 +47,7 @@ class TableComparison:
         self._source = source
         self._target = target
         self._pace = pace
-        self._settling = Settling(
-            source, target, table, pace, is_running, origins, rounds=rounds, viewed=viewed
-        )
+        self._settling = settling
 
     @property
     def moving(self) -> int:
