@@ -17,7 +17,7 @@ from ..run import SortRun
 from ..sorter import SorterOptions
 from ..tier import Tier
 from .file import FileReader, FileWriter
-from .heap import HEAP_BYTES, FlushNow, HeapSorter, ResolvedBarrier, Broadcast
+from .heap import HEAP_BYTES, Broadcast, FlushNow, HeapSorter, ResolvedBarrier
 from .pool import BackEndPool
 
 HEAPS: Final = 4
