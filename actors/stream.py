@@ -18,7 +18,7 @@ from .statistics import StreamStatistics
 T = TypeVar("T")
 
 
-class Handover(Mailbox):
+class StreamMailbox(Mailbox):
     """The mailbox of a Stream. `scheduled` is set unless the reader sleeps."""
 
     __slots__ = ("_arrival", "_low_water", "_wake")
@@ -97,7 +97,7 @@ class Stream(Generic[T]):
             max_batch = capacity
         if max_batch < 1:
             raise ValueError(f"max_batch of {name}: {max_batch}; at least 1")
-        self.actor_inbox = Handover(capacity, low_water, name)
+        self.actor_inbox = StreamMailbox(capacity, low_water, name)
         self._max_batch = max_batch
         self._error: BaseException | None = None
 

@@ -26,7 +26,7 @@ from typing import Any
 from ..embedded import open_feed
 from ..events import Column, Row, Ts
 from ..testing import tikv_shop
-from ..testing.compare import Comparison, Printed, PrintedColumn, Rows, compare, printed, sqlite_rows
+from ..testing.compare import CopyComparison, Printed, PrintedColumn, Rows, compare, printed, sqlite_rows
 from ..testing.following import following, until_all_at
 from . import demo_run
 
@@ -217,7 +217,9 @@ class Bank:
             self._feed.ack(txn)
 
 
-def compared(path: Path, truth: dict[str, list[Row]], columns: dict[str, tuple[Column, ...]]) -> Comparison:
+def compared(
+    path: Path, truth: dict[str, list[Row]], columns: dict[str, tuple[Column, ...]]
+) -> CopyComparison:
     """Compare the copy with the rows that the writers committed."""
     pairs = {}
     for name, listed in columns.items():

@@ -22,7 +22,7 @@ from ..engine.options import feed_options
 from ..events import Column, Row, Ts
 from ..sources.kind import SourceContext
 from ..sources.pump import PumpSource
-from ..testing.compare import Comparison, PrintedColumn, compare, mariadb_rows, sqlite_rows
+from ..testing.compare import CopyComparison, PrintedColumn, compare, mariadb_rows, sqlite_rows
 from ..testing.mariadb import MariaDb
 from ..testing.polled_pumps import PolledPumps
 from ..testing.pump_shop import PumpShop, pump_shop
@@ -105,14 +105,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="seed of all randomness")
     options = parser.parse_args(arguments)
 
-    def with_pumps(directory: Path, server: MariaDb) -> Comparison:
+    def with_pumps(directory: Path, server: MariaDb) -> CopyComparison:
         with pump_shop(options.seed) as shop:
             return run(directory, server, shop, options)
 
     return demo_run.with_mariadb(with_pumps)
 
 
-def run(directory: Path, server: MariaDb, shop: PumpShop, options: argparse.Namespace) -> Comparison:
+def run(directory: Path, server: MariaDb, shop: PumpShop, options: argparse.Namespace) -> CopyComparison:
     """Run the demo with a running, empty server."""
     with server.connect() as connection, connection.cursor() as cursor:
         for schema in ("bank", "shop"):
@@ -145,7 +145,7 @@ def run(directory: Path, server: MariaDb, shop: PumpShop, options: argparse.Name
 
 def compared(
     path: Path, server: MariaDb, truth: dict[str, list[Row]], columns: dict[str, tuple[Column, ...]]
-) -> Comparison:
+) -> CopyComparison:
     """Compare both copies with the rows that the writers committed."""
     pairs = {}
     for name, listed in columns.items():

@@ -33,7 +33,7 @@ from deltalake import DeltaTable, QueryBuilder
 from pyiceberg.catalog.sql import SqlCatalog
 
 from ..testing.child import CLI, Child
-from ..testing.compare import Comparison, Printed, compare
+from ..testing.compare import CopyComparison, Printed, compare
 from ..testing.following import following
 from ..testing.mariadb import MariaDb
 from ..testing.s3 import LOGIN, S3Process
@@ -119,7 +119,7 @@ class Demo:
         self._options = options
         self._numbers = itertools.count(1)
 
-    def run(self) -> Comparison:
+    def run(self) -> CopyComparison:
         third: float = self._options.seconds / 3
         self._create()
         config = self._directory / "feed.toml"
@@ -228,7 +228,7 @@ class Demo:
                 raise SystemExit(child.output()[-2000:])
             print(child.output().strip())
 
-    def _compared(self) -> Comparison:
+    def _compared(self) -> CopyComparison:
         return compare(
             {
                 f"{table} {where}": (

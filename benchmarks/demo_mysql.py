@@ -14,7 +14,7 @@ from pathlib import Path
 from time import sleep as pause
 
 from ..testing import shop
-from ..testing.compare import Comparison
+from ..testing.compare import CopyComparison
 from ..testing.following import following
 from ..testing.mariadb import MariaDb
 from ..testing.shop_copies import COPY, compare_copies, until_caught_up
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     return demo_run.with_mariadb(lambda directory, server: run(directory, server, options))
 
 
-def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> Comparison:
+def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> CopyComparison:
     """Run the demo with a running, empty server."""
     writable = server.connect(autocommit=False)
     print(f"MariaDB on port {server.port}: creating the shop, {options.rows:,} orders")

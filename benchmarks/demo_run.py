@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..testing.compare import Comparison
+from ..testing.compare import CopyComparison
 
 if TYPE_CHECKING:
     from ..testing.mariadb import MariaDb
@@ -34,7 +34,7 @@ def folder() -> Iterator[Path]:
         yield Path(name).absolute()
 
 
-def with_mariadb(run: Callable[[Path, MariaDb], Comparison]) -> int:
+def with_mariadb(run: Callable[[Path, MariaDb], CopyComparison]) -> int:
     """Run with a folder and a running, empty server; return 0 if the copies are identical, 1 if not, and 2
     without MariaDB."""
     from ..testing.mariadb import MariaDb, missing

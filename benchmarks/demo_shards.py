@@ -23,7 +23,7 @@ from ..engine.status import FeedStatus, StatusFile
 from ..errors import CheckpointError
 from ..sharding import LockStatus
 from ..testing.child import CLI
-from ..testing.compare import Comparison, compare, mariadb_rows, source_columns
+from ..testing.compare import CopyComparison, compare, mariadb_rows, source_columns
 from ..testing.feeds import Running
 from ..testing.mariadb import MariaDb, missing
 from ..testing.shard_shop import CHANGES, ShopShard, described, shards_of, union
@@ -186,7 +186,7 @@ def ended(child: Running) -> None:
         raise SystemExit(f"tidemill run ended with status {end.status}: {end.err[-2000:]}")
 
 
-def compared(shards: Sequence[ShopShard], whole: MariaDb) -> Comparison:
+def compared(shards: Sequence[ShopShard], whole: MariaDb) -> CopyComparison:
     """Compare the merged table with the union of the shards, and its columns with theirs."""
     with whole.connect() as connection:
         columns = {one.name: one for one in source_columns(connection, "whole", "orders")}
@@ -201,7 +201,7 @@ def compared(shards: Sequence[ShopShard], whole: MariaDb) -> Comparison:
         for shard in shards
         if (wants := described(shard.server, shard.schema, shard.table)) != have
     ]
-    return Comparison(result.rows, len(shards), [*result.differences, *differences])
+    return CopyComparison(result.rows, len(shards), [*result.differences, *differences])
 
 
 def statements(log: Path) -> list[str]:

@@ -47,7 +47,7 @@ def diff(
     if apply and syncpoint:
         raise ConfigError("--apply, --syncpoint: rows of a past point can't be repaired: use --fix")
     from ..compare import Difference, open_diff
-    from ..compare.pace import Stopped
+    from ..compare.pace import ComparisonStopped
     from ..compare.report import DiffProgress, Script, json_of, line_of
 
     stopping = Event()
@@ -86,7 +86,7 @@ def diff(
                     more["repaired"] = one.settled and compared.apply()
                 note = "" if not more else ": repaired" if more["repaired"] else ": not repaired"
                 say(json_of(one, **more) if as_json else f"{line_of(one)}{note}")
-    except Stopped:
+    except ComparisonStopped:
         typer.echo("tidemill: stopped before the end", err=True)
         raise typer.Exit(2) from None
     except TidemillError as error:

@@ -21,7 +21,7 @@ PAGE_ROWS: Final = 1_000
 """Number of rows that are read at once; a range is halved until it has no more."""
 
 
-class Mark(NamedTuple):
+class KeyMark(NamedTuple):
     """A row's key: rows up to it are compared."""
 
     source: Key
@@ -32,7 +32,7 @@ class Chunks:
     """Compares one table. `rows` counts the source's rows that were compared."""
 
     def __init__(
-        self, source: SourceRows, target: Reader, table: Table, pace: Pace, after: Mark | None = None
+        self, source: SourceRows, target: Reader, table: Table, pace: Pace, after: KeyMark | None = None
     ) -> None:
         """`after` is the end of the rows that were compared before."""
         self._source = source
@@ -59,7 +59,7 @@ class Chunks:
             if upto is None:
                 return
             after = upto
-            self.reached = Mark(upto, upto)
+            self.reached = KeyMark(upto, upto)
 
     def _halve(
         self, source: Summing, target: Summing, within: Range, *, is_whole: bool = False
@@ -104,7 +104,7 @@ class Chunks:
             if upto is None or stored_upto is None:
                 return
             after, stored_after = upto, stored_upto
-            self.reached = Mark(upto, stored_upto)
+            self.reached = KeyMark(upto, stored_upto)
 
     def _view_checkpoint(self) -> None:
         """Read the next rows as of the target's present checkpoint, if the source can: it needn't keep older

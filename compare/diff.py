@@ -14,7 +14,7 @@ from ..engine.options import FeedOptions, feed_options
 from ..errors import ConfigError
 from ..events import Table
 from .finding import Finding, TableResult, difference_of
-from .pace import Pace, Pausing, Stopped
+from .pace import ComparisonStopped, Pace, Pausing
 from .sides import Sides
 from .table import TableComparison
 
@@ -136,7 +136,7 @@ class Diff:
         self._comparison = comparison
         totals = {"missing": 0, "extra": 0, "changed": 0}
         unsettled = 0
-        stopped: Stopped | None = None
+        stopped: ComparisonStopped | None = None
         try:
             for batch in comparison.differences(self._sides.checkpoint()):
                 for settled in batch:
@@ -145,7 +145,7 @@ class Diff:
                     unsettled += 0 if one.settled else one.count
                     self._last = comparison.table, settled
                     yield one
-        except Stopped as error:
+        except ComparisonStopped as error:
             stopped = error
         detail = comparison.differs
         if stopped is not None:

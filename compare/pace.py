@@ -8,7 +8,7 @@ from typing import Protocol
 from ..actors import Clock
 
 
-class Stopped(Exception):
+class ComparisonStopped(Exception):
     """The comparison was asked to stop."""
 
 
@@ -67,5 +67,5 @@ class Pace:
         """Wait for these seconds, or longer for what was done since the last pause. Raises Stopped."""
         worked = self._clock.now() - self._working_since
         if self._wait(max(seconds, worked * self._rests)):
-            raise Stopped
+            raise ComparisonStopped
         self._working_since = self._clock.now()

@@ -20,7 +20,7 @@ from .finding import TableResult
 from .merged import MergedSources
 from .opening import open_source, open_target
 from .pace import Pace
-from .settle import ROUNDS, awaited
+from .settle import ROUNDS, Settling, awaited
 from .side import Source
 from .syncpoint import at_syncpoint
 from .table import TableComparison, reduced
@@ -138,17 +138,12 @@ class Sides:
         differs = differs and f"the target's table {differs}"
         if both is None:
             return TableResult(table.full_name, "not comparable", detail=differs)
-        return TableComparison(
-            self.source.of(table),
-            self.target,
-            both,
-            differs,
-            self._pace,
-            self.is_running,
-            origins,
-            rounds=rounds,
-            viewed=self._view_syncpoint if at_syncpoints and self._has_syncpoints else None,
+        source, pace = self.source.of(table), self._pace
+        viewed = self._view_syncpoint if at_syncpoints and self._has_syncpoints else None
+        settling = Settling(
+            source, self.target, both, pace, self.is_running, origins, rounds=rounds, viewed=viewed
         )
+        return TableComparison(source, self.target, both, differs, pace, settling)
 
     @property
     def _has_syncpoints(self) -> bool:

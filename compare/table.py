@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from ..dialects.read import Key, Reader, Settled
 from ..events import Checkpoint, Table
-from .chunks import Chunks, Mark
+from .chunks import Chunks, KeyMark
 from .pace import Pace
-from .settle import ROUNDS, OpenView, Settling
+from .settle import Settling
 from .side import SourceRows
 from .spool import Spool
 
@@ -31,12 +31,9 @@ class TableComparison:
         table: Table,
         differs: str,
         pace: Pace,
-        is_running: Callable[[], bool],
-        origins: Sequence[str] = (),
-        *,
-        rounds: int = ROUNDS,
-        viewed: OpenView | None = None,
+        settling: Settling,
     ) -> None:
+        """`settling` looks again at rows of the same table that differ."""
         self.table = table
         """Has the columns of both sides only."""
         self.differs = differs
@@ -45,21 +42,19 @@ class TableComparison:
         """Number of the source's rows compared, without those before `after`."""
         self.waiting: list[Key] = []
         """Keys of rows that may differ, and weren't read again."""
-        self.reached: Mark | None = None
+        self.reached: KeyMark | None = None
         """End of the rows that are compared and settled, if the table is compared by ranges of its key."""
         self._source = source
         self._target = target
         self._pace = pace
-        self._settling = Settling(
-            source, target, table, pace, is_running, origins, rounds=rounds, viewed=viewed
-        )
+        self._settling = settling
 
     @property
     def moving(self) -> int:
         """Number of rows that changed at every look."""
         return self._settling.moving
 
-    def differences(self, checkpoint: Checkpoint, after: Mark | None = None) -> Iterator[list[Settled]]:
+    def differences(self, checkpoint: Checkpoint, after: KeyMark | None = None) -> Iterator[list[Settled]]:
         """Yield the differences, those that were settled together in one list. Rows up to `after` aren't
         compared, if the table is compared by ranges."""
         source, table = self._source, self.table

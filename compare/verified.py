@@ -18,7 +18,7 @@ from ..engine.verification import MOST_TABLES, Divergence
 from ..errors import StoreError
 from ..events import Table
 from ..store import disk
-from .chunks import Mark
+from .chunks import KeyMark
 from .finding import Difference
 from .report import keys_of, line_of
 
@@ -84,18 +84,18 @@ class Verified(Struct):
 
     # --- tables
 
-    def mark(self, table: Table) -> Mark | None:
+    def mark(self, table: Table) -> KeyMark | None:
         """Return the end of what was compared of a table; None at its beginning. Rows of another key, or of
         another table before, aren't compared."""
         self.rows, self.found = self.rows_reached, self.divergence
         if self.table == table.full_name and self.key_columns == _key_columns(table):
             source, stored = _key(self.source_key), _key(self.stored_key)
-            return None if source is None or stored is None else Mark(source, stored)
+            return None if source is None or stored is None else KeyMark(source, stored)
         self._leave_table()
         self.table, self.key_columns = table.full_name, _key_columns(table)
         return None
 
-    def reach(self, mark: Mark) -> None:
+    def reach(self, mark: KeyMark) -> None:
         """Note that the table's rows up to a key are compared."""
         source, stored = _stored(mark.source), _stored(mark.stored)
         if source is not None and stored is not None:

@@ -18,9 +18,9 @@ from ..engine.verification import VerifyOptions, VerifyState, VerifyStatus
 from ..errors import CheckpointError, ConfigError, InvariantViolated, Retryable, StoreError, TidemillError
 from ..events import Table
 from ..failpoint import reach
-from .chunks import Mark
+from .chunks import KeyMark
 from .finding import TableResult, difference_of
-from .pace import Pace, Pausing, Stopped
+from .pace import ComparisonStopped, Pace, Pausing
 from .repairs import Repairs
 from .schedule import Schedule
 from .sides import Sides
@@ -87,7 +87,7 @@ class Verifier:
         self._done_part = 0.0  # share of the tables
         self._comparison: TableComparison | None = None
         self._rows_before = 0  # of this pass, before the present comparison
-        self._reached: Mark | None = None
+        self._reached: KeyMark | None = None
         self._suspected: dict[str, str] = {}  # differences of tables themselves that were seen once
         self._show()
 
@@ -107,7 +107,7 @@ class Verifier:
             try:
                 pause = self._turn()
                 failures = 0
-            except Stopped:
+            except ComparisonStopped:
                 break
             except _Again:
                 pause = FIRST_PAUSE_SECONDS
@@ -121,7 +121,7 @@ class Verifier:
             self._leave()
             try:
                 self._pace.pause(pause)
-            except Stopped:
+            except ComparisonStopped:
                 break
         self._leave()
         self._save()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..errors import Retryable, SinkError
 from ..events import Action, AddColumn, ChangeColumn, Ddl, Details, DropColumn, RowChange, Table
-from .groups import Group
+from .groups import ChangeGroup
 from .keys import TableKeys
 from .own_tables import OwnTables
 
@@ -46,16 +46,16 @@ class Applier(Protocol):
     max_rows: int
     """Maximum number of changes in a group."""
 
-    def apply(self, groups: Sequence[Group]) -> None:
+    def apply(self, groups: Sequence[ChangeGroup]) -> None:
         """Make exactly one row change for each change, in order. Raises StatementRejected."""
 
-    def apply_safely(self, groups: Sequence[Group]) -> None:
+    def apply_safely(self, groups: Sequence[ChangeGroup]) -> None:
         """Make the rows those after the changes, in order, whatever they were before.
 
         Of a table without a key, a row that isn't there is no error; an inserted one may be there twice.
         """
 
-    def statement(self, group: Group, *, safely: bool) -> str:
+    def statement(self, group: ChangeGroup, *, safely: bool) -> str:
         """Return the statements for a group of one change as text for people."""
 
     def compare(self, change: RowChange) -> list[Comparison] | None:

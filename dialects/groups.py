@@ -17,7 +17,7 @@ LINKED: Final = ""
 """In place of a table's name: all linked tables."""
 
 
-class Group(Struct, gc=False):
+class ChangeGroup(Struct, gc=False):
     """Consecutive changes of one table by one operation, without duplicate keys.
 
     Duplicate inserts are left to the target to reject. A move is alone in its group.
@@ -34,14 +34,14 @@ def _alone(table: Table) -> bool:  # noqa: ARG001
 
 def cut_groups(
     runs: Iterable[Run], max_rows: int, is_linked: Callable[[Table], bool] = _alone
-) -> list[Group]:
+) -> list[ChangeGroup]:
     """Return the groups to apply, in order.
 
     Changes of a table keep their order, as do those of linked tables among each other. Changes of others may
     swap, as all become visible at once.
     """
-    queues: dict[str, tuple[list[Group], set[object]]] = {}
-    queue: list[Group] = []
+    queues: dict[str, tuple[list[ChangeGroup], set[object]]] = {}
+    queue: list[ChangeGroup] = []
     seen: set[object] = set()
     table: Table | None = None
     for run in runs:
@@ -55,7 +55,7 @@ def cut_groups(
     return [group for queue, _ in queues.values() for group in queue]
 
 
-def _add_inserts(queue: list[Group], run: Run, max_rows: int) -> None:
+def _add_inserts(queue: list[ChangeGroup], run: Run, max_rows: int) -> None:
     changes, table, first = run.changes(), run.table, 0
     if queue and queue[-1].op == "insert" and queue[-1].table is table:
         group = queue[-1].changes
@@ -64,10 +64,10 @@ def _add_inserts(queue: list[Group], run: Run, max_rows: int) -> None:
         if first >= len(changes):
             return
     starts = range(first, len(changes), max_rows)
-    queue += [Group(table, "insert", changes[start : start + max_rows]) for start in starts]
+    queue += [ChangeGroup(table, "insert", changes[start : start + max_rows]) for start in starts]
 
 
-def _add(queue: list[Group], run: Run, seen: set[object], max_rows: int) -> None:
+def _add(queue: list[ChangeGroup], run: Run, seen: set[object], max_rows: int) -> None:
     """Add updates or deletes; `seen` contains the keys of the table's last group."""
     table = run.table
     for change in run.changes():
@@ -81,7 +81,7 @@ def _add(queue: list[Group], run: Run, seen: set[object], max_rows: int) -> None
             or len(group.changes) >= max_rows
             or (key is not None and key in seen)
         ):
-            group = Group(table, op, [])
+            group = ChangeGroup(table, op, [])
             queue.append(group)
             seen.clear()
         if key is not None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..events import Row
-from .groups import Group
+from .groups import ChangeGroup
 
 
 class Net(NamedTuple):
@@ -21,7 +21,7 @@ class Net(NamedTuple):
     come: Counter[Row]
 
 
-def net_of(groups: Sequence[Group]) -> Net:
+def net_of(groups: Sequence[ChangeGroup]) -> Net:
     """Return the sum of changes of one table, in order."""
     gone: Counter[Row] = Counter()
     come: Counter[Row] = Counter()

@@ -44,10 +44,6 @@ class KindTraits(Struct, frozen=True, kw_only=True):
     """True for a string of any bytes."""
     has_charset: bool = False
     has_members: bool = False
-    has_length: bool = False
-    """True if `Column.length` means something."""
-    has_scale: bool = False
-    """True if `Column.scale` means something."""
     is_of_mariadb: bool = False
     """True if only MariaDB has such columns, and its binlog shows them as strings of bytes."""
 
@@ -62,20 +58,20 @@ KINDS: Final[dict[Kind, KindTraits]] = {
     "mediumint": KindTraits(python=int, order="integer", is_integer=True),
     "int": KindTraits(python=int, order="integer", is_integer=True),
     "bigint": KindTraits(python=int, order="integer", is_integer=True),
-    "decimal": KindTraits(python=Decimal, order="decimal", has_length=True, has_scale=True),
-    "float": KindTraits(python=float, order="float", is_float=True, has_length=True, has_scale=True),
-    "double": KindTraits(python=float, order="float", is_float=True, has_length=True, has_scale=True),
-    "bit": KindTraits(python=int, order="integer", has_length=True),
-    "char": KindTraits(python=str, order="collation", is_text=True, has_charset=True, has_length=True),
-    "varchar": KindTraits(python=str, order="collation", is_text=True, has_charset=True, has_length=True),
-    "text": KindTraits(python=str, order="unknown", is_text=True, has_charset=True, has_length=True),
-    "binary": KindTraits(python=bytes, order="bytes", is_bytes=True, has_length=True),
-    "varbinary": KindTraits(python=bytes, order="bytes", is_bytes=True, has_length=True),
-    "blob": KindTraits(python=bytes, order="unknown", is_bytes=True, has_length=True),
+    "decimal": KindTraits(python=Decimal, order="decimal"),
+    "float": KindTraits(python=float, order="float", is_float=True),
+    "double": KindTraits(python=float, order="float", is_float=True),
+    "bit": KindTraits(python=int, order="integer"),
+    "char": KindTraits(python=str, order="collation", is_text=True, has_charset=True),
+    "varchar": KindTraits(python=str, order="collation", is_text=True, has_charset=True),
+    "text": KindTraits(python=str, order="unknown", is_text=True, has_charset=True),
+    "binary": KindTraits(python=bytes, order="bytes", is_bytes=True),
+    "varbinary": KindTraits(python=bytes, order="bytes", is_bytes=True),
+    "blob": KindTraits(python=bytes, order="unknown", is_bytes=True),
     "date": KindTraits(python=date, order="date"),
-    "time": KindTraits(python=timedelta, order="duration", has_scale=True),
-    "datetime": KindTraits(python=datetime, order="moment", has_scale=True),
-    "timestamp": KindTraits(python=datetime, order="moment", has_scale=True),
+    "time": KindTraits(python=timedelta, order="duration"),
+    "datetime": KindTraits(python=datetime, order="moment"),
+    "timestamp": KindTraits(python=datetime, order="moment"),
     "year": KindTraits(python=int, order="integer"),
     "enum": KindTraits(python=str, order="members", has_charset=True, has_members=True),
     "set": KindTraits(python=str, order="unknown", has_charset=True, has_members=True),
@@ -84,7 +80,7 @@ KINDS: Final[dict[Kind, KindTraits]] = {
     "inet4": KindTraits(python=str, order="address", is_of_mariadb=True),
     "inet6": KindTraits(python=str, order="address", is_of_mariadb=True),
     "geometry": KindTraits(python=bytes, order="unknown"),
-    "vector": KindTraits(python=bytes, order="unknown", has_length=True),
+    "vector": KindTraits(python=bytes, order="unknown"),
 }
 
 INTEGERS: Final = frozenset(kind for kind, traits in KINDS.items() if traits.is_integer)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..actors import Clock
 from ..compare.finding import Difference, TableResult
-from ..compare.pace import Stopped
+from ..compare.pace import ComparisonStopped
 from ..compare.report import object_of
 from ..engine.options import FeedOptions
 from ..errors import TidemillError
@@ -74,7 +74,7 @@ class _Job:
                     self._differences += one.count
                     if len(self._found) < KEPT_DIFFERENCES:
                         self._found.append(object_of(one))
-        except Stopped:
+        except ComparisonStopped:
             self._end("stopped")
         except TidemillError as error:
             self._error = str(error)

@@ -17,7 +17,7 @@ from .join import INTEGERS
 from .shard import Shard
 
 
-class Fit:
+class MergedColumns:
     """Puts rows into the columns of the merged table.
 
     A column that the shard lacks gets the value that the shard's rows will have once it adds the column; one

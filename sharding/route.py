@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ..errors import SinkError
 from ..events import Action, ChangeKey, Ddl, Row, RowChange, Run, Table, TableName
 from .extractor import Extractor
-from .fit import Fit
+from .fit import MergedColumns
 from .options import RouteRule, different_columns
 from .shard import Shard
 
@@ -25,7 +25,7 @@ class RoutedRun(Run, eq=False, gc=False):
 
     routed: Run
     values: Row
-    fit: Fit | None = None
+    fit: MergedColumns | None = None
 
     @property
     def origin_name(self) -> str:

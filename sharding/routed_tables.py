@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..events import Run, Table, TableName, Ts
-from .fit import Fit, kinds
+from .fit import MergedColumns, kinds
 from .held_shards import HeldShards
 from .merged_tables import MergedTables
 from .route import Route, RoutedRun, Routes
@@ -21,7 +21,7 @@ class RoutedTable(NamedTuple):
     route: Route | None
     """None if the table keeps its name."""
     routed: Table
-    fit: Fit | None
+    fit: MergedColumns | None
     """Treatment of rows whose columns aren't those of the merged table."""
 
     def run(self, run: Run, route: Route) -> RoutedRun:
@@ -77,8 +77,8 @@ class RoutedTables:
         known.append(routed)
         return routed
 
-    def _fit(self, route: Route, table: Table) -> Fit | None:
+    def _fit(self, route: Route, table: Table) -> MergedColumns | None:
         merged = self._merged.get(route.target)
         if merged is None or route.shard in self._held or kinds(table) == kinds(merged.table):
             return None
-        return Fit(route.shard, table, merged.table)
+        return MergedColumns(route.shard, table, merged.table)

@@ -24,7 +24,7 @@ from ..puller.puller import Connected, PullerStatistics, Retrying, StopRequested
 from ..puller.pump.activity import Activity
 from ..puller.pump.collector import Collector
 from ..puller.pump.jobs import Jobs
-from ..puller.pump.messages import Broken, JobFound, Pause, PumpsListed, Resume, ToCollector
+from ..puller.pump.messages import CollectorFailed, JobFound, Pause, PumpsListed, Resume, ToCollector
 from ..puller.pump.options import PumpOptions
 from ..puller.pump.progress import BinlogMergeProgress, PumpProgress
 from ..puller.pump.puller import PumpPuller
@@ -207,18 +207,18 @@ class PumpSource(TidbSource):
 
     def _failed(self, error: BaseException) -> None:
         if self._collector is not None:
-            self._tell(Broken(error))
+            self._tell(CollectorFailed(error))
         else:
             super()._failed(error)
 
     def lost(self, error: TidemillError) -> None:
-        self._tell(Broken(error))
+        self._tell(CollectorFailed(error))
 
     def acknowledged(self, ts: Ts) -> None:
         super().acknowledged(ts)
         self._activity.acknowledged(ts)
 
-    def _tell(self, message: Broken | PumpsListed | JobFound) -> None:
+    def _tell(self, message: CollectorFailed | PumpsListed | JobFound) -> None:
         if self._collector is not None:
             self._collector.post(message)
 
@@ -267,7 +267,7 @@ class PumpSource(TidbSource):
         try:
             job, data = await self._jobs.wait_for(step.job_id)
         except TidemillError as error:
-            self._tell(Broken(error))
+            self._tell(CollectorFailed(error))
         else:
             self._tell(JobFound(node_id, number, step, job, data))
 

@@ -139,7 +139,7 @@ def _joined(changes: pa.Array) -> bytes:
     return joined
 
 
-class Layouts:
+class RowCodecs:
     """Cache of row codecs: by table for encoding, by the layout's bytes for decoding."""
 
     def __init__(self) -> None:

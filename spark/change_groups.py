@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..codec.row_bytes import RowBytes
 from ..events import Op, RowChange, Run
-from .change import NO_LAYOUT, Layouts
+from .change import NO_LAYOUT, RowCodecs
 
 
 class ChangeGroup(NamedTuple):
@@ -21,7 +21,7 @@ class ChangeGroup(NamedTuple):
     """The rows, without their timestamps."""
 
 
-def change_groups(layouts: Layouts, batch: pa.RecordBatch) -> list[ChangeGroup]:
+def change_groups(layouts: RowCodecs, batch: pa.RecordBatch) -> list[ChangeGroup]:
     """Group the rows, without schema changes. Raises SinkError for a layout that isn't tidemill's."""
     layout_codes = batch.column("layout").dictionary_encode()
     op_codes = batch.column("op").dictionary_encode()
@@ -39,7 +39,7 @@ def change_groups(layouts: Layouts, batch: pa.RecordBatch) -> list[ChangeGroup]:
     return groups
 
 
-def _run(layouts: Layouts, layout: bytes, op: Op, changes: pa.Array) -> Run:
+def _run(layouts: RowCodecs, layout: bytes, op: Op, changes: pa.Array) -> Run:
     code = layouts.read(layout)
     if not isinstance(code, RowBytes):
         return code.run(changes, op, 0, 0)

@@ -23,7 +23,7 @@ from ..codec.row_bytes import RowBytes
 from ..errors import SinkError, SourceError
 from ..events import Chunk, Ddl, Item, Row, RowChange, Run, Table, Transaction
 from ..sink.files.ndjson import json_rows
-from .change import NO_LAYOUT, Layouts
+from .change import NO_LAYOUT, RowCodecs
 from .json_text import json_texts
 from .read.pick import Pick
 
@@ -74,7 +74,7 @@ class _Lines:
             self.count += size
 
 
-class Encoder:
+class EnvelopeEncoder:
     """Encodes items as envelope batches.
 
     Used for one stream of items, since the rows of a split transaction are numbered through all its items.
@@ -87,7 +87,7 @@ class Encoder:
         """
         self._json = json
         self._pick = pick or Pick()
-        self._layouts = Layouts()
+        self._layouts = RowCodecs()
         self._texts: dict[Table, _Text] = {}
         self._has_line = False  # the open transaction
         self._withheld: pa.RecordBatch | None = None
@@ -229,7 +229,7 @@ class Decoder:
     """Decodes envelope batches, ordered by `commit_ts`, `start_ts`, `sequence`, to items."""
 
     def __init__(self) -> None:
-        self._layouts = Layouts()
+        self._layouts = RowCodecs()
 
     def decode(self, batch: pa.RecordBatch) -> list[Item]:
         """Return the items. Raises SinkError if columns are missing or were modified.

@@ -174,7 +174,7 @@ def _fraction(micros: int, scale: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CopyComparison:
     """The result of a comparison of two copies of some tables."""
 
     rows: int
@@ -191,7 +191,7 @@ class Comparison:
         return "\n".join(["DIFFERENT:", *self.differences])
 
 
-def compare(pairs: dict[str, tuple[Rows, Rows]], examples: int = 3) -> Comparison:
+def compare(pairs: dict[str, tuple[Rows, Rows]], examples: int = 3) -> CopyComparison:
     """Compare (source, target) rows of each table as multisets: the order is ignored, repetitions count."""
     total = 0
     differences: list[str] = []
@@ -205,7 +205,7 @@ def compare(pairs: dict[str, tuple[Rows, Rows]], examples: int = 3) -> Compariso
             )
             differences += _examples("only in the source", source, left - right, examples)
             differences += _examples("only in the target", target, right - left, examples)
-    return Comparison(total, len(pairs), differences)
+    return CopyComparison(total, len(pairs), differences)
 
 
 def _digest(row: Printed) -> bytes:

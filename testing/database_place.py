@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from math import copysign
 from typing import Any
 
-from ..dialects.groups import Group
+from ..dialects.groups import ChangeGroup
 from ..dialects.syncpoints import Syncpoint, Syncpoints
 from ..events import Row, RowChange, Table
 from ..sink import Sink, open_sink
@@ -77,5 +77,5 @@ class DatabasePlace:
             return Syncpoints(database.own_tables, self.feed).last()
 
 
-def _group(change: RowChange) -> Group:
-    return Group(change.table, change.op, [change])
+def _group(change: RowChange) -> ChangeGroup:
+    return ChangeGroup(change.table, change.op, [change])

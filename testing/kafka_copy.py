@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from . import shop
-from .compare import Comparison, Printed, PrintedColumn, Rows, compare, mariadb_rows, source_columns
+from .compare import CopyComparison, Printed, PrintedColumn, Rows, compare, mariadb_rows, source_columns
 from .kafka import messages
 from .mariadb import MariaDb
 
 _MEMBER: Final = re.compile(r"'((?:[^']|'')*)'")
 
 
-def compare_topics(brokers: str, server: MariaDb, prefix: str = "shop", schema: str = "shop") -> Comparison:
+def compare_topics(
+    brokers: str, server: MariaDb, prefix: str = "shop", schema: str = "shop"
+) -> CopyComparison:
     """Compare the shop's tables with the topics `PREFIX_TABLE`.
 
     Of messages with the same header `at`, which a feed writes at least once, the first is taken.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from . import shop
-from .compare import Comparison, compare, mariadb_rows, postgres_rows, source_columns, sqlite_rows
+from .compare import CopyComparison, compare, mariadb_rows, postgres_rows, source_columns, sqlite_rows
 from .following import until_all_at
 from .mariadb import MariaDb
 from .postgres import PostgreSql
@@ -40,7 +40,7 @@ def compare_copies(
     schema: str = "shop",
     copy: str = COPY,
     postgres: PostgreSql | None = None,
-) -> Comparison:
+) -> CopyComparison:
     """All targets against the source."""
     with server.connect() as connection:
         columns = {table: source_columns(connection, schema, table) for table in shop.TABLES}

@@ -66,7 +66,7 @@ class Log:
         return [item for item in self.items if item.commit_ts > 10 * int(position or "0")]
 
 
-class Target(Sink):
+class StageTarget(Sink):
     """Tables of rows in the order in which they came; what isn't flushed is lost with a crash."""
 
     name = target = "model"
@@ -109,7 +109,7 @@ class Target(Sink):
         pass
 
 
-class Life:
+class StageLife:
     """A sink with its chain through crashes, stops and seeks."""
 
     def __init__(
@@ -122,7 +122,7 @@ class Life:
         """`passed` returns what the chain makes of a change; `disturb` is called between batches."""
         self._rng = Random(seed)
         self.log = Log(self._rng)
-        self.target = Target(self._rng)
+        self.target = StageTarget(self._rng)
         self._stages = stages
         self._passed = passed
         self._disturb = disturb
@@ -220,7 +220,7 @@ class StageConformance:
 
     def test_order_is_kept_and_nothing_lost_through_crashes(self, make_stage: Callable[[], Stage]) -> None:
         for seed in self.seeds:
-            Life(seed, [make_stage()], self.passed).run()
+            StageLife(seed, [make_stage()], self.passed).run()
 
     def test_batches_cut_elsewhere_give_the_same(self, make_stage: Callable[[], Stage]) -> None:
         for seed in self.seeds:

@@ -60,7 +60,7 @@ class Number(NamedTuple):
     """True for a decimal literal; one with an exponent is a double."""
 
 
-class Moment(NamedTuple):
+class StatementTime(NamedTuple):
     """The time of the statement by its session's clock, and in UTC."""
 
     local: datetime
@@ -95,14 +95,14 @@ def default_for_existing_rows(column: Column, epoch_seconds: float, utc_offset_s
         ) from None
 
 
-def _parse(text: str, epoch_seconds: float, ahead: timedelta) -> Number | str | Bytes | Moment:
+def _parse(text: str, epoch_seconds: float, ahead: timedelta) -> Number | str | Bytes | StatementTime:
     if match := _NOW.fullmatch(text):
         utc = datetime.fromtimestamp(epoch_seconds, UTC)
-        return Moment((utc + ahead).replace(tzinfo=None), utc, int(match[1] or 0))
+        return StatementTime((utc + ahead).replace(tzinfo=None), utc, int(match[1] or 0))
     if _TODAY.fullmatch(text):
         local = datetime.fromtimestamp(epoch_seconds, UTC) + ahead
         midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
-        return Moment(midnight.replace(tzinfo=None), midnight - ahead)
+        return StatementTime(midnight.replace(tzinfo=None), midnight - ahead)
     if text.lower() in ("true", "false"):
         return Number(Decimal(text.lower() == "true"))
     if match := _STRING.fullmatch(text):
@@ -126,10 +126,10 @@ def _unescape(match: re.Match[str]) -> str:
     return _ESCAPES.get(match[1]) or (match[0] if match[1] in "%_" else match[1])
 
 
-def _convert(column: Column, value: Number | str | Bytes | Moment, ahead: timedelta) -> object:
+def _convert(column: Column, value: Number | str | Bytes | StatementTime, ahead: timedelta) -> object:
     """Convert a constant to the column's type as the source does. Raises ValueError if it doesn't fit."""
     kind = column.kind
-    if isinstance(value, Moment):
+    if isinstance(value, StatementTime):
         return _at(column, value)
     if kind in _WITHOUT_CONSTANTS:
         raise ValueError
@@ -199,7 +199,7 @@ def _full_year(number: int) -> int:
     return number + (2000 if number < 70 else 1900)
 
 
-def _at(column: Column, moment: Moment) -> object:
+def _at(column: Column, moment: StatementTime) -> object:
     """Return the time of the statement as the column's type."""
     exact = moment.utc if column.kind == "timestamp" else moment.local
     digits = min(column.scale, moment.digits)

@@ -170,14 +170,14 @@ class MySqlGtids:
     def _add(self, key: str, number: int) -> None:
         self._texts[key] = ""
         intervals = self._intervals.setdefault(key, [])
-        index = bisect_right(intervals, (number, number))
-        if index and intervals[index - 1][1] >= number:
+        at = bisect_right(intervals, (number, number))
+        if at and intervals[at - 1][1] >= number:
             return
-        intervals.insert(index, (number, number))
-        if index + 1 < len(intervals) and intervals[index + 1][0] == number + 1:
-            intervals[index : index + 2] = [(number, intervals[index + 1][1])]
-        if index and intervals[index - 1][1] == number - 1:
-            intervals[index - 1 : index + 1] = [(intervals[index - 1][0], intervals[index][1])]
+        intervals.insert(at, (number, number))
+        if at + 1 < len(intervals) and intervals[at + 1][0] == number + 1:
+            intervals[at : at + 2] = [(number, intervals[at + 1][1])]
+        if at and intervals[at - 1][1] == number - 1:
+            intervals[at - 1 : at + 1] = [(intervals[at - 1][0], intervals[at][1])]
 
     def contains(self, other: Gtids) -> bool:
         return isinstance(other, MySqlGtids) and all(

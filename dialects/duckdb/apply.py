@@ -8,7 +8,7 @@ from ...events import RowChange, Table
 from ...events.per_table import PerTable
 from ...failpoint import reach
 from ..database import Comparison, check_columns
-from ..groups import Group
+from ..groups import ChangeGroup
 from ..keys import Key, KeyPart, TableKeys
 from .define import DuckDbDefiner
 from .rows import RowWriter
@@ -33,16 +33,16 @@ class DuckDbApplier:
         """Look at the tables again when they come next."""
         self._rows.clear()
 
-    def apply(self, groups: Sequence[Group]) -> None:
+    def apply(self, groups: Sequence[ChangeGroup]) -> None:
         for group in groups:
             self._rows[group.table].apply(group)
             reach("sink.mid_batch")
 
-    def apply_safely(self, groups: Sequence[Group]) -> None:
+    def apply_safely(self, groups: Sequence[ChangeGroup]) -> None:
         for group in groups:
             self._rows[group.table].apply_safely(group)
 
-    def statement(self, group: Group, *, safely: bool) -> str:  # noqa: ARG002
+    def statement(self, group: ChangeGroup, *, safely: bool) -> str:  # noqa: ARG002
         (change,) = group.changes
         return f"{self._rows[group.table].statement(group)} with {change.before!r}, {change.after!r}"
 

@@ -14,7 +14,7 @@ from ...events import (
     Table,
 )
 from ..database import MISSING, Comparison, StatementRejected
-from ..groups import Group
+from ..groups import ChangeGroup
 from .session import STAGED, DuckDbSession
 from .tables import quoted
 from .types import Encoder
@@ -48,7 +48,7 @@ class RowWriter:
 
     # --- exact changes
 
-    def apply(self, group: Group) -> None:
+    def apply(self, group: ChangeGroup) -> None:
         """Make one row change for each change. Raises StatementRejected."""
         if group.op == "insert":
             self._add([change.after or () for change in group.changes])
@@ -62,7 +62,7 @@ class RowWriter:
             if count != len(group.changes):
                 raise StatementRejected(MISSING)
 
-    def statement(self, group: Group) -> str:
+    def statement(self, group: ChangeGroup) -> str:
         if group.op == "insert":
             return self._insert
         if not self._table.key:
@@ -73,10 +73,10 @@ class RowWriter:
         changed = ",".join(f"{self._names[i]}=r.a{i}" for i in self._changed(group))
         return f"UPDATE {self._qualified} AS t SET {changed} FROM {STAGED} AS r WHERE {where}"
 
-    def _changed(self, group: Group) -> Sequence[int]:
+    def _changed(self, group: ChangeGroup) -> Sequence[int]:
         return self._every if group.op == "move" else self._rest
 
-    def _staged(self, group: Group) -> pa.Table:
+    def _staged(self, group: ChangeGroup) -> pa.Table:
         named = self._before(group.changes, self._every if self._whole else self._table.key)
         if group.op != "delete":
             named |= self._after([change.after or () for change in group.changes], self._changed(group))
@@ -84,7 +84,7 @@ class RowWriter:
 
     # --- whatever the rows are
 
-    def apply_safely(self, group: Group) -> None:
+    def apply_safely(self, group: ChangeGroup) -> None:
         """Make the rows those after the changes."""
         if not self._table.key:
             gone, added = self._net(group)
@@ -116,7 +116,7 @@ class RowWriter:
 
     # --- rows without a key
 
-    def _net(self, group: Group) -> tuple[list[tuple[Row, int]], list[Row]]:
+    def _net(self, group: ChangeGroup) -> tuple[list[tuple[Row, int]], list[Row]]:
         """Return the rows that go, with their numbers, and those that come: the sum of the changes."""
         rows: dict[object, Row] = {}
         sums: Counter[object] = Counter()

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import pyarrow as pa
 
 from ...codec.text import datetime_text
-from ...events import (
-    AS_BYTES,
-    WITH_DATE,
-    Column,
-    Kind,
-    Row,
-)
+from ...events import WITH_DATE, Column, Kind, Row
 from ..database import StatementRejected
 
-"""Kinds with values that DuckDB lacks, such as 0000-00-00."""
 DECIMAL_DIGITS: Final = 38
 """Maximum number of digits of DuckDB's DECIMAL."""
 
@@ -28,17 +21,6 @@ _INTEGERS: Final[dict[Kind, tuple[str, pa.DataType, pa.DataType]]] = {
     "int": ("INTEGER", pa.int32(), pa.uint32()),
     "bigint": ("BIGINT", pa.int64(), pa.uint64()),
 }
-_OTHERS: Final[dict[Kind, tuple[str, pa.DataType]]] = {
-    "year": ("SMALLINT", pa.int16()),
-    "bit": ("UBIGINT", pa.uint64()),
-    "float": ("FLOAT", pa.float32()),
-    "double": ("DOUBLE", pa.float64()),
-    "json": ("JSON", pa.large_string()),
-    "date": ("DATE", pa.date32()),
-    "time": ("INTERVAL", pa.duration("us")),
-    "datetime": ("TIMESTAMP", pa.timestamp("us")),
-    "timestamp": ("TIMESTAMP WITH TIME ZONE", pa.timestamp("us", "UTC")),
-}
 
 
 def declared_type(column: Column, *, dates_as_text: bool = False) -> str:
@@ -47,17 +29,38 @@ def declared_type(column: Column, *, dates_as_text: bool = False) -> str:
 
 
 def _types(column: Column, *, dates_as_text: bool) -> tuple[str, pa.DataType]:
-    kind = column.kind
     if is_text(column, dates_as_text=dates_as_text):
         return "VARCHAR", pa.large_string()
-    if kind in _INTEGERS:
-        name, signed, unsigned = _INTEGERS[kind]
-        return (f"U{name}", unsigned) if column.unsigned else (name, signed)
-    if kind == "decimal":
-        return f"DECIMAL({column.length},{column.scale})", pa.decimal128(column.length, column.scale)
-    if kind in AS_BYTES:
-        return "BLOB", pa.large_binary()
-    return _OTHERS.get(kind, ("VARCHAR", pa.large_string()))
+    match column.kind:
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
+            name, signed, unsigned = _INTEGERS[column.kind]
+            return (f"U{name}", unsigned) if column.unsigned else (name, signed)
+        case "decimal":
+            return f"DECIMAL({column.length},{column.scale})", pa.decimal128(column.length, column.scale)
+        case "float":
+            return "FLOAT", pa.float32()
+        case "double":
+            return "DOUBLE", pa.float64()
+        case "bit":
+            return "UBIGINT", pa.uint64()
+        case "year":
+            return "SMALLINT", pa.int16()
+        case "date":
+            return "DATE", pa.date32()
+        case "time":
+            return "INTERVAL", pa.duration("us")
+        case "datetime":
+            return "TIMESTAMP", pa.timestamp("us")
+        case "timestamp":
+            return "TIMESTAMP WITH TIME ZONE", pa.timestamp("us", "UTC")
+        case "json":
+            return "JSON", pa.large_string()
+        case "char" | "varchar" | "text" | "enum" | "set" | "uuid" | "inet4" | "inet6":
+            return "VARCHAR", pa.large_string()
+        case "binary" | "varbinary" | "blob" | "geometry" | "vector":
+            return "BLOB", pa.large_binary()
+        case _:
+            assert_never(column.kind)
 
 
 def is_text(column: Column, *, dates_as_text: bool) -> bool:

@@ -14,7 +14,7 @@ from ...events import RowChange, Table
 from ...events.per_table import PerTable
 from ...failpoint import reach
 from ..database import MISSING, Comparison, ObjectRejected, StatementRejected, check_columns
-from ..groups import Group
+from ..groups import ChangeGroup
 from ..keys import TableKeys
 from ..statement import ANY, Statement, packets
 from .connection import StatementOutcome
@@ -53,7 +53,7 @@ class MySqlApplier:
         self._plans.clear()
         self._keyless.clear()
 
-    def apply(self, groups: Sequence[Group]) -> None:
+    def apply(self, groups: Sequence[ChangeGroup]) -> None:
         most = self._max_chars
         left = self._apply_keyless(groups, most)
         work = [(self._plans[group.table], group) for group in left]  # plans ask the server
@@ -64,7 +64,7 @@ class MySqlApplier:
                 plan.loads = False
             raise
 
-    def apply_safely(self, groups: Sequence[Group]) -> None:
+    def apply_safely(self, groups: Sequence[ChangeGroup]) -> None:
         most = self._max_chars
         work = [(self._plans[group.table], group) for group in groups]
         self._send_all(one for plan, group in work for one in plan.safe_statements(group, most))
@@ -81,9 +81,9 @@ class MySqlApplier:
             sent = self._send_first(packet)
         self._receive(sent)
 
-    def _apply_keyless(self, groups: Sequence[Group], max_chars: int) -> list[Group]:
+    def _apply_keyless(self, groups: Sequence[ChangeGroup], max_chars: int) -> list[ChangeGroup]:
         """Apply many changes of a table without a key together; return the groups that are left."""
-        left: list[Group] = []
+        left: list[ChangeGroup] = []
         for _, run in groupby(groups, key=lambda group: group.table.full_name):
             own = list(run)
             table = own[0].table
@@ -134,7 +134,7 @@ class MySqlApplier:
                 raise StatementRejected(MISSING)
         reach("sink.mid_batch")
 
-    def statement(self, group: Group, *, safely: bool) -> str:
+    def statement(self, group: ChangeGroup, *, safely: bool) -> str:
         plan = self._plans[group.table]
         statements = plan.safe_statements(group, 1) if safely else plan.statements(group, 1)
         return self._session.large.shown("; ".join(one.text for one in statements))

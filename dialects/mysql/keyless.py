@@ -16,7 +16,7 @@ import pymysql
 
 from ...events import Row, Table
 from ..database import MISSING, StatementRejected
-from ..groups import Group
+from ..groups import ChangeGroup
 from ..net import net_of
 from ..statement import Statement, joined
 from . import text as text
@@ -66,7 +66,7 @@ class KeylessTable:
         )
         self._set_hash = f"UPDATE {self._rows} AS r SET r.{self._hash}={text.hash_of(table.columns, 'r')}"
 
-    def apply(self, groups: Sequence[Group], max_chars: int) -> bool:
+    def apply(self, groups: Sequence[ChangeGroup], max_chars: int) -> bool:
         """Apply changes; return False, having done nothing, if each must be a statement.
 
         Triggers of the target fire once for each change. Raises StatementRejected if a row is missing.

@@ -11,7 +11,7 @@ from ...events import (
     Row,
     Table,
 )
-from ..groups import Group
+from ..groups import ChangeGroup
 from ..statement import ANY, Statement, joined
 from . import text as text
 from .enum import InvalidMembers
@@ -111,7 +111,7 @@ class Plan:
         )
         return f"SELECT {values} FROM {self._name} WHERE {where} FOR UPDATE"
 
-    def statements(self, group: Group, max_chars: int) -> Iterator[Statement]:
+    def statements(self, group: ChangeGroup, max_chars: int) -> Iterator[Statement]:
         keyed = bool(self._table.key)
         changes = group.changes
         match group.op:
@@ -147,7 +147,7 @@ class Plan:
         for some in joined("", "", self._lines(rows), "", max_chars):
             yield Statement(load, some.rows, lines=some.text)
 
-    def safe_statements(self, group: Group, max_chars: int) -> Iterator[Statement]:
+    def safe_statements(self, group: ChangeGroup, max_chars: int) -> Iterator[Statement]:
         """Yield statements after which the rows are those after the changes, whatever they were before."""
         keyed = bool(self._table.key)
         if group.op in ("delete", "move") or (group.op == "update" and not keyed):
@@ -161,7 +161,7 @@ class Plan:
             for statement in self._joined(start, rows, "", max_chars, self._invalid.count(rows)):
                 yield statement._replace(rows=ANY)
 
-    def _updates(self, group: Group, max_chars: int) -> Iterator[Statement]:
+    def _updates(self, group: ChangeGroup, max_chars: int) -> Iterator[Statement]:
         rows = [c.after or () for c in group.changes]
         if self._invalid.count(rows):  # the number of warnings isn't that of the values
             yield from self._single_updates(group)
@@ -171,10 +171,10 @@ class Plan:
             if statement.rows > 1:
                 yield statement._replace(replaces=True)
             else:  # the server doesn't report the duplicates of a single row
-                yield from self._single_updates(Group(group.table, "update", [group.changes[done]]))
+                yield from self._single_updates(ChangeGroup(group.table, "update", [group.changes[done]]))
             done += statement.rows
 
-    def _single_updates(self, group: Group) -> Iterator[Statement]:
+    def _single_updates(self, group: ChangeGroup) -> Iterator[Statement]:
         keyed = bool(self._table.key)
         is_rest = keyed and group.op == "update"
         assign, invalid = (self._set_rest, self._invalid_rest) if is_rest else (self._set_all, self._invalid)

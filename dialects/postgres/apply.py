@@ -13,7 +13,7 @@ from ...events import Row, RowChange, Table
 from ...events.per_table import PerTable
 from ...failpoint import reach
 from ..database import MISSING, Comparison, StatementRejected, check_columns
-from ..groups import Group
+from ..groups import ChangeGroup
 from ..keys import TableKeys
 from ..statement import Statement
 from .define import PostgresDefiner
@@ -50,7 +50,7 @@ class PostgresApplier:
         self._others.clear()
         self._linked.clear()
 
-    def apply(self, groups: Sequence[Group]) -> None:
+    def apply(self, groups: Sequence[ChangeGroup]) -> None:
         if len(groups) == 1 and len(groups[0].changes) == 1:
             self._refuse(groups[0].changes[0])
         packet = Packet(self._session)
@@ -68,14 +68,14 @@ class PostgresApplier:
                     packet.add(self._plans[group.table].statements(group))
         packet.send()
 
-    def apply_safely(self, groups: Sequence[Group]) -> None:
+    def apply_safely(self, groups: Sequence[ChangeGroup]) -> None:
         packet = Packet(self._session)
         for group in groups:
             others = self._others[group.table]
             packet.add(self._plans[group.table].safe_statements(group, others))
         packet.send()
 
-    def statement(self, group: Group, *, safely: bool) -> str:
+    def statement(self, group: ChangeGroup, *, safely: bool) -> str:
         plan, others = self._plans[group.table], self._others[group.table]
         statements = plan.safe_statements(group, others) if safely else plan.statements(group)
         return "; ".join(one.text for one in statements)
@@ -90,7 +90,7 @@ class PostgresApplier:
             raise StatementRejected(MISSING)
         reach("sink.mid_batch")
 
-    def _can_sum(self, groups: Sequence[Group]) -> bool:
+    def _can_sum(self, groups: Sequence[ChangeGroup]) -> bool:
         """Return True if changes of a table without a key may be applied as their sum.
 
         Triggers fire once for each change.

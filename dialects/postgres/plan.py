@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from ...events import Row, Table
-from ..groups import Group
+from ..groups import ChangeGroup
 from ..net import net_of
 from ..statement import ANY, Statement, joined
 from . import text as text
@@ -84,7 +84,7 @@ class Plan:
         (where,) = text.compile_where(self._table.columns, self._table.key)([row])
         return f"SELECT {values} FROM {self._name} WHERE {where} FOR UPDATE"
 
-    def statements(self, group: Group) -> Iterator[Statement]:
+    def statements(self, group: ChangeGroup) -> Iterator[Statement]:
         changes = group.changes
         after = [change.after or () for change in changes]
         before = [change.before or () for change in changes]
@@ -104,7 +104,7 @@ class Plan:
                 for assignment, where in zip(assign(after), self._where(before), strict=True):
                     yield Statement(f"UPDATE {self._name} SET {assignment} WHERE {self._one(where)}", 1)
 
-    def safe_statements(self, group: Group, others: Sequence[Sequence[int]]) -> Iterator[Statement]:
+    def safe_statements(self, group: ChangeGroup, others: Sequence[Sequence[int]]) -> Iterator[Statement]:
         """Yield statements after which the rows are those after the changes, whatever they were before.
 
         `others` are unique columns besides the key; rows with the values of a new one are deleted.
@@ -210,7 +210,7 @@ class Plan:
 
     # --- many changes of a table without a key
 
-    def net(self, groups: Sequence[Group]) -> tuple[list[Statement], list[Row]]:
+    def net(self, groups: Sequence[ChangeGroup]) -> tuple[list[Statement], list[Row]]:
         """Return the deletes of the sum of changes, and the rows to insert after them.
 
         Each delete reads the table twice: its rows are found by a hash of all columns, and of equal rows as

@@ -9,7 +9,7 @@ from ...events import RowChange, Table
 from ...events.per_table import PerTable
 from ...failpoint import reach
 from ..database import MISSING, Comparison, StatementRejected, check_columns
-from ..groups import Group
+from ..groups import ChangeGroup
 from ..keys import Key, KeyPart, TableKeys
 from .define import SqliteDefiner
 from .keyless import FEWEST
@@ -31,7 +31,7 @@ class SqliteApplier:
         """Look at the tables again when they come next."""
         self._plans.clear()
 
-    def apply(self, groups: Sequence[Group]) -> None:
+    def apply(self, groups: Sequence[ChangeGroup]) -> None:
         connection = self._session.connection
         for group in groups:
             plan = self._plans[group.table]
@@ -43,13 +43,13 @@ class SqliteApplier:
                 raise StatementRejected(MISSING)
             reach("sink.mid_batch")
 
-    def apply_safely(self, groups: Sequence[Group]) -> None:
+    def apply_safely(self, groups: Sequence[ChangeGroup]) -> None:
         connection = self._session.connection
         for group in groups:
             for sql, rows in self._plans[group.table].safe(group):
                 connection.executemany(sql, rows)
 
-    def statement(self, group: Group, *, safely: bool) -> str:
+    def statement(self, group: ChangeGroup, *, safely: bool) -> str:
         plan = self._plans[group.table]
         parts = plan.safe(group) if safely else [plan.prepared(group)]
         return "; ".join(f"{sql} with {row!r}" for sql, rows in parts for row in rows)

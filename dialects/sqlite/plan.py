@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ...errors import SinkError
 from ...events import Row, RowChange, Table
-from ..groups import Group
+from ..groups import ChangeGroup
 from .keyless import RowFinder
 from .table import quoted
 from .types import Encode, compile_encode
@@ -58,7 +58,7 @@ class Plan:
     def _encode_update(self) -> Encode:
         return compile_encode(self._table.columns, [*self._rest, *self._table.key])
 
-    def prepared(self, group: Group) -> tuple[str, list[Row]]:
+    def prepared(self, group: ChangeGroup) -> tuple[str, list[Row]]:
         """Return a statement and its parameters for each change."""
         changes = group.changes
         match group.op:
@@ -72,7 +72,7 @@ class Plan:
                 after, before = self._encode_all(_after(changes)), self._encode_where(_before(changes))
                 return self._update(self._every), [a + b for a, b in zip(after, before, strict=True)]
 
-    def safe(self, group: Group) -> Iterator[tuple[str, list[Row]]]:
+    def safe(self, group: ChangeGroup) -> Iterator[tuple[str, list[Row]]]:
         """Yield statements with parameters after which the rows are those after the changes."""
         keyed = bool(self._table.key)
         if group.op in ("delete", "move") or (group.op == "update" and not keyed):
@@ -91,7 +91,7 @@ class Plan:
     def _finder(self) -> RowFinder:
         return RowFinder(self._table, self._name, self._names, self._rowid)
 
-    def found(self, group: Group, connection: sqlite3.Connection) -> tuple[str, list[Row]]:
+    def found(self, group: ChangeGroup, connection: sqlite3.Connection) -> tuple[str, list[Row]]:
         """Return the same for deletes or updates of a table without a key, whose rows are searched for here.
 
         Raises StatementRejected if a row is missing.

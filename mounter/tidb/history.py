@@ -23,7 +23,7 @@ from ...events import Ts
 from ...store.store import Store
 from .effects import DropDatabase, DropTable, Effect, SetDatabase, SetTable, effects
 from .infos import InfoCache, Infos
-from .timeline import PartitionOwner, Version, entries_since, entry_at
+from .timeline import PartitionOwner, TableVersion, entries_since, entry_at
 
 SYSTEM_SCHEMAS: Final = frozenset(
     {"information_schema", "inspection_schema", "metrics_schema", "mysql", "performance_schema", "sys"}
@@ -55,7 +55,7 @@ class Physical(Struct, frozen=True, gc=False, order=True):
     table: str
 
 
-class Applied(Struct, frozen=True):
+class TableSetChange(Struct, frozen=True):
     """Physical tables added and removed by a job.
 
     A renamed table or exchanged partition is removed under its old name and added under its new one.
@@ -99,7 +99,7 @@ class SchemaHistory:
         self._floor = ts
         self._databases: dict[int, DbInfo] = {}
         """Databases by id after the last job."""
-        self._versions: dict[int, tuple[Version, ...]] = {}
+        self._versions: dict[int, tuple[TableVersion, ...]] = {}
         """Versions by table id, oldest first."""
         self._owners: dict[int, tuple[PartitionOwner, ...]] = {}
         """Owners of present and former partitions by id, oldest first."""
@@ -206,7 +206,7 @@ class SchemaHistory:
 
     # --- changing --------------------------------------------------------------------------------
 
-    def apply(self, job: Job, ts: Ts) -> Applied:
+    def apply(self, job: Job, ts: Ts) -> TableSetChange:
         """Apply a finished job; `ts` is the commit ts of its key-value pair, not below the last job's.
 
         Raises SourceError if the job can't be decoded.
@@ -219,7 +219,7 @@ class SchemaHistory:
             for effect in wanted:
                 self._do(effect, ts, job.schema_name)
             after = {physical for table_id in touched for physical in self._physical_at(table_id, ts)}
-            return Applied(tuple(sorted(after - before)), tuple(sorted(before - after)))
+            return TableSetChange(tuple(sorted(after - before)), tuple(sorted(before - after)))
 
     def prune(self, ts: Ts) -> None:
         """Drop versions that only rows below `ts` need."""
@@ -253,11 +253,11 @@ class SchemaHistory:
                 f"the schema at ts {ts} was asked for, and kept only from {self._floor} on"
             )
 
-    def _last(self, table_id: int) -> Version | None:
+    def _last(self, table_id: int) -> TableVersion | None:
         versions = self._versions.get(table_id)
         return versions[-1] if versions and versions[-1].place is not None else None
 
-    def _version_at(self, table_id: int, ts: Ts) -> Version | None:
+    def _version_at(self, table_id: int, ts: Ts) -> TableVersion | None:
         version = entry_at(self._versions.get(table_id, ()), ts)
         return version if version is not None and version.place is not None else None
 
@@ -265,7 +265,7 @@ class SchemaHistory:
         owner = entry_at(self._owners.get(physical_id, ()), ts)
         return physical_id if owner is None else owner.table_id
 
-    def _table_at(self, version: Version) -> TableAt:
+    def _table_at(self, version: TableVersion) -> TableAt:
         place = version.place
         assert place is not None
         info = self._cache.get(place)
@@ -274,7 +274,7 @@ class SchemaHistory:
             self._cache.put(place, info)
         return TableAt(version.schema, info, version.since)
 
-    def _shown(self, version: Version | None) -> TableAt | None:
+    def _shown(self, version: TableVersion | None) -> TableAt | None:
         return None if version is None else self._table_at(version)
 
     def _physical_at(self, table_id: int, ts: Ts) -> list[Physical]:
@@ -324,15 +324,15 @@ class SchemaHistory:
         last = self._last(info.id)
         self._give(last.partitions if last else (), partitions, info.id, ts)
         place = self._infos.put(encode_table_info(info))
-        self._add(info.id, Version(ts, effect.schema_id, schema, info.name, place, partitions))
+        self._add(info.id, TableVersion(ts, effect.schema_id, schema, info.name, place, partitions))
 
     def _drop(self, table_id: int, ts: Ts) -> None:
         last = self._last(table_id)
         if last is not None:
             self._give(last.partitions, (), table_id, ts)
-            self._add(table_id, Version(ts, last.schema_id, last.schema, last.name, None, ()))
+            self._add(table_id, TableVersion(ts, last.schema_id, last.schema, last.name, None, ()))
 
-    def _add(self, table_id: int, version: Version) -> None:
+    def _add(self, table_id: int, version: TableVersion) -> None:
         self._versions[table_id] = (*self._versions.get(table_id, ()), version)
 
     def _give(self, before: tuple[int, ...], after: tuple[int, ...], table_id: int, ts: Ts) -> None:

@@ -11,7 +11,7 @@ from ...events import Ts
 from .infos import StoredInfo
 
 
-class Version(Struct, frozen=True, gc=False):
+class TableVersion(Struct, frozen=True, gc=False):
     """A table's definition from a ts on."""
 
     since: Ts
@@ -30,7 +30,7 @@ class PartitionOwner(Struct, frozen=True, gc=False):
     table_id: int
 
 
-_Timed = TypeVar("_Timed", Version, PartitionOwner)
+_Timed = TypeVar("_Timed", TableVersion, PartitionOwner)
 
 
 def entry_at(timeline: tuple[_Timed, ...], ts: Ts) -> _Timed | None:
@@ -46,5 +46,5 @@ def entries_since(timeline: tuple[_Timed, ...], ts: Ts) -> tuple[_Timed, ...]:
     return timeline[max(0, bisect_right(timeline, ts, key=_since_of) - 1) :]
 
 
-def _since_of(entry: Version | PartitionOwner) -> Ts:
+def _since_of(entry: TableVersion | PartitionOwner) -> Ts:
     return entry.since

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...dialects.mysql.key_range import is_ordered
 from ...events import OrderedKey, Table
-from ...snapshot.mysql.keys import TableKeys
+from ...snapshot.mysql.keys import OrderedKeys
 from ...snapshot.mysql.tables import Follows
 from .options import MysqlOptions
 from .snapshot import Snapshot
@@ -18,7 +18,7 @@ class MysqlKeySpace:
     def __init__(self, source: str, snapshot: Snapshot, table: Table) -> None:
         self.source = source
         self.table = table
-        self._keys = TableKeys(snapshot.run, table) if is_ordered(table) else None
+        self._keys = OrderedKeys(snapshot.run, table) if is_ordered(table) else None
 
     def ends(self) -> tuple[OrderedKey, OrderedKey] | None:
         """Return the lowest and highest key; None for an empty table, or if keys can't be compared."""

@@ -18,7 +18,7 @@ from ...codec.tidb.record import JobRecord, job_change
 from ...errors import SourceError
 from ...events import Changes, KvChange, Ts
 from .jobs import has_effect
-from .messages import Broken, JobFound, Pause, Pulled, PumpsListed, Resume, ToCollector
+from .messages import CollectorFailed, JobFound, Pause, Pulled, PumpsListed, Resume, ToCollector
 from .progress import BinlogMergeProgress, PumpProgress
 from .pumps import PumpStatus
 
@@ -157,7 +157,7 @@ class Collector(PooledActor[ToCollector]):
                     del pump.steps[step.commit_ts]
                     pump.progress.jobs_since.pop(step.job_id, None)
                     pump.found.append((step, job, data))
-            case Broken(error):
+            case CollectorFailed(error):
                 raise error
             case _:
                 assert_never(message)

@@ -44,7 +44,7 @@ class JobFound(Struct, frozen=True):
     data: bytes
 
 
-class Broken(Struct, frozen=True):
+class CollectorFailed(Struct, frozen=True):
     """To the Collector: an error that ends the feed."""
 
     error: BaseException
@@ -60,4 +60,4 @@ class Resume(Struct, frozen=True):
     host: str
 
 
-ToCollector: TypeAlias = Pulled | PumpsListed | JobFound | Broken
+ToCollector: TypeAlias = Pulled | PumpsListed | JobFound | CollectorFailed

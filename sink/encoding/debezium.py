@@ -17,7 +17,7 @@ from .debezium_columns import column_form
 from .debezium_schemas import CHANGE_KEY, TRANSACTION, change_value, field, schema_name, source_schema
 from .debezium_types import NAME
 from .definition import Definition, Describe, definition_of
-from .definitions import Definitions
+from .definitions import TableDefinitions
 from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order
 from .json_schema import json_schema
 from .json_text import json_bytes
@@ -39,7 +39,7 @@ class DebeziumEncoder:
     ) -> None:
         self._options: Final = options
         self._now: Final = now
-        self._definitions: Final = Definitions(describe)
+        self._definitions: Final = TableDefinitions(describe)
         self._compress: Final = compressor(options.large_message_handle_compression)
         self._schemas: Final = Schemas(options)
         self._tables: Final = PerTable(

@@ -29,7 +29,7 @@ from .debezium_avro_schemas import (
 from .debezium_changes import table_changes
 from .debezium_schemas import legal, schema_name
 from .definition import Definition, Describe, definition_of
-from .definitions import Definitions
+from .definitions import TableDefinitions
 from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order
 from .options import DebeziumAvroOptions, DebeziumOptions
 from .oversize import check_sizes
@@ -52,7 +52,7 @@ class DebeziumAvroEncoder:
     ) -> None:
         self._options: Final = options
         self._now: Final = now
-        self._definitions: Final = Definitions(describe)
+        self._definitions: Final = TableDefinitions(describe)
         self._source: Final = DebeziumOptions(cluster_id=options.cluster_id)
         self._registry: Final = SchemaRegistry(options.schema_registry)
         self._tables: Final = PerTable(

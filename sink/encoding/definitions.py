@@ -36,7 +36,7 @@ class Effect(NamedTuple):
     after: Definition | None
 
 
-class Definitions:
+class TableDefinitions:
     """Knows the tables of the rows and statements that it was asked for, in their order.
 
     Encoders share it with their copies: a statement that is encoded again has the effect that it had.

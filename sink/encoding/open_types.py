@@ -21,7 +21,7 @@ _LOBS: Final = (Type.TINY_BLOB, Type.BLOB, Type.MEDIUM_BLOB, Type.LONG_BLOB)
 """By the bytes of their length, from 1."""
 
 
-class Flag(IntFlag):
+class OpenFlag(IntFlag):
     BINARY = 1
     HANDLE_KEY = 2
     GENERATED = 4
@@ -41,20 +41,22 @@ def type_byte(column: Column) -> int | None:
 
 def flags(definition: Definition, place: int) -> int:
     column = definition.table.columns[place]
-    flag = Flag(0)
+    flag = OpenFlag(0)
     if column.kind not in WITH_CHARSET:
-        flag |= Flag.BINARY
+        flag |= OpenFlag.BINARY
     if place in definition.handle_key:
-        flag |= Flag.HANDLE_KEY
+        flag |= OpenFlag.HANDLE_KEY
     if column.generated:
-        flag |= Flag.GENERATED
+        flag |= OpenFlag.GENERATED
     for index in definition.indexes:
         if place in index.columns:
-            flag |= Flag.PRIMARY if index.primary else Flag.UNIQUE if index.unique else Flag.MULTIPLE
+            flag |= (
+                OpenFlag.PRIMARY if index.primary else OpenFlag.UNIQUE if index.unique else OpenFlag.MULTIPLE
+            )
             if len(index.columns) > 1:
-                flag |= Flag.MULTIPLE
+                flag |= OpenFlag.MULTIPLE
     if column.nullable:
-        flag |= Flag.NULLABLE
+        flag |= OpenFlag.NULLABLE
     if column.unsigned or column.kind in ("bit", "year"):
-        flag |= Flag.UNSIGNED
+        flag |= OpenFlag.UNSIGNED
     return int(flag)

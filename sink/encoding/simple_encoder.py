@@ -13,7 +13,7 @@ from .claims import Claim, ClaimStore
 from .columns import Parts, RowParts, joined
 from .compression import Compress, compressor
 from .definition import Definition, Describe, definition_of
-from .definitions import Definitions, Effect
+from .definitions import Effect, TableDefinitions
 from .encoder import Message, Milliseconds, groups, in_order
 from .options import SimpleOptions
 from .oversize import LargeRows
@@ -37,7 +37,7 @@ class AnySimpleEncoder(ABC):
     ) -> None:
         self._options: Final = options
         self._now: Final = now
-        self._definitions: Final = Definitions(describe)
+        self._definitions: Final = TableDefinitions(describe)
         self._compress: Final = compressor(options.large_message_handle_compression)
         self._large: Final = LargeRows(NAME, options, claims)
         self._tables: Final = PerTable(lambda table: self._form(self._definitions.of(table)))

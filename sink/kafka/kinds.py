@@ -36,7 +36,7 @@ def _open(url: str, options: KafkaOptions, context: SinkContext) -> Sink:
     from .outbox import Outbox
     from .route import Destinations
     from .topics import Topics
-    from .transactions import Transactions
+    from .transactions import KafkaTransactions
 
     address, options = parsed(url, options)
     client, clock = _client(url, options, context), SystemClock()
@@ -62,7 +62,7 @@ def _open(url: str, options: KafkaOptions, context: SinkContext) -> Sink:
     identity = options.transactional_id or f"tidemill.{context.feed}.{context.name}"
     outbox: Outbox
     if options.is_exactly_once:
-        outbox = Transactions(client, clock.now, batch_bytes, identity)
+        outbox = KafkaTransactions(client, clock.now, batch_bytes, identity)
     else:
         outbox = BrokerAcknowledgements(client, clock.now, batch_bytes)
     home = Home(client, context.feed, context.name, clock.now)

@@ -17,7 +17,7 @@ from .sender import LOOK_SECONDS, Sender
 _ABORT_SECONDS: Final = 2.0
 
 
-class Transactions(Sender):
+class KafkaTransactions(Sender):
     """Exactly once: everything between two commits becomes visible together."""
 
     keeps = False

@@ -15,7 +15,7 @@ from ...dialects.database import (
     describe_differences,
     shortened,
 )
-from ...dialects.groups import Group, cut_groups
+from ...dialects.groups import ChangeGroup, cut_groups
 from ...errors import SinkError, TidemillError
 from ...events import RowChange, Run, Ts, runs_of
 from ..safe_mode import SafeMode
@@ -111,7 +111,7 @@ class Applier:
         if self._merger is not None:
             self._merger.forget()
 
-    def _groups(self, runs: Sequence[Run]) -> list[Group]:
+    def _groups(self, runs: Sequence[Run]) -> list[ChangeGroup]:
         # In safe mode rows may be those after the changes already: an insert and its delete aren't nothing.
         if self._merger is not None and not self._safe_mode.is_active:
             return self._merger.groups(runs, self._target.rows.max_rows)
@@ -121,7 +121,7 @@ class Applier:
         if self._after_start is not None:
             self._after_start.begin(max(part.ts for part in parts))
 
-    def _apply(self, groups: Sequence[Group]) -> None:
+    def _apply(self, groups: Sequence[ChangeGroup]) -> None:
         if self._safe_mode.is_active:
             self._target.rows.apply_safely(groups)
         else:

@@ -25,7 +25,7 @@ from ...failpoint import reach
 from .letters.writer import LetterWriter
 
 
-class Definitions:
+class TargetNames:
     """Knows which table of the source has which name in the target; two of them can't have the same."""
 
     def __init__(

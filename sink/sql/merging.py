@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from ...dialects.database import Applier
-from ...dialects.groups import LINKED, Group, cut_groups
+from ...dialects.groups import LINKED, ChangeGroup, cut_groups
 from ...dialects.keys import Key, KeyPart, TableKeys
 from ...events import Op, Row, RowChange, Run, Table
 from ...events.per_table import PerTable
@@ -34,12 +34,12 @@ class ChangeMerger:
         self._keys = PerTable(target.keys_of)
         self._row_keys = PerTable(self._known_keys)
 
-    def groups(self, runs: Iterable[Run], max_rows: int) -> list[Group]:
+    def groups(self, runs: Iterable[Run], max_rows: int) -> list[ChangeGroup]:
         """Return the groups to apply, in order, as cut_groups does."""
         by_table: dict[str, list[Run]] = defaultdict(list)
         for run in runs:
             by_table[LINKED if self._is_linked(run.table) else run.table.full_name].append(run)
-        groups: list[Group] = []
+        groups: list[ChangeGroup] = []
         for own in by_table.values():
             table = own[0].table
             merged = self._merged(table, own) if len(own) > 1 or own[0].op != "insert" else None
@@ -163,17 +163,17 @@ def net_changes(table: Table, changes: Iterable[RowChange]) -> list[RowChange] |
     return net
 
 
-def _cut(table: Table, ordered: Iterable[list[RowChange]], max_rows: int) -> list[Group]:
-    groups: list[Group] = []
+def _cut(table: Table, ordered: Iterable[list[RowChange]], max_rows: int) -> list[ChangeGroup]:
+    groups: list[ChangeGroup] = []
     for changes in ordered:
         stays = []
         for change in changes:
             if change.op == "update" and _moves(table, change):
-                groups.append(Group(table, "move", [change]))
+                groups.append(ChangeGroup(table, "move", [change]))
             else:
                 stays.append(change)
         groups += [
-            Group(table, stays[0].op, stays[first : first + max_rows])
+            ChangeGroup(table, stays[0].op, stays[first : first + max_rows])
             for first in range(0, len(stays), max_rows)
         ]
     return groups

@@ -17,7 +17,7 @@ from ..safe_mode import SafeMode
 from ..sink import Sink, SinkStatistics, SinkTraits
 from .after_start import AfterStart
 from .apply import Applier, TransactionPart
-from .definitions import Definitions
+from .definitions import TargetNames
 from .letters.rows import LetterRows
 from .letters.writer import LetterWriter
 from .syncpoints import SyncpointWriter
@@ -64,7 +64,7 @@ class SqlSink(Sink):
         self._durable: Checkpoint | None = None
         self._reached: Checkpoint | None = None  # of the written batches; None inside a transaction
         self._writing = False  # True while a SQL transaction is open
-        self._definitions = Definitions(target, letters, self._begin, self._end)
+        self._definitions = TargetNames(target, letters, self._begin, self._end)
 
     @property
     def traits(self) -> SinkTraits:

@@ -14,7 +14,7 @@ from ...dialects.mysql.result import Result
 from ...dialects.mysql.server import ServerOptions
 from ...events import INTEGERS, KeyRange, OrderedKey, Table
 from .estimate import expected_rows
-from .keys import TableKeys
+from .keys import OrderedKeys
 
 _PROBE_ROWS: Final = 1000
 """Number of keys stepped over to measure their density."""
@@ -39,7 +39,7 @@ def bounds(
     """
     with translated(options):
         query(session, SESSION)
-    keys = TableKeys(lambda table_of_keys, sql: Result(session, options, table_of_keys, sql), table)
+    keys = OrderedKeys(lambda table_of_keys, sql: Result(session, options, table_of_keys, sql), table)
     if table.columns[table.key[0]].kind not in INTEGERS:
         return list(_steps(keys, within, chunk_rows))
     with translated(options):
@@ -57,7 +57,7 @@ def bounds(
     return bound_keys
 
 
-def _steps(keys: TableKeys, within: KeyRange, chunk_rows: int) -> Iterator[OrderedKey]:
+def _steps(keys: OrderedKeys, within: KeyRange, chunk_rows: int) -> Iterator[OrderedKey]:
     """Yield each n-th key of a range."""
     while (key := keys.nth(within, chunk_rows)) is not None:
         yield key

@@ -17,7 +17,7 @@ Run: TypeAlias = Callable[[Table, str], Result]
 """Runs a query of all columns of a table."""
 
 
-class TableKeys:
+class OrderedKeys:
     """The keys of a table that has an order of them, in Python and on the server. Raises Retryable and
     SourceError."""
 

@@ -51,15 +51,15 @@ class FileWriter(SorterActor[FlushRuns]):
         data = b"".join(blocks)
         try:
             file = self._file = self._file or self._pool.file()
-            offset = self._pool.reserve(file, len(data))
-            _write_all(file.descriptor, data, offset)
+            at = self._pool.reserve(file, len(data))
+            _write_all(file.descriptor, data, at)
         except OSError as error:
             where = self._file.path if self._file else "a new file"
             raise StoreError(f"the sorter can't write {where}: {error.strerror or error}") from error
         for run, block in zip(runs, blocks, strict=True):
-            key = offset.to_bytes(8, "big")
+            key = at.to_bytes(8, "big")
             self._tier.stored(run, BlockLocation(file, key, key, 1, len(block)))
-            offset += len(block)
+            at += len(block)
         if file.bytes >= FILE_BYTES:
             file.is_full = True
             self._file = None

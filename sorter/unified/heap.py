@@ -26,7 +26,7 @@ HEAP_BYTES: Final = 8 << 20
 """Bytes at which a heap is flushed, resolved or not. The original waits for 128 MiB."""
 
 
-class ResolvedBroadcast(Struct, frozen=True):
+class Broadcast(Struct, frozen=True):
     """To every HeapSorter: flush everything received before this, then report it."""
 
     number: int
@@ -45,11 +45,11 @@ class ResolvedBarrier:
         self._number = 0
         self._waiting: deque[tuple[int, dict[Uid, Ts]]] = deque()
 
-    def begin(self, resolved: dict[Uid, Ts]) -> ResolvedBroadcast:
+    def begin(self, resolved: dict[Uid, Ts]) -> Broadcast:
         with self._lock:
             self._number += 1
             self._waiting.append((self._number, resolved))
-            return ResolvedBroadcast(self._number)
+            return Broadcast(self._number)
 
     def pass_by(self, heap: int, number: int) -> dict[Uid, Ts]:
         """Note that a heap has flushed for a broadcast; return the resolved ts that all heaps have passed."""
@@ -62,7 +62,7 @@ class ResolvedBarrier:
         return resolved
 
 
-class HeapSorter(SorterActor[SortRun | ResolvedBroadcast | FlushNow]):
+class HeapSorter(SorterActor[SortRun | Broadcast | FlushNow]):
     """Collects runs and flushes them sorted: on a broadcast, or when they are large.
 
     Blocks that are merged when they are flushed do what a heap does, much cheaper.
@@ -94,7 +94,7 @@ class HeapSorter(SorterActor[SortRun | ResolvedBroadcast | FlushNow]):
         self._runs: list[SortRun] = []
         self._bytes = 0
 
-    def on_receive(self, message: SortRun | ResolvedBroadcast | FlushNow) -> None:
+    def on_receive(self, message: SortRun | Broadcast | FlushNow) -> None:
         if self._gate.is_closed:
             return
         match message:
@@ -103,7 +103,7 @@ class HeapSorter(SorterActor[SortRun | ResolvedBroadcast | FlushNow]):
                 self._bytes += message.bytes
                 if self._bytes >= self._heap_bytes:
                     self._flush()
-            case ResolvedBroadcast(number):
+            case Broadcast(number):
                 self._flush()
                 resolved = self._barrier.pass_by(self._number, number)
                 if resolved and self._arrivals.post([], resolved):

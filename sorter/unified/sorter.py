@@ -17,7 +17,7 @@ from ..run import SortRun
 from ..sorter import SorterOptions
 from ..tier import Tier
 from .file import FileReader, FileWriter
-from .heap import HEAP_BYTES, FlushNow, HeapSorter, ResolvedBarrier, ResolvedBroadcast
+from .heap import HEAP_BYTES, Broadcast, FlushNow, HeapSorter, ResolvedBarrier
 from .pool import BackEndPool
 
 HEAPS: Final = 4
@@ -109,7 +109,7 @@ class Dealer(Intake):
         tier: Tier,
         arrivals: Arrivals,
         merger: PooledRef[Wake],
-        heaps: Sequence[PooledRef[SortRun | ResolvedBroadcast | FlushNow]],
+        heaps: Sequence[PooledRef[SortRun | Broadcast | FlushNow]],
         barrier: ResolvedBarrier,
         pool: BackEndPool,
     ) -> None:

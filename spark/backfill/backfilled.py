@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...errors import ConfigError
 from ...events import Item, Table
 from ...sink import SinkFactory
-from ..envelope import Encoder
+from ..envelope import EnvelopeEncoder
 from ..offsets.offset import Offset
 from ..read.commit_time import timed
 from ..read.schema import envelope_type
@@ -106,7 +106,7 @@ class _Frame:
             for at in batch.column(0).to_pylist():
                 table, chunk = chunks[at]
                 with self._replay(manifest, chunk.number) as replay:
-                    encoder = Encoder(json=self._json)
+                    encoder = EnvelopeEncoder(json=self._json)
                     items: list[Item] = [replay.creation(table)] if chunk is table.chunks[0] else []
                     yield from (timed(encoder.encode([item])) for item in items)
                     yield from (timed(encoder.encode([item])) for item in replay.chunk(table, chunk))

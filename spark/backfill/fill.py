@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Stopped(TidemillError):
+class BackfillStopped(TidemillError):
     """The load was stopped before its end; the same call continues it."""
 
 
@@ -51,7 +51,7 @@ def fill(
         done.load(sinks, _loading(done, status), patience_seconds)
     except TidemillError as error:
         if status.stopping.is_set():  # jobs under way were cancelled
-            raise Stopped("stopped before all rows were loaded: call it again to go on") from error
+            raise BackfillStopped("stopped before all rows were loaded: call it again to go on") from error
         raise
     return done
 
@@ -61,7 +61,7 @@ def _loading(done: Backfilled, status: FillStatus) -> Callable[[int], object]:
 
     def told(rows: int) -> None:
         if status.stopping.is_set():
-            raise Stopped("")
+            raise BackfillStopped("")
         chunks = done.chunks * rows // max(1, done.rows)
         status(BackfillProgress("loading", min(chunks, done.chunks), done.chunks, rows, done.rows, None))
 

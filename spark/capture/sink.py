@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...errors import InvariantViolated
 from ...events import Batch, Checkpoint, Item, Transaction, Ts
 from ...sink.sink import CheckpointStore, Sink, SinkTraits
-from ..envelope import Encoder
+from ..envelope import EnvelopeEncoder
 from .buffer import ChangeBuffer
 from .entry import SharedRows, cut_small, last_end
 from .place import LogPoint, RankOf
@@ -28,13 +28,13 @@ class CaptureSink(Sink):
         self._buffer = buffer
         self._rank_of = rank_of
         self._durable: Checkpoint | None = None
-        self._encoder = Encoder(json=False)
+        self._encoder = EnvelopeEncoder(json=False)
         self._open: tuple[Ts, SharedRows] | None = None  # the commit ts that continues, and its entries
 
     def open(self) -> Checkpoint | None:
         stored = self._store.load()
         self._durable = durable = None if stored is None else stored[0]
-        self._encoder = Encoder(json=False)
+        self._encoder = EnvelopeEncoder(json=False)
         self._open = None
         if durable is not None:
             self._buffer.source = durable.source

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...codec.images import read_images
 from ...events import Row
-from ..change import Layouts
+from ..change import RowCodecs
 from ..change_groups import ChangeGroup, change_groups, in_order
 from ..envelope import row_text
 from ..json_text import json_texts
@@ -23,7 +23,7 @@ class Texts:
     """Fills the columns `before` and `after` of envelope batches. For one thread."""
 
     def __init__(self) -> None:
-        self._layouts = Layouts()
+        self._layouts = RowCodecs()
         self._texts: dict[bytes, Callable[[Row | None], str | None]] = {}
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:

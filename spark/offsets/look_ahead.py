@@ -25,7 +25,7 @@ from .offset import Offset
 _MAX_PIECE: Final = 1 << 20
 
 
-class Mark(Struct, frozen=True):
+class TransactionEnd(Struct, frozen=True):
     """The end of a transaction, with the amount of followed changes since the previous mark."""
 
     ts: Ts
@@ -53,10 +53,10 @@ class LookAheadReader:
             self._layouts.number_of,
         )
         self._reader = BinlogReader(options, self._decoder)
-        self._marks: list[Mark] = []
+        self._marks: list[TransactionEnd] = []
         self._bytes = self._rows = 0  # counts of the open transaction
 
-    def marks(self, until: Rank) -> list[Mark]:
+    def marks(self, until: Rank) -> list[TransactionEnd]:
         """Return the next marks up to `until`, as many as have been read; none if there is none. Waits until
         the server has sent one.
 
@@ -86,7 +86,7 @@ class LookAheadReader:
                     layout = self._layouts.layout(change.region_id)
                     self._rows += len(layout.decode_rows(change.value, 0, 0))
             if (position := position_of(change)) is not None:
-                self._marks.append(Mark(change.commit_ts, position, self._bytes, self._rows))
+                self._marks.append(TransactionEnd(change.commit_ts, position, self._bytes, self._rows))
                 self._bytes = self._rows = 0
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from ...snapshot.mysql.view import begin, current_end
 from ...sources.source import no_table_matches
 from ..read.options import ReadOptions
 from ..read.parts import WHOLE, Part
-from .look_ahead import LookAheadReader, Mark, created
+from .look_ahead import LookAheadReader, TransactionEnd, created
 from .offset import Limit, Offset, lower_bound
 
 IDLE_BYTES: Final = 16 << 20
@@ -45,7 +45,7 @@ class MysqlOffsets:
         self._look_ahead: LookAheadReader | None = None
         self._start = Offset(0, "", "")
         """Offset at which the look-ahead reader started to count."""
-        self._seen = Mark(0, "")
+        self._seen = TransactionEnd(0, "")
         """Last mark since then, with the counts up to it."""
         self._oldest: Ts = 0
         """Ts of the first followed change since then; 0: none."""
@@ -155,7 +155,7 @@ class MysqlOffsets:
             return Offset(seen.ts, seen.position, self.source)
         return start
 
-    def _see(self, marks: Sequence[Mark], limit: Limit) -> int:
+    def _see(self, marks: Sequence[TransactionEnd], limit: Limit) -> int:
         """Note the marks up to the limit, at least one with followed changes; return their number."""
         size, rows, oldest = self._seen.bytes, self._seen.rows, self._oldest
         max_bytes, max_rows = limit.bytes or inf, limit.rows or inf
@@ -169,7 +169,7 @@ class MysqlOffsets:
             taken += 1
         if taken:
             last = marks[taken - 1]
-            self._seen, self._oldest = Mark(last.ts, last.position, size, rows), oldest
+            self._seen, self._oldest = TransactionEnd(last.ts, last.position, size, rows), oldest
         return taken
 
     def _reader_from(self, start: Offset, limit: Limit) -> LookAheadReader:
@@ -185,7 +185,7 @@ class MysqlOffsets:
             )
             self._start = Offset(0, "", "")
         if start != self._start:
-            self._start, self._seen, self._oldest = start, Mark(start.ts, start.position), 0
+            self._start, self._seen, self._oldest = start, TransactionEnd(start.ts, start.position), 0
         return self._look_ahead
 
     def _close_reader(self) -> None:

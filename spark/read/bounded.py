@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...events import Checkpoint, Item, Transaction
 from ...sink.table_load import creates_for_snapshot
-from ..envelope import Encoder
+from ..envelope import EnvelopeEncoder
 from ..offsets.offset import Offset
 from .options import ReadOptions
 from .parts import Part
@@ -24,7 +24,7 @@ def changes(options: ReadOptions, part: Part, start: Offset, end: Offset) -> Gen
     The result depends only on the arguments and the source. Closing the iterator stops its feed. Raises
     Retryable and Fatal.
     """
-    encoder = Encoder(Pick(part, options.operations), json=options.values == "json")
+    encoder = EnvelopeEncoder(Pick(part, options.operations), json=options.values == "json")
     with closing(change_items(options, part, start, end)) as changes_read:
         for items in changes_read:
             batch = encoder.encode(items)

@@ -13,9 +13,9 @@ from pyspark.sql.types import StructType
 from ...codec.ddl_bytes import decode_ddl
 from ...errors import ConfigError
 from ...events import Item, Table, row_count
-from ..change import Layouts
+from ..change import RowCodecs
 from ..change_groups import change_groups, in_order
-from ..envelope import Encoder, to_batch
+from ..envelope import EnvelopeEncoder, to_batch
 from .commit_time import COMMIT_TIME, commit_times
 from .options import ReadOptions
 from .pick import Pick
@@ -76,7 +76,7 @@ class Output:
     def _encoder(self, pick: Pick, check: Check | None) -> Encodes:
         if self.table is not None:
             return self._typed_encoder(self.table, pick, check)
-        return Encoder(pick, json=self.values == "json")
+        return EnvelopeEncoder(pick, json=self.values == "json")
 
     def _typed_encoder(self, table: Table, pick: Pick, check: Check | None) -> TypedEncoder:
         invalid_dates = self._options.invalid_dates
@@ -126,7 +126,7 @@ class TypedBatches:
 
     def __init__(self, encoder: TypedEncoder) -> None:
         self._encoder = encoder
-        self._layouts = Layouts()
+        self._layouts = RowCodecs()
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows, possibly none: schema changes are checked and left out.

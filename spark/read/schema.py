@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 from pyspark.sql import types as t
 
-from ...events import AS_BYTES, AS_STR, Column, Table
+from ...events import Column, Table
 from .commit_time import with_commit_time
 
 _TABLE: Final = "tidemill.table"
@@ -19,18 +19,6 @@ _OPERATIONS: Final = "tidemill.operations"
 MOST_DIGITS: Final = 38
 """Maximum digits of a decimal; a column with more digits is a string."""
 
-_SIMPLE: Final[dict[str, t.DataType]] = {
-    "float": t.FloatType(),
-    "double": t.DoubleType(),
-    "year": t.ShortType(),
-    "date": t.DateType(),
-    "datetime": t.TimestampNTZType(),
-    "timestamp": t.TimestampType(),
-    "time": t.DayTimeIntervalType(t.DayTimeIntervalType.DAY, t.DayTimeIntervalType.SECOND),
-    **dict.fromkeys(AS_STR, t.StringType()),
-    **dict.fromkeys(AS_BYTES, t.BinaryType()),
-}
-_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _INTEGERS: Final[list[tuple[int, t.DataType]]] = [
     (8, t.ByteType()),
     (16, t.ShortType()),
@@ -42,15 +30,42 @@ _UNSIGNED_64: Final = t.DecimalType(20, 0)
 
 def column_type(column: Column) -> t.DataType:
     """Return the narrowest type for all values of the column."""
-    kind = column.kind
-    if kind == "decimal":
-        is_narrow = column.length <= MOST_DIGITS
-        return t.DecimalType(column.length, column.scale) if is_narrow else t.StringType()
-    if kind == "bit":
-        return _integer(column.length + 1)
-    if kind in _BITS:
-        return _integer(_BITS[kind] + column.unsigned)
-    return _SIMPLE[kind]
+    match column.kind:
+        case "tinyint":
+            return _integer(8 + column.unsigned)
+        case "smallint":
+            return _integer(16 + column.unsigned)
+        case "mediumint":
+            return _integer(24 + column.unsigned)
+        case "int":
+            return _integer(32 + column.unsigned)
+        case "bigint":
+            return _integer(64 + column.unsigned)
+        case "bit":
+            return _integer(column.length + 1)
+        case "decimal":
+            is_narrow = column.length <= MOST_DIGITS
+            return t.DecimalType(column.length, column.scale) if is_narrow else t.StringType()
+        case "float":
+            return t.FloatType()
+        case "double":
+            return t.DoubleType()
+        case "year":
+            return t.ShortType()
+        case "date":
+            return t.DateType()
+        case "datetime":
+            return t.TimestampNTZType()
+        case "timestamp":
+            return t.TimestampType()
+        case "time":
+            return t.DayTimeIntervalType(t.DayTimeIntervalType.DAY, t.DayTimeIntervalType.SECOND)
+        case "char" | "varchar" | "text" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6":
+            return t.StringType()
+        case "binary" | "varbinary" | "blob" | "geometry" | "vector":
+            return t.BinaryType()
+        case _:
+            assert_never(column.kind)
 
 
 def _integer(bits: int) -> t.DataType:

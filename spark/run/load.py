@@ -24,7 +24,7 @@ from ...sink import SinkFactory
 from ..backfill.backfilled import Backfilled, opened
 from ..backfill.directory import BackfillDirectory
 from ..backfill.errors import NotLoadable
-from ..backfill.fill import Stopped, fill
+from ..backfill.fill import BackfillStopped, fill
 from ..backfill.fill_status import FillStatus
 from ..backfill.run import directory_of
 from ..sections import SparkFeedOptions
@@ -99,7 +99,7 @@ class Load:
                 try:
                     self._fill(sinks, status)
                     break
-                except Stopped:
+                except BackfillStopped:
                     break
                 except NotLoadable as error:
                     log.warning("loaded by the local engine, not by Spark: %s", error)

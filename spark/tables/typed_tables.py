@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from ...codec.ddl_bytes import decode_ddl
 from ...errors import ConfigError, SourceError
 from ...events import Ddl, RenameTables, Table
-from ..change import Layouts
+from ..change import RowCodecs
 from ..read.commit_time import commit_times
 from ..read.output import TypedBatches
 from ..read.pick import Pick
@@ -137,7 +137,7 @@ class TypedTables(Mapping[str, DataFrame]):
             .agg(f.max(_at()).alias("end"))
             .collect()
         )
-        layouts = Layouts()
+        layouts = RowCodecs()
         for row in sorted(kinds, key=_end):
             segments[row.segment].append(layouts.read(bytes(row.layout)).table)
         return segments
@@ -155,7 +155,7 @@ def _found(raw: DataFrame) -> dict[str, _Found]:
     """Return what the batch has of each table, with those first that have the earliest last row."""
     statements = f.collect_list(f.when(f.col("op") == "ddl", f.struct(*ORDER, "change"))).alias("statements")
     kinds = raw.groupBy(*_NAMES, "layout").agg(f.max(_at()).alias("end"), statements).collect()
-    layouts = Layouts()
+    layouts = RowCodecs()
     tables: dict[str, _Found] = defaultdict(lambda: _Found([], [], NOTHING))
     for row in sorted(kinds, key=_end):
         if not row.statements:

@@ -46,7 +46,7 @@ class Made(WriterCommitMessage):
         self.host = socket.gethostname()
 
 
-class Files:
+class FilesOfQueries:
     """A target of files that queries write."""
 
     def __init__(self, options: WriteOptions) -> None:

@@ -14,7 +14,7 @@ from ...events import Checkpoint, Item
 from ...sink import Delivery, Sink
 from ...sink.kind import ByRows
 from ...sink.sink import closing
-from .files import Files, Made
+from .files import FilesOfQueries, Made
 from .options import WriteOptions
 from .order import Ordered
 from .patience import patiently
@@ -38,7 +38,7 @@ def write_partition(options: WriteOptions, place: BatchPartition, batches: Itera
     some = [] if first is None else [first]
     loads = bool(ordered.loads)
     if options.is_files:
-        return _into_files(Files(options), place, chain(some, items), loads)
+        return _into_files(FilesOfQueries(options), place, chain(some, items), loads)
     task = _Task(options, _open(options, place), place)
     with closing(task.sink):
         task.write(chain(some, items), loads)
@@ -60,7 +60,9 @@ def _open(options: WriteOptions, place: BatchPartition) -> Sink:
     return open_shared(sink.kind.dialect, sink.target, sink.options, place, options.host, seconds)
 
 
-def _into_files(files: Files, place: BatchPartition, items: Iterable[list[Item]], loads: bool) -> Made:
+def _into_files(
+    files: FilesOfQueries, place: BatchPartition, items: Iterable[list[Item]], loads: bool
+) -> Made:
     sink = files.begin(place)
     sink.open()
     delivery = Delivery(sink, _begins(place, place.start, loads))

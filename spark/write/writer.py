@@ -20,7 +20,7 @@ from ..envelope import EXACT
 from ..read.schema import envelope_type
 from ..summary import summarised
 from ..worker import CopiedToWorkers
-from .files import Files, Made
+from .files import FilesOfQueries, Made
 from .options import WriteOptions, write_options
 from .order import ORDER
 from .place import task_place
@@ -60,7 +60,7 @@ class BatchWriter(CopiedToWorkers, DataSourceArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self.options.is_files:
             made = [task for task in _made(messages) if task.place.query == self.job]
-            Files(self.options).discard(made)  # in a stream's batch a later commit does it
+            FilesOfQueries(self.options).discard(made)  # in a stream's batch a later commit does it
 
 
 class StreamWriter(CopiedToWorkers, DataSourceStreamArrowWriter):
@@ -87,7 +87,7 @@ def _checked(texts: Mapping[str, str], schema: StructType, overwrite: bool) -> W
         raise ConfigError('mode "overwrite": changes are added to what a sink has; use mode("append")')
     _check_schema(schema)
     if options.is_files:
-        Files(options).prepare()
+        FilesOfQueries(options).prepare()
     return options
 
 
@@ -109,4 +109,4 @@ def _made(messages: Sequence[WriterCommitMessage | None]) -> list[Made]:
 
 def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
     if options.is_files:
-        Files(options).publish(_made(messages))
+        FilesOfQueries(options).publish(_made(messages))

@@ -13,7 +13,7 @@ from tidemill.events import TablePosition
 from tidemill.sink import Delivery
 from tidemill.sink.errors import ReplayRequired
 from tidemill.testing.changes import ORDERS, PAIRS, at, insert, transaction
-from tidemill.testing.stage_conformance import Life
+from tidemill.testing.stage_conformance import StageLife
 
 from ..sink.test_delivery import Script
 from .stages import BarrierAfter, HoldTable
@@ -24,12 +24,12 @@ MAX_HELD = 5
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_resume_filter_alone(seed):
-    Life(seed, []).run()
+    StageLife(seed, []).run()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_choice_of_tables(seed):
-    Life(
+    StageLife(
         seed,
         [SelectionStage([only(TablePatterns.parse(["s.*", "!s.b"]))])],
         passed=lambda change: None if change.table.name == "b" else change,
@@ -44,13 +44,13 @@ def test_a_stage_that_holds_a_table_back_and_seeks_when_it_had_to_forget(seed):
         assert len(hold.held) <= MAX_HELD
         hold.holding = rng.random() < 0.8 if rng.random() < 0.3 else hold.holding
 
-    Life(seed, [hold], disturb=disturb).run(settle=lambda: setattr(hold, "holding", False))
+    StageLife(seed, [hold], disturb=disturb).run(settle=lambda: setattr(hold, "holding", False))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_stage_that_sets_barriers(seed):
     barriers = BarrierAfter("s.b")
-    life = Life(seed, [barriers])
+    life = StageLife(seed, [barriers])
     write = life.target.write
 
     def watched(batch):
@@ -67,7 +67,7 @@ def test_a_stage_that_sets_barriers(seed):
 def test_all_of_them_together(seed):
     hold = HoldTable("s.a", MAX_HELD)
     stages = [SelectionStage([only(TablePatterns.parse(["s.*", "!s.c"]))]), hold, BarrierAfter("s.b")]
-    life = Life(
+    life = StageLife(
         seed,
         stages,
         passed=lambda change: None if change.table.name == "c" else change,
@@ -79,7 +79,7 @@ def test_all_of_them_together(seed):
 def test_the_held_stage_sought_in_some_of_these_histories():
     hold = HoldTable("s.a", 1)
     for seed in range(10):
-        life = Life(seed, [hold], disturb=lambda rng: setattr(hold, "holding", rng.random() < 0.8))
+        life = StageLife(seed, [hold], disturb=lambda rng: setattr(hold, "holding", rng.random() < 0.8))
         life.run(settle=lambda: setattr(hold, "holding", False))
     assert hold.seeks
 

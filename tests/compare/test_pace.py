@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemill.compare.pace import Pace, Stopped
+from tidemill.compare.pace import ComparisonStopped, Pace
 
 
 class Time:
@@ -61,5 +61,5 @@ def test_without_a_limit_nothing_waits(time):
 def test_a_request_to_stop_is_seen_at_every_pause(time):
     pace = Pace(0, time, time.wait)
     time.is_stopping = True
-    with pytest.raises(Stopped):
+    with pytest.raises(ComparisonStopped):
         pace.spend(1)

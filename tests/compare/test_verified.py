@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from tidemill.compare.chunks import Mark
+from tidemill.compare.chunks import KeyMark
 from tidemill.compare.finding import Difference
 from tidemill.compare.verified import Verified, VerifiedFile
 from tidemill.events import Column, Table
@@ -50,7 +50,7 @@ def difference(number, kind="missing"):
 def test_a_key_of_any_kind_is_kept_with_its_type(reloaded, value):
     verified = Verified()
     verified.mark(ITEM)
-    mark = Mark((value, 1), (value, "1"))
+    mark = KeyMark((value, 1), (value, "1"))
     verified.reach(mark)
     found = reloaded(verified).mark(ITEM)
     assert found == mark
@@ -63,12 +63,12 @@ def test_differences_after_the_last_key_are_counted_once(reloaded):
     verified.mark(ITEM)
     verified.rows = 10
     verified.differ("shop.item", "", [difference(1)], 2.0)
-    verified.reach(Mark((10,), (10,)))
+    verified.reach(KeyMark((10,), (10,)))
     verified.rows = 20
     verified.differ("shop.item", "", [difference(11), difference(12, "extra")], 3.0)
     killed = reloaded(verified)
     assert killed.current()["shop.item"].differences == 3
-    assert killed.mark(ITEM) == Mark((10,), (10,))
+    assert killed.mark(ITEM) == KeyMark((10,), (10,))
     assert killed.rows == 10
     assert killed.current()["shop.item"].differences == 1
     killed.differ("shop.item", "", [difference(11), difference(12, "extra")], 4.0)
@@ -79,7 +79,7 @@ def test_differences_after_the_last_key_are_counted_once(reloaded):
 def test_a_table_with_another_key_begins_anew(reloaded):
     verified = Verified()
     verified.mark(ITEM)
-    verified.reach(Mark((10,), (10,)))
+    verified.reach(KeyMark((10,), (10,)))
     other = Table("shop", "item", (Column("id", "bigint", nullable=False), ITEM.columns[1]), (0,))
     assert reloaded(verified).mark(other) is None
 

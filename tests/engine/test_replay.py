@@ -18,12 +18,12 @@ from tidemill.sink.relay.options import RelayOptions
 from tidemill.sink.relay.reader import Relay
 from tidemill.sink.relay.stage import RelayStage
 from tidemill.testing.changes import ORDERS, insert, transaction
-from tidemill.testing.stage_conformance import Life, Target
+from tidemill.testing.stage_conformance import StageLife, StageTarget
 
 from ..sink.relay.test_stage import Player, relay_of
 
 
-def replayed(directory: Path, target: Target, **how) -> Replay:
+def replayed(directory: Path, target: StageTarget, **how) -> Replay:
     made = Replay(directory, SystemClock(), until=how.pop("until", None))
     made.run(target, "feed", Event(), **how)
     return made
@@ -32,7 +32,7 @@ def replayed(directory: Path, target: Target, **how) -> Replay:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_relay_has_everything_that_a_target_has_and_brings_any_earlier_one_to_the_end(seed, tmp_path):
     options = RelayOptions(directory=tmp_path, segment_bytes=4096, keep_bytes=1 << 30)
-    life = Life(seed, [RelayStage(options)])
+    life = StageLife(seed, [RelayStage(options)])
     rng = Random(seed)
     states: list[tuple[dict, Checkpoint]] = []
     flush = life.target.flush
@@ -48,7 +48,7 @@ def test_a_relay_has_everything_that_a_target_has_and_brings_any_earlier_one_to_
     life.run()
     wanted = life.target.rows
     for rows, checkpoint in rng.sample(states, min(6, len(states))):
-        target = Target(rng)
+        target = StageTarget(rng)
         target.faults = False
         target.rows, target.checkpoint = deepcopy(rows), checkpoint
         replayed(tmp_path, target)
@@ -59,15 +59,15 @@ def orders(*ts: int) -> list:
     return [transaction(one, insert(ORDERS, one, "a")) for one in ts]
 
 
-def target(checkpoint: Checkpoint | None) -> Target:
-    made = Target(Random(1))
+def target(checkpoint: Checkpoint | None) -> StageTarget:
+    made = StageTarget(Random(1))
     made.faults = False
     made.rows = {"shop.orders": []}
     made.checkpoint = checkpoint
     return made
 
 
-def ids(target: Target) -> list[object]:
+def ids(target: StageTarget) -> list[object]:
     return [None if row is None else row[0] for row in target.rows["shop.orders"]]
 
 

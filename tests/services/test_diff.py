@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tidemill.compare import Difference, chunks, open_diff
 from tidemill.compare import table as table_of_diff
-from tidemill.compare.pace import Stopped
+from tidemill.compare.pace import ComparisonStopped
 from tidemill.compare.report import line_of
 from tidemill.dialects.mysql import server_rows as mysql_reader
 from tidemill.dialects.registry import DIALECTS
@@ -356,7 +356,7 @@ def test_a_stop_ends_with_what_was_found_so_far(copy_of, sql, monkeypatch):
     copy.execute("UPDATE `{}item` SET n=1 WHERE id IN (1, 2, 35, 91)")
     compared = open_diff(copy.given, wait=lambda _: compared.rows >= 50)
     found = []
-    with compared, suppress(Stopped):
+    with compared, suppress(ComparisonStopped):
         for one in compared:
             found.append(one)
     assert differences(found) == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidemill.events import Column, Row, Table
-from tidemill.sharding.fit import Fit
+from tidemill.sharding.fit import MergedColumns
 from tidemill.sharding.shard import Shard
 
 
@@ -23,7 +23,7 @@ def columns(names: str) -> tuple[Column, ...]:
     ],
 )
 def test_a_row_gets_missing_columns_and_loses_others(have: str, wanted: str, row: Row, fitted: Row) -> None:
-    fit = Fit(
+    fit = MergedColumns(
         Shard("", "a", "x"), Table("a", "x", columns(have), (0,)), Table("t", "all", columns(wanted), ())
     )
     assert fit.rows([row, None]) == [fitted, None]

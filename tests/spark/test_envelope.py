@@ -30,7 +30,7 @@ from tidemill.events import (
     TruncateTable,
 )
 from tidemill.spark.capture.texts import Texts
-from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder
+from tidemill.spark.envelope import ENVELOPE, Decoder, EnvelopeEncoder
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import ORDERS, PAIRS, delete, insert, transaction, update
 
@@ -46,7 +46,7 @@ def at(ts: int, item: Transaction) -> Transaction:
 
 
 def there_and_back(items: list[Item], **options: bool) -> list[Item]:
-    batch = Encoder(**options).encode(items)
+    batch = EnvelopeEncoder(**options).encode(items)
     batch.validate(full=True)
     assert batch.schema.equals(ENVELOPE)
     return Decoder().decode(batch)
@@ -106,7 +106,7 @@ def test_snapshot_rows_keep_what_they_load() -> None:
 
 def test_the_columns_are_what_people_expect() -> None:
     ddl = Ddl(8, 6, "src", "shop", "orders", "ALTER TABLE orders …", (), "log:8")
-    rows = Encoder().encode([*THREE, ddl]).to_pylist()
+    rows = EnvelopeEncoder().encode([*THREE, ddl]).to_pylist()
     assert [(row["commit_ts"], row["start_ts"], row["sequence"], row["op"]) for row in rows] == [
         (5, 0, 0, "insert"),
         (5, 0, 1, "insert"),
@@ -123,16 +123,16 @@ def test_the_columns_are_what_people_expect() -> None:
 
 
 def test_without_json_the_images_are_null() -> None:
-    batch = Encoder(json=False).encode(THREE)
+    batch = EnvelopeEncoder(json=False).encode(THREE)
     assert batch.column("before").null_count == batch.column("after").null_count == 4
 
 
 def test_items_without_rows_leave_nothing() -> None:
-    assert Encoder().encode([transaction(3)]).num_rows == 0
+    assert EnvelopeEncoder().encode([transaction(3)]).num_rows == 0
 
 
 def test_pieces_are_numbered_through_and_the_last_row_has_the_position() -> None:
-    encoder = Encoder()
+    encoder = EnvelopeEncoder()
     pieces = [
         at(5, transaction(5, insert(ORDERS, 1, "a"), insert(ORDERS, 2, "b"), last=False)),
         at(5, transaction(5, insert(ORDERS, 3, "c"), last=False)),
@@ -150,7 +150,7 @@ def test_pieces_are_numbered_through_and_the_last_row_has_the_position() -> None
 
 
 def test_rows_may_be_cut_into_batches_anywhere() -> None:
-    batch = Encoder().encode(THREE)
+    batch = EnvelopeEncoder().encode(THREE)
     decoder = Decoder()
     found = [item for start in range(batch.num_rows) for item in decoder.decode(batch.slice(start, 1))]
     assert [item.last for item in found] == [False, True, True, True]
@@ -170,13 +170,13 @@ def test_rows_of_two_versions_of_a_table_keep_their_own() -> None:
 
 
 def test_a_missing_column_is_named() -> None:
-    batch = Encoder().encode(THREE).drop_columns(["change"])
+    batch = EnvelopeEncoder().encode(THREE).drop_columns(["change"])
     with pytest.raises(SinkError, match=r"the rows lack the column change: .* commit_ts, start_ts, op"):
         Decoder().decode(batch)
 
 
 def test_a_layout_of_others_is_refused() -> None:
-    batch = Encoder().encode(THREE[:1])
+    batch = EnvelopeEncoder().encode(THREE[:1])
     batch = batch.set_column(11, "layout", pa.array([b"x", b"y"]))
     with pytest.raises(SinkError, match="what tidemill didn't write"):
         Decoder().decode(batch)
@@ -184,7 +184,7 @@ def test_a_layout_of_others_is_refused() -> None:
 
 @pytest.mark.parametrize("change", [None, b"x", b"\xff\xff"])
 def test_a_change_that_is_not_as_it_was_read_is_refused(change: bytes | None) -> None:
-    batch = Encoder().encode(THREE)
+    batch = EnvelopeEncoder().encode(THREE)
     place = batch.schema.get_field_index("change")
     damaged = pa.array([change] * batch.num_rows, pa.binary())
     with pytest.raises(SinkError, match="change and layout aren't as they were read"):
@@ -197,7 +197,7 @@ def test_bytes_and_rows_make_the_same_lines_and_come_back(op: int) -> None:
         whole = Transaction(7, 6, "source", Rows(runs_of_rows(vector, op)), "log:7")
         rows = [replace(row, commit_ts=7, start_ts=6) for row in whole.rows]
         decoded = Transaction(7, 6, "source", rows, "log:7")
-        from_bytes, from_rows = Encoder().encode([whole]), Encoder().encode([decoded])
+        from_bytes, from_rows = EnvelopeEncoder().encode([whole]), EnvelopeEncoder().encode([decoded])
         from_bytes.validate(full=True)
         exact = ["change", "layout"]
         assert from_bytes.drop_columns(exact).equals(from_rows.drop_columns(exact))
@@ -217,10 +217,10 @@ def test_tables_and_statements_that_interleave_keep_their_order() -> None:
         ddl,
         Transaction(9, 9, "source", Rows(runs[::-1]), "log:9"),
     ]
-    encoder = Encoder()
+    encoder = EnvelopeEncoder()
     batches = [encoder.encode(items[:1]), encoder.encode(items[1:])]
     plain = [replace(item, rows=list(item.rows)) if isinstance(item, Transaction) else item for item in items]
-    wanted = Encoder().encode(plain)
+    wanted = EnvelopeEncoder().encode(plain)
     exact = ["change", "layout"]
     assert pa.concat_batches(batches).drop_columns(exact).equals(wanted.drop_columns(exact))
     assert not any(run.decoded is None for run in runs)
@@ -228,5 +228,5 @@ def test_tables_and_statements_that_interleave_keep_their_order() -> None:
 
 def test_without_json_no_row_is_decoded() -> None:
     runs = runs_of_rows(load()[0])
-    Encoder(json=False).encode([Transaction(7, 7, "source", Rows(runs), "log:7")])
+    EnvelopeEncoder(json=False).encode([Transaction(7, 7, "source", Rows(runs), "log:7")])
     assert all(run.decoded is None for run in runs)

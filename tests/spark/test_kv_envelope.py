@@ -17,7 +17,7 @@ from tidemill.codec.tidb.run import KvBlock, KvRun
 from tidemill.errors import SinkError, SourceError
 from tidemill.events import DELETE, PUT, Chunk, Ddl, KvChange, Op, Rows, Run, TableProgress, Transaction
 from tidemill.spark.capture.texts import Texts
-from tidemill.spark.envelope import Decoder, Encoder
+from tidemill.spark.envelope import Decoder, EnvelopeEncoder
 from tidemill.spark.read.output import TypedBatches
 from tidemill.spark.read.pick import Pick
 from tidemill.spark.read.typed import TypedEncoder
@@ -67,7 +67,7 @@ def _decoded(item: Transaction) -> Transaction:
 
 def test_bytes_and_rows_make_the_same_lines_and_come_back() -> None:
     for item in _transactions():
-        from_bytes, from_rows = Encoder().encode([item]), Encoder().encode([_decoded(item)])
+        from_bytes, from_rows = EnvelopeEncoder().encode([item]), EnvelopeEncoder().encode([_decoded(item)])
         from_bytes.validate(full=True)
         assert from_bytes.drop_columns(EXACT).equals(from_rows.drop_columns(EXACT))
         for batch in (from_bytes, from_rows):
@@ -79,7 +79,7 @@ def test_bytes_and_rows_make_the_same_lines_and_come_back() -> None:
 
 def test_without_json_no_row_is_decoded() -> None:
     for item in _transactions()[:3]:
-        Encoder(json=False).encode([item])
+        EnvelopeEncoder(json=False).encode([item])
         assert all(run.decoded is None and run.block._decoded is None for run in item.runs)
 
 
@@ -94,7 +94,7 @@ def test_typed_columns_of_the_envelope_are_those_of_the_items() -> None:
         count += 1
         typed = TypedBatches(TypedEncoder(table, Pick(), invalid_dates="null"))
         for given in (item, _decoded(item)):
-            found = typed.convert(Encoder(json=False).encode([given]))
+            found = typed.convert(EnvelopeEncoder(json=False).encode([given]))
             found.validate(full=True)
             assert found.schema.equals(expected.schema)
             assert repr(found.to_pylist()) == repr(expected.to_pylist())  # a NaN equals none
@@ -106,10 +106,10 @@ def test_schema_changes_are_checked_and_left_out() -> None:
     table = item.runs[0].table
     ddl = Ddl(8, 8, item.source, table.schema, table.name, "ALTER ...", (), "8", reload="all rows")
     typed = TypedBatches(TypedEncoder(table, Pick(), invalid_dates="null"))
-    only = Encoder().encode([Ddl(8, 8, item.source, table.schema, table.name, "CREATE ...", (), "8")])
+    only = EnvelopeEncoder().encode([Ddl(8, 8, item.source, table.schema, table.name, "CREATE ...", (), "8")])
     assert typed.convert(only).num_rows == 0
     with pytest.raises(SourceError, match="in a way that its rows don't tell"):
-        typed.convert(Encoder().encode([item, ddl]))
+        typed.convert(EnvelopeEncoder().encode([item, ddl]))
 
 
 def test_inserts_are_packed_as_changes_are() -> None:
@@ -129,7 +129,7 @@ def test_inserts_are_packed_as_changes_are() -> None:
 @pytest.mark.parametrize("change", [None, b"", b"1234567", b"\xff" * 20, b"\1\0\0\0\0\0\0\0k"])
 def test_a_change_that_is_not_as_it_was_read_is_refused(change: bytes | None) -> None:
     item = _transactions()[0]
-    batch = Encoder().encode([item])
+    batch = EnvelopeEncoder().encode([item])
     damaged = pa.array([change] * batch.num_rows, pa.binary())
     batch = batch.set_column(10, batch.schema.field(10), damaged)
     with pytest.raises(SinkError, match="change and layout aren't as they were read"):

@@ -25,7 +25,7 @@ from tidemill.errors import SinkError
 from tidemill.events import Item, Transaction
 from tidemill.spark.capture import client
 from tidemill.spark.capture.capture import opened
-from tidemill.spark.envelope import ENVELOPE, Encoder
+from tidemill.spark.envelope import ENVELOPE, EnvelopeEncoder
 from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.offsets.offsets import open_offsets
 from tidemill.spark.read.options import read_options
@@ -291,7 +291,7 @@ def test_spark_goes_on_where_a_local_feed_is_refused(tmp_path: Path, mariadb: Ma
         ):
             feed.until_end()
         ((found,),) = ways.batch({"source": life.url, "tables": life.tables, **life.bounds})
-        wanted = Encoder().encode(feed.items).to_pylist()
+        wanted = EnvelopeEncoder().encode(feed.items).to_pylist()
         rows = found.select(ENVELOPE.names).to_pylist()
         assert rows[: len(wanted)] == wanted
         check_end(rows[len(wanted) :], "TRUNCATE TABLE order_lines")

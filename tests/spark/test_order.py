@@ -18,7 +18,7 @@ from tidemill.events import (
     RenameTables,
     TruncateTable,
 )
-from tidemill.spark.envelope import Encoder
+from tidemill.spark.envelope import EnvelopeEncoder
 from tidemill.spark.write.order import Ordered
 from tidemill.testing.changes import ORDERS, alter
 
@@ -26,7 +26,7 @@ CHANGE = alter(7, ORDERS, "ALTER TABLE orders …")
 
 
 def written(ddl: Ddl) -> list[Ddl]:
-    return [item for items in Ordered("end").items([Encoder().encode([ddl])]) for item in items]
+    return [item for items in Ordered("end").items([EnvelopeEncoder().encode([ddl])]) for item in items]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from tidemill.puller.tikv.options import TikvOptions, endpoints
 from tidemill.puller.tikv.span import table_span
 from tidemill.spark.capture.ticket import Ticket
 from tidemill.spark.data_source import TidemillSource
-from tidemill.spark.envelope import Decoder, Encoder
+from tidemill.spark.envelope import Decoder, EnvelopeEncoder
 from tidemill.spark.offsets.offset import ts_offset
 from tidemill.spark.read.batch_reader import BatchReader
 from tidemill.spark.read.partition import TaskPartition
@@ -231,7 +231,7 @@ def test_dropped_emptied_and_converted_tables_are_rows_that_writers_refuse(shop:
     assert actions == ["ChangeColumn", "DropTable", "TruncateTable"]
     for ddl in found:
         with pytest.raises(SinkError, match="Spark's tasks only create tables, add columns and drop columns"):
-            list(Ordered("end").items([Encoder().encode([ddl])]))
+            list(Ordered("end").items([EnvelopeEncoder().encode([ddl])]))
 
 
 def test_a_table_that_came_has_its_ranges(shop: Tidb) -> None:

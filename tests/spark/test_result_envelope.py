@@ -19,7 +19,7 @@ from tidemill.codec.native import library
 from tidemill.errors import SinkError, SourceError
 from tidemill.events import Chunk, Column, RowChange, Rows, Run, Table, TableProgress, Transaction
 from tidemill.spark.capture.texts import Texts
-from tidemill.spark.envelope import Decoder, Encoder
+from tidemill.spark.envelope import Decoder, EnvelopeEncoder
 from tidemill.spark.read.output import TypedBatches
 from tidemill.spark.read.pick import Pick
 from tidemill.spark.read.typed import TypedEncoder
@@ -80,11 +80,11 @@ def test_packets_and_rows_make_the_same_lines_and_come_back() -> None:
     count = 0
     for item in [*every_value(), *of_rows()]:
         try:
-            from_rows = Encoder().encode([in_rows(item)])
+            from_rows = EnvelopeEncoder().encode([in_rows(item)])
         except OverflowError:  # a number that no column has
             continue
         count += 1
-        from_bytes = Encoder().encode([item])
+        from_bytes = EnvelopeEncoder().encode([item])
         from_bytes.validate(full=True)
         assert from_bytes.drop_columns(EXACT).equals(from_rows.drop_columns(EXACT))
         for batch in (from_bytes, from_rows):
@@ -97,7 +97,7 @@ def test_packets_and_rows_make_the_same_lines_and_come_back() -> None:
 
 def test_without_json_no_row_is_decoded() -> None:
     for item in of_rows():
-        assert Encoder(json=False).encode([item]).num_rows == len(kinds.ROWS) + 1
+        assert EnvelopeEncoder(json=False).encode([item]).num_rows == len(kinds.ROWS) + 1
         assert all(run.decoded is None for run in item.runs)
 
 
@@ -112,7 +112,7 @@ def test_typed_columns_of_the_envelope_are_those_of_the_items() -> None:
         count += 1
         typed = TypedBatches(TypedEncoder(table, Pick(), invalid_dates="null"))
         for given in (item, in_rows(item)):
-            found = typed.convert(Encoder(json=False).encode([given]))
+            found = typed.convert(EnvelopeEncoder(json=False).encode([given]))
             found.validate(full=True)
             assert found.schema.equals(expected.schema)
             assert repr(found.to_pylist()) == repr(expected.to_pylist())  # a NaN equals none
@@ -124,7 +124,7 @@ def test_rows_of_several_packets_come_back(size: int) -> None:
     table = Table("shop", "t", (Column("raw", "blob", length=4), Column("id", "int")), (1,))
     packets = ResultWriter(table).packets
     item = loaded(table, [packets((b"a", 1)) + packets((bytes(size), 2)) + packets((b"", 3))])
-    batch = Encoder(json=False).encode([item])
+    batch = EnvelopeEncoder(json=False).encode([item])
     assert batch.num_rows == 3
     assert Decoder().decode(batch) == [in_rows(item)]
 
@@ -136,7 +136,7 @@ def test_pieces_of_several_chunks_in_one_batch_keep_their_own() -> None:
         chunk = Chunk("shop.orders", TableProgress((last,)))
         item = loaded(ORDERS, [packets((last - 1, "a")) + packets((last, None))], chunk)
         items.append(replace(item, commit_ts=ts, start_ts=ts))
-    back = Decoder().decode(Encoder().encode(items))
+    back = Decoder().decode(EnvelopeEncoder().encode(items))
     assert [item.chunk for item in back] == [item.chunk for item in items]
     assert [[row.after for row in item.rows] for item in back] == [
         [(1, "a"), (2, None)],
@@ -146,13 +146,13 @@ def test_pieces_of_several_chunks_in_one_batch_keep_their_own() -> None:
 
 def test_rows_that_are_not_of_a_chunk_are_encoded() -> None:
     item = loaded(ORDERS, [ResultWriter(ORDERS).packets((1, "a"))], None)
-    assert Decoder().decode(Encoder().encode([item])) == [in_rows(item)]
+    assert Decoder().decode(EnvelopeEncoder().encode([item])) == [in_rows(item)]
 
 
 @pytest.mark.parametrize("change", [None, b"", b"\1\0\0", b"\2\0\0\0\1", ORDER * 2])
 def test_a_change_that_is_not_as_it_was_read_is_refused(change: bytes | None) -> None:
     item = loaded(ORDERS, [ORDER])
-    batch = Encoder().encode([item])
+    batch = EnvelopeEncoder().encode([item])
     damaged = batch.set_column(10, batch.schema.field(10), pa.array([change], pa.binary()))
     with pytest.raises(SinkError, match=r"as it was read|as they were read|holds \d rows"):
         Decoder().decode(damaged)
@@ -164,7 +164,7 @@ def test_a_change_that_is_not_as_it_was_read_is_refused(change: bytes | None) ->
 
 
 def test_rows_of_an_unknown_form_are_refused() -> None:
-    batch = Encoder().encode([loaded(ORDERS, [ORDER])])
+    batch = EnvelopeEncoder().encode([loaded(ORDERS, [ORDER])])
     source, table, chunk, _ = msgspec.msgpack.decode(zlib.decompress(batch.column("layout")[0].as_py()))
     layout = zlib.compress(msgspec.msgpack.encode((source, table, chunk)))
     earlier = batch.set_column(11, batch.schema.field(11), pa.array([layout], pa.binary()))

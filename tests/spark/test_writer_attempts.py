@@ -35,9 +35,9 @@ from tidemill.events import (
 )
 from tidemill.sink import open_sink
 from tidemill.sink.files.directory import Directory
-from tidemill.spark.envelope import Encoder
+from tidemill.spark.envelope import EnvelopeEncoder
 from tidemill.spark.read.schema import envelope_type, table_type
-from tidemill.spark.write.files import Files
+from tidemill.spark.write.files import FilesOfQueries
 from tidemill.spark.write.options import WriteOptions, write_options
 from tidemill.spark.write.place import BatchPartition
 from tidemill.spark.write.sql import open_shared
@@ -75,7 +75,7 @@ def widen(ts: int) -> Ddl:
 
 
 def batches(*groups: Iterable[Item]) -> list[pa.RecordBatch]:
-    encoder = Encoder()
+    encoder = EnvelopeEncoder()
     return [batch for group in groups if (batch := encoder.encode(group)).num_rows]
 
 
@@ -328,13 +328,13 @@ def options_for(path: Path, **sink: Any) -> WriteOptions:
     return WriteOptions(url=f"directory://{path}", sink=sink or NDJSON)
 
 
-def prepared(options: WriteOptions) -> Files:
-    files = Files(options)
+def prepared(options: WriteOptions) -> FilesOfQueries:
+    files = FilesOfQueries(options)
     files.prepare()
     return files
 
 
-def published(files: Files, options: WriteOptions, at: BatchPartition, *groups: list[Item]) -> None:
+def published(files: FilesOfQueries, options: WriteOptions, at: BatchPartition, *groups: list[Item]) -> None:
     files.publish([write_partition(options, at, batches(*groups))])
 
 
@@ -444,7 +444,7 @@ def test_a_driver_that_dies_while_it_publishes_is_continued_by_the_next(
         with pytest.raises(KeyboardInterrupt):
             files.publish(made)
     assert visible(tmp_path / "rows") == {}
-    published(Files(options), options, place(0), [insert(10, 1)], [insert(20, 2, table=OTHER)])
+    published(FilesOfQueries(options), options, place(0), [insert(10, 1)], [insert(20, 2, table=OTHER)])
     assert [len(content.splitlines()) for content in visible(tmp_path / "rows").values()] == [1, 1]
 
 

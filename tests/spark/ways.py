@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from tidemill.events import Ddl, Item, RowChange, timestamp
 from tidemill.spark.data_source import TidemillSource
-from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder
+from tidemill.spark.envelope import ENVELOPE, Decoder, EnvelopeEncoder
 from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.read.stream_reader import LEASE, StreamReader
 
@@ -95,7 +95,7 @@ def check(
     _check_borders(found, borders)
     parts = [part.select(ENVELOPE.names).cast(ENVELOPE) for part in chain.from_iterable(found)]
     rows = pa.concat_tables([ENVELOPE.empty_table(), *parts])
-    assert _placed(rows.to_pylist(), place) == _placed(Encoder().encode(wanted).to_pylist(), place)
+    assert _placed(rows.to_pylist(), place) == _placed(EnvelopeEncoder().encode(wanted).to_pylist(), place)
     decoder = Decoder()
     items = [item for some in rows.to_batches() for item in decoder.decode(some)]
     assert history.lines(items) == history.lines(wanted)
@@ -149,7 +149,7 @@ def _check_borders(found: Found, borders: Sequence[Offset]) -> None:
 
 
 def _table(items: Iterable[Item]) -> pa.Table:
-    return pa.Table.from_batches([Encoder().encode(items)])
+    return pa.Table.from_batches([EnvelopeEncoder().encode(items)])
 
 
 def _items(table: pa.Table) -> list[Item]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidemill.dialects.database import MISSING, Comparison, StatementRejected, check_columns
-from tidemill.dialects.groups import Group
+from tidemill.dialects.groups import ChangeGroup
 from tidemill.dialects.keys import Key, KeyPart, TableKeys
 from tidemill.dialects.sqlite.types import compile_encode
 from tidemill.events import Row, RowChange, Table
@@ -26,14 +26,14 @@ class TypelessApplier:
         self._whole = whole
         self._known: Table | None = None
 
-    def apply(self, groups: Sequence[Group]) -> None:
+    def apply(self, groups: Sequence[ChangeGroup]) -> None:
         for group in groups:
             for change in group.changes:
                 if self._change(change) != 1:
                     raise StatementRejected(MISSING)
             reach("sink.mid_batch")
 
-    def apply_safely(self, groups: Sequence[Group]) -> None:
+    def apply_safely(self, groups: Sequence[ChangeGroup]) -> None:
         for group in groups:
             for change in group.changes:
                 for row in filter(None, (change.before, change.after if change.table.key else None)):
@@ -85,7 +85,7 @@ class TypelessApplier:
         """Look at the tables again when they come next."""
         self._known = None
 
-    def statement(self, group: Group, *, safely: bool) -> str:
+    def statement(self, group: ChangeGroup, *, safely: bool) -> str:
         (change,) = group.changes
         return f"{group.op} of {self._session.table(group.table)}: {change.before!r}, {change.after!r}"
 

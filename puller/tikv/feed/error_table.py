@@ -17,7 +17,7 @@ region and divide its span again. "send_failed": report to the region cache that
 request the same region again. "fatal": the feed stops."""
 
 
-class Action(Struct, frozen=True):
+class Reaction(Struct, frozen=True):
     """The reaction to a region's failure; the retry limiter decides when."""
 
     kind: Kind
@@ -33,70 +33,70 @@ class Action(Struct, frozen=True):
     """The error to raise if `kind` is fatal."""
 
 
-def classify(error: cdcpb.Error) -> Action:
+def classify(error: cdcpb.Error) -> Reaction:
     """Return the reaction to a cdcpb.Error. An unknown error means same_region."""
     for field, _ in error.ListFields():
         if field.name in _TABLE:
             return _TABLE[field.name](getattr(error, field.name))
-    return Action("same_region", "Unknown")
+    return Reaction("same_region", "Unknown")
 
 
-def classify_status(code: grpc.StatusCode, details: str) -> Action:
+def classify_status(code: grpc.StatusCode, details: str) -> Reaction:
     """Return the reaction for the regions of a stream that ended, or failed to open, with a status."""
     if code in _REFUSALS:
-        return Action(
+        return Reaction(
             "fatal", code.name, error=SourceError(f"TiKV refuses the change feed: {details or code.name}")
         )
-    return Action("send_failed", code.name)
+    return Reaction("send_failed", code.name)
 
 
-def unavailable() -> Action:
+def unavailable() -> Reaction:
     """Return the reaction for a region without a reachable store: its leader or its store is unknown."""
-    return Action("redivide", "RpcContextUnavailable")
+    return Reaction("redivide", "RpcContextUnavailable")
 
 
-def _not_leader(error: errorpb.NotLeader) -> Action:
-    return Action("same_region", "NotLeader", leader=error.leader if error.HasField("leader") else None)
+def _not_leader(error: errorpb.NotLeader) -> Reaction:
+    return Reaction("same_region", "NotLeader", leader=error.leader if error.HasField("leader") else None)
 
 
-def _epoch_not_match(error: errorpb.EpochNotMatch) -> Action:
-    return Action("redivide", "EpochNotMatch", current_regions=tuple(error.current_regions))
+def _epoch_not_match(error: errorpb.EpochNotMatch) -> Reaction:
+    return Reaction("redivide", "EpochNotMatch", current_regions=tuple(error.current_regions))
 
 
-def _server_is_busy(error: errorpb.ServerIsBusy) -> Action:
-    return Action("same_region", "ServerIsBusy", wait=error.backoff_ms / 1000)
+def _server_is_busy(error: errorpb.ServerIsBusy) -> Reaction:
+    return Reaction("same_region", "ServerIsBusy", wait=error.backoff_ms / 1000)
 
 
-def _duplicate_request(error: cdcpb.DuplicateRequest) -> Action:
+def _duplicate_request(error: cdcpb.DuplicateRequest) -> Reaction:
     message = f"region {error.region_id} was asked for twice on one stream"
-    return Action("fatal", "DuplicateRequest", error=InvariantViolated(message))
+    return Reaction("fatal", "DuplicateRequest", error=InvariantViolated(message))
 
 
-def _compatibility(error: cdcpb.Compatibility) -> Action:
+def _compatibility(error: cdcpb.Compatibility) -> Reaction:
     message = (
         f"TiKV requires a change feed client of at least version {error.required_version}; "
         "use a tidemill version that supports this cluster"
     )
-    return Action("fatal", "Compatibility", error=SourceError(message))
+    return Reaction("fatal", "Compatibility", error=SourceError(message))
 
 
-def _cluster_id_mismatch(error: cdcpb.ClusterIDMismatch) -> Action:
+def _cluster_id_mismatch(error: cdcpb.ClusterIDMismatch) -> Reaction:
     message = (
         f"this TiKV belongs to cluster {error.current}, PD says it is cluster {error.request}; "
         "check that all PD addresses of the feed belong to one cluster"
     )
-    return Action("fatal", "ClusterIDMismatch", error=SourceError(message))
+    return Reaction("fatal", "ClusterIDMismatch", error=SourceError(message))
 
 
-_TABLE: Final[dict[str, Callable[[Any], Action]]] = {
+_TABLE: Final[dict[str, Callable[[Any], Reaction]]] = {
     "not_leader": _not_leader,
-    "region_not_found": lambda _: Action("redivide", "RegionNotFound"),
+    "region_not_found": lambda _: Reaction("redivide", "RegionNotFound"),
     "epoch_not_match": _epoch_not_match,
     "duplicate_request": _duplicate_request,
     "compatibility": _compatibility,
     "cluster_id_mismatch": _cluster_id_mismatch,
     "server_is_busy": _server_is_busy,
-    "congested": lambda _: Action("same_region", "Congested"),
+    "congested": lambda _: Reaction("same_region", "Congested"),
 }
 
 _REFUSALS: Final = frozenset(

@@ -21,12 +21,12 @@ from ..span import Span
 from ..topology import RegionInfo
 from .advance import Advance, Advancer, DirtySet
 from .divide import Divider
-from .error_table import Action, unavailable
+from .error_table import Reaction, unavailable
 from .failures import Failure, Failures
 from .options import EventFeedOptions
-from .range_lock import Cancelled, Locked, Stale, Waiting
+from .range_lock import Cancelled, Locked, RangeWaits, Stale
 from .region_worker import RegionWorker, WorkerCounts
-from .reports import Broken, FatalReport, Initialised, Lost, Report, Reports
+from .reports import FatalReport, Initialised, Lost, RegionBroken, RegionReports, Report
 from .request import Request, Subscription
 from .span_puller import Pulled
 from .store import StoreStreams
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("tidemill.puller")
 
-_STALE: Final = Action("redivide", "RangeLockStale")
+_STALE: Final = Reaction("redivide", "RangeLockStale")
 
 
 class EventFeed:
@@ -85,7 +85,7 @@ class EventFeed:
         self._spill = spill
         self._supervisor = supervisor
         self._on_error = on_error
-        self._reports = Reports(loop.call, self._receive)
+        self._reports = RegionReports(loop.call, self._receive)
         self.dirty = DirtySet()
         self.dirty.reader = self._advancer = system.spawn(
             Advancer,
@@ -119,7 +119,7 @@ class EventFeed:
                 self.stores[request.store_id].forget(request)
         self._pump()
 
-    def failed(self, request: Request, action: Action, *, by_store: bool = False) -> None:
+    def failed(self, request: Request, action: Reaction, *, by_store: bool = False) -> None:
         """Handle the failure of a request: free its keys and request them again."""
         subscription = request.subscription
         if not subscription.lock.holds(request):
@@ -146,7 +146,7 @@ class EventFeed:
             case Locked(checkpoint_ts):
                 request.begin_at(checkpoint_ts)
                 await self._dispatch(request, region)
-            case Waiting(wait):
+            case RangeWaits(wait):
                 wait.when_free(partial(self._again, subscription, region, span))
             case Stale(ranges):
                 for part in ranges:
@@ -167,7 +167,7 @@ class EventFeed:
         try:
             context = await self.cache.rpc_context(region)
         except Retryable:
-            self.failed(request, Action("redivide", "StoreUnavailable"))
+            self.failed(request, Reaction("redivide", "StoreUnavailable"))
             return
         if request.stopped:
             return
@@ -227,7 +227,7 @@ class EventFeed:
             match report:
                 case Initialised(request):
                     self._give_back(request)
-                case Broken(request, action, by_store):
+                case RegionBroken(request, action, by_store):
                     if not by_store:
                         self.stores[request.store_id].forget(request)
                     self.failed(request, action, by_store=by_store)

@@ -12,7 +12,7 @@ from ....actors import Clock
 from ..kv.region_cache import RegionCache, RpcContext
 from ..span import Span
 from ..topology import RegionInfo
-from .error_table import Action
+from .error_table import Reaction
 from .request import Subscription
 from .retry_limiter import ROUND_SECONDS, RetryLimiter
 
@@ -26,7 +26,7 @@ class Failure(Struct, frozen=True):
     region_id: int
     version: int
     span: Span
-    action: Action
+    action: Reaction
     store_id: int = 0
     address: str = ""
     since: float = 0.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from .backlog import Backlog
-from .error_table import Action
+from .error_table import Reaction
 from .request import Request
 
 if TYPE_CHECKING:
@@ -40,4 +40,4 @@ class StreamEnded(Struct, frozen=True, gc=False):
     """The stream has ended; its requests are to be reported as lost."""
 
     stream: StoreStream
-    action: Action
+    action: Reaction

@@ -67,7 +67,7 @@ class Locked(Struct, frozen=True):
     checkpoint_ts: Ts
 
 
-class Waiting(Struct, frozen=True):
+class RangeWaits(Struct, frozen=True):
     """Older regions hold some of the keys."""
 
     wait: QueuedLock
@@ -83,7 +83,7 @@ class Cancelled(Struct, frozen=True):
     """The subscription is over."""
 
 
-Outcome: TypeAlias = Locked | Waiting | Stale | Cancelled
+Outcome: TypeAlias = Locked | RangeWaits | Stale | Cancelled
 
 
 _FEW: Final = 8
@@ -127,7 +127,7 @@ class RangeLock(Generic[H]):
             return Locked(self._take(holder))
         if any(other.version >= holder.version for other in others):
             return Stale(_uncovered(span, [other.span for other in others]))
-        return Waiting(self._queue(others))
+        return RangeWaits(self._queue(others))
 
     def unlock(self, holder: H, ts: Ts) -> None:
         """Unlock the holder's keys, complete up to `ts`, and call those that waited for it.

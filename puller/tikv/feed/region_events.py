@@ -13,8 +13,8 @@ from ....events import Ts
 from ..match.matcher import Matcher, PrewriteNotMatch
 from ..match.spill import Quota
 from .advance import DirtySet
-from .error_table import Action, classify
-from .reports import Broken, Initialised, Reports
+from .error_table import Reaction, classify
+from .reports import Initialised, RegionBroken, RegionReports
 from .request import Request, Subscription
 from .request_group import RequestGroup
 from .span_puller import MAX_BYTES, MAX_CHANGES, Pulled
@@ -28,7 +28,7 @@ Payload: TypeAlias = Rows | cdcpb.Error
 class RegionEvents:
     """Processes events in an actor's turn; `flush` sends the results, one message per subscription."""
 
-    def __init__(self, actor: PooledActor[Any], reports: Reports, dirty: DirtySet) -> None:
+    def __init__(self, actor: PooledActor[Any], reports: RegionReports, dirty: DirtySet) -> None:
         self._actor = actor
         self._dirty = dirty
         self._reports = reports
@@ -40,7 +40,7 @@ class RegionEvents:
             return
         request.heard_at = self._actor.clock.now()
         if isinstance(payload, cdcpb.Error):
-            self.end(group, request, Broken(request, classify(payload)))
+            self.end(group, request, RegionBroken(request, classify(payload)))
         else:
             self._take_rows(group, request, payload, quota)
 
@@ -65,7 +65,7 @@ class RegionEvents:
         if moved:
             self._dirty.put(moved)
 
-    def end(self, group: RequestGroup, request: Request, report: Broken) -> None:
+    def end(self, group: RequestGroup, request: Request, report: RegionBroken) -> None:
         """End a request and report it."""
         forget(group, request)
         self._reports.put(report)
@@ -97,8 +97,8 @@ class RegionEvents:
         try:
             matcher.feed(rows, builder)
         except PrewriteNotMatch as error:
-            action = Action("same_region", "PrewriteNotMatch", wait=error.wait or 0.0)
-            self.end(group, request, Broken(request, action, by_store=False))
+            action = Reaction("same_region", "PrewriteNotMatch", wait=error.wait or 0.0)
+            self.end(group, request, RegionBroken(request, action, by_store=False))
 
 
 def forget(group: RequestGroup, request: Request) -> None:

@@ -19,7 +19,7 @@ from .advance import DirtySet, Noted, Pending, Tick
 from .messages import EventReceived, Forget, Registered, StreamEnded
 from .options import EventFeedOptions
 from .region_events import Payload, RegionEvents, forget, forget_all
-from .reports import Lost, Reports
+from .reports import Lost, RegionReports
 from .request import Request
 from .request_group import RequestGroup
 from .shard_worker import Arrive, ShardBarrier, ShardEvents, ShardMessage, ShardWorker, spread
@@ -62,7 +62,7 @@ class RegionWorker(PooledActor[WorkerMessage | None]):
     def __init__(
         self,
         store_id: int,
-        reports: Reports,
+        reports: RegionReports,
         dirty: DirtySet,
         spill: Spill,
         options: EventFeedOptions,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from .error_table import Action
+from .error_table import Reaction
 from .request import Request
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ class Initialised(Struct, frozen=True):
     request: Request
 
 
-class Broken(Struct, frozen=True):
+class RegionBroken(Struct, frozen=True):
     """The region ended with an error. `by_store` is True if the store has dropped the request."""
 
     request: Request
-    action: Action
+    action: Reaction
     by_store: bool = True
 
 
@@ -34,7 +34,7 @@ class Lost(Struct, frozen=True):
 
     stream: StoreStream
     requests: list[Request]
-    action: Action
+    action: Reaction
 
 
 class FatalReport(Struct, frozen=True):
@@ -43,10 +43,10 @@ class FatalReport(Struct, frozen=True):
     error: BaseException
 
 
-Report: TypeAlias = Initialised | Broken | Lost | FatalReport
+Report: TypeAlias = Initialised | RegionBroken | Lost | FatalReport
 
 
-class Reports:
+class RegionReports:
     """Delivers reports to `receive` in the loop's thread, in order, with one wake-up for all that wait.
 
     Bounded by the number of requests: each is initialised once and ends once.

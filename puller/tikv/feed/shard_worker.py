@@ -13,7 +13,7 @@ from ..match.spill import Quota
 from .advance import DirtySet
 from .backlog import Backlog
 from .region_events import Payload, RegionEvents
-from .reports import Reports
+from .reports import RegionReports
 from .request import Request
 from .request_group import RequestGroup
 
@@ -78,7 +78,7 @@ ShardMessage: TypeAlias = ShardEvents | AdvanceShard | Arrive
 class ShardWorker(PooledActor[ShardMessage]):
     """Processes the events of every eighth region of a store, in their order."""
 
-    def __init__(self, reports: Reports, dirty: DirtySet, quota: Quota, barrier: ShardBarrier) -> None:
+    def __init__(self, reports: RegionReports, dirty: DirtySet, quota: Quota, barrier: ShardBarrier) -> None:
         self._events = RegionEvents(self, reports, dirty)
         self._quota = quota
         self._barrier = barrier

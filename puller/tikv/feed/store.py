@@ -12,7 +12,7 @@ from ....errors import Retryable, SourceError
 from ...grpc.channel import Channels
 from ..kv.region_cache import RegionCache
 from ..pd.version import check
-from .error_table import Action
+from .error_table import Reaction
 from .messages import Forget
 from .region_worker import WorkerCounts, WorkerMessage
 from .request import Request
@@ -36,7 +36,7 @@ class StoreFeed(Protocol):
 
     def spawn(self, work: Coroutine[object, None, T], name: str) -> asyncio.Task[T]: ...
 
-    def failed(self, request: Request, action: Action) -> None: ...
+    def failed(self, request: Request, action: Reaction) -> None: ...
 
 
 class StoreStreams:

@@ -16,7 +16,7 @@ from ....codec.proto import CHANGE_DATA, cdcpb, kvrpcpb, metapb
 from ....errors import Retryable, SourceError
 from ...grpc.channel import Channels
 from .backlog import Backlog
-from .error_table import Action, classify_status
+from .error_table import Reaction, classify_status
 from .messages import EventReceived, Forget, Registered, StreamEnded
 from .request import Request
 from .request_group import RequestGroup
@@ -35,7 +35,7 @@ upgraded."""
 MOST_PAUSE_SECONDS: Final = 0.1
 """Maximum pause after a stream broke, so that not all feeds of a store reconnect at once."""
 
-_NO_MULTIPLEXING: Final = Action("same_region", "NoMultiplexing")
+_NO_MULTIPLEXING: Final = Reaction("same_region", "NoMultiplexing")
 
 request_ids: Final = count(1)
 
@@ -61,7 +61,7 @@ class Owner(Protocol):
 
     def ended(self, stream: StoreStream) -> None: ...
 
-    def failed(self, request: Request, action: Action) -> None: ...
+    def failed(self, request: Request, action: Reaction) -> None: ...
 
 
 class StoreStream:
@@ -87,7 +87,7 @@ class StoreStream:
         """Number of requests on this stream, by region."""
         self._outgoing: asyncio.Queue[Request | cdcpb.ChangeDataRequest] = asyncio.Queue()
         self._in_hand: Request | None = None
-        self._exchange: asyncio.Task[Action] | None = None
+        self._exchange: asyncio.Task[Reaction] | None = None
         owner.spawn(self._run(), f"stream to store {owner.id}")
 
     # --- for its store ---------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class StoreStream:
         finally:
             self._exchange.cancel()
         cut = self._exchange.cancelled() or self._exchange.exception() is not None
-        action = Action("same_region", "Reconnect") if cut else self._exchange.result()
+        action = Reaction("same_region", "Reconnect") if cut else self._exchange.result()
         if not cut:  # the store may have been upgraded before the next connection
             self.owner.multiplexing = action is not _NO_MULTIPLEXING
         await asyncio.sleep(self.owner.random.random() * MOST_PAUSE_SECONDS)
@@ -158,12 +158,12 @@ class StoreStream:
                 left.append(item)
         return left
 
-    async def _talk(self) -> Action:
+    async def _talk(self) -> Reaction:
         """Send and receive until the stream ends; return the reaction to its end."""
         try:
             address = await self.owner.address()
         except Retryable:
-            return Action("send_failed", "NoAddress")
+            return Reaction("send_failed", "NoAddress")
         method = CHANGE_DATA["EventFeedV2" if self.multiplexing else "EventFeed"]
         metadata = FEATURES if self.multiplexing else ()
         call = self.owner.channels.stream(address, method, raw=True, metadata=metadata)
@@ -180,13 +180,13 @@ class StoreStream:
             call.cancel()
             sender.cancel()
             await asyncio.wait([sender])
-        return Action("send_failed", "EndOfStream")
+        return Reaction("send_failed", "EndOfStream")
 
-    def _action(self, error: aio.AioRpcError, failure: Exception) -> Action:
+    def _action(self, error: aio.AioRpcError, failure: Exception) -> Reaction:
         if error.code() is grpc.StatusCode.UNIMPLEMENTED and self.multiplexing:
             return _NO_MULTIPLEXING
         if isinstance(failure, SourceError):
-            return Action("fatal", error.code().name, error=failure)
+            return Reaction("fatal", error.code().name, error=failure)
         return classify_status(error.code(), error.details() or "")
 
     async def _send(self, call: aio.StreamStreamCall[cdcpb.ChangeDataRequest, bytes]) -> None:

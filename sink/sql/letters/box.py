@@ -16,7 +16,7 @@ from ....errors import Retryable, SinkError, TidemillError
 from ....events import runs_of
 from ...dead_letters import DeadLetter, Retried
 from .letter import Letter
-from .rows import LetterRows, Version
+from .rows import BoxVersion, LetterRows
 
 BOX_SECONDS: Final = 30.0
 """Timeout for another writer of a target that has one at a time."""
@@ -137,7 +137,7 @@ class LetterBox:
             raise
         return ""
 
-    def _delete(self, ids: Collection[int], version: Version) -> None:
+    def _delete(self, ids: Collection[int], version: BoxVersion) -> None:
         self._rows.delete(ids)
         self._rows.set_version(version._replace(version=version.version + 1))
 

@@ -25,7 +25,7 @@ _INCOMPLETE: Final = 2
 _COLUMNS: Final = "id,tbl,op,before_row,after_row,ts,position,reason,statement,time,definition,altered"
 
 
-class Version(NamedTuple):
+class BoxVersion(NamedTuple):
     last_id: int
     """The last number of a letter."""
     version: int
@@ -64,18 +64,18 @@ class LetterRows:
         if not self._query(f"SELECT 1 FROM {self._versions} WHERE feed=?", self._feed):
             self._query(f"INSERT INTO {self._versions} VALUES (?,0,0)", self._feed)
 
-    def lock(self) -> Version:
+    def lock(self) -> BoxVersion:
         """Have everybody else who changes or locks the letters wait until the end of the transaction."""
         return self._version(self._tables.for_update)
 
     def version(self) -> int:
         return self._version("").version
 
-    def _version(self, end: str) -> Version:
+    def _version(self, end: str) -> BoxVersion:
         rows = self._query(f"SELECT last_id,version FROM {self._versions} WHERE feed=?{end}", self._feed)
-        return Version(*map(int, rows[0])) if rows else Version(0, 0)
+        return BoxVersion(*map(int, rows[0])) if rows else BoxVersion(0, 0)
 
-    def set_version(self, version: Version) -> None:
+    def set_version(self, version: BoxVersion) -> None:
         """Store the next version; the letters are locked."""
         self._query(
             f"UPDATE {self._versions} SET last_id=?,version=? WHERE feed=?",

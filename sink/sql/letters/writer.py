@@ -9,7 +9,7 @@ from ....errors import SinkError
 from ....events import RowChange, TableName
 from .keys import DeadKeys, Head
 from .letter import Letter, keys_of
-from .rows import LetterRows, Version, numbered
+from .rows import BoxVersion, LetterRows, numbered
 
 
 class LetterWriter:
@@ -46,7 +46,7 @@ class LetterWriter:
             if self.rows.version() == version:
                 self.keys.load(heads, version)
 
-    def lock(self) -> Version:
+    def lock(self) -> BoxVersion:
         """Prevent changes of letters until the end of the SQL transaction, and know them as they are now."""
         state = self.rows.lock()
         known = self._written[-1][1] if self._written else self.keys.version
@@ -92,7 +92,7 @@ class LetterWriter:
             self.rows.add(letters)
         except (TypeError, ValueError) as error:
             raise SinkError(f"{self._where}: a rejected change can't be kept: {error}") from error
-        self.rows.set_version(Version(letters[-1].id, version + 1))
+        self.rows.set_version(BoxVersion(letters[-1].id, version + 1))
         self._written.append(([Head(one.table.full_name, one.keys) for one in letters], version + 1))
         self._new = []
 
@@ -120,7 +120,7 @@ class LetterWriter:
         last_id, version = self.lock()
         if ids := [one.id for one in self.rows.load(locked=True) if one.table.full_name == table]:
             do(ids)
-            self.rows.set_version(Version(last_id, version + 1))
+            self.rows.set_version(BoxVersion(last_id, version + 1))
             self.keys.load(self.rows.heads(locked=True), version + 1)
 
     def reject_letters(self, table: TableName, doing: str) -> None:

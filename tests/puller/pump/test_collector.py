@@ -15,7 +15,7 @@ from tidemill.codec.tidb.record import JobRecord
 from tidemill.errors import SourceError
 from tidemill.events import PUT, KvChange
 from tidemill.puller.pump.collector import Collector
-from tidemill.puller.pump.messages import Broken, JobFound, Pause, Pulled, PumpsListed, Resume
+from tidemill.puller.pump.messages import CollectorFailed, JobFound, Pause, Pulled, PumpsListed, Resume
 from tidemill.puller.pump.progress import BinlogMergeProgress
 from tidemill.puller.pump.pumps import PumpStatus
 from tidemill.testing import cases
@@ -115,7 +115,7 @@ class Script:
                     job = self.job(int(job_id), options)
                     self.collector.tell(JobFound(node_id, number, step, job, encode_job(job)))
             case "broken":
-                self.collector.tell(Broken(SourceError("no answer")))
+                self.collector.tell(CollectorFailed(SourceError("no answer")))
             case _:
                 self.pulled(word, rest)
         self.system.run()

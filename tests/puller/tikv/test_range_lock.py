@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidemill.errors import InvariantViolated
-from tidemill.puller.tikv.feed.range_lock import Cancelled, Locked, RangeLock, Stale, Waiting
+from tidemill.puller.tikv.feed.range_lock import Cancelled, Locked, RangeLock, RangeWaits, Stale
 from tidemill.puller.tikv.span import Span
 from tidemill.testing import cases
 
@@ -59,7 +59,7 @@ def command(lock: RangeLock[Part], parts: dict[str, Part], words: list[str], out
             if isinstance(outcome, Locked):
                 parts[region] = part
             out.append(f"lock {region}: {told(outcome)}")
-            if isinstance(outcome, Waiting):
+            if isinstance(outcome, RangeWaits):
                 outcome.wait.when_free(lambda: out.append(f"free {region}"))
         case ["unlock", region, "at", ts]:
             lock.unlock(parts.get(region, STRANGER), int(ts))
@@ -74,7 +74,7 @@ def told(outcome) -> str:
     match outcome:
         case Locked(ts):
             return f"at {ts}"
-        case Waiting():
+        case RangeWaits():
             return "waits"
         case Stale(ranges):
             return f"stale, again {spans(ranges)}"
@@ -191,7 +191,7 @@ def test_it_does_as_a_table_of_every_key_does(data, few, monkeypatch):
                     assert isinstance(outcome, Stale)
                     assert numbers(outcome.retry_ranges) == free
                 case ["waits", others]:
-                    assert isinstance(outcome, Waiting)
+                    assert isinstance(outcome, RangeWaits)
                     waiting[step] = {(other, *model.held[other]) for other in others}
                     outcome.wait.when_free(lambda step=step: woken.append(step))
         assert numbers(span for span, _ in lock.free()) == [

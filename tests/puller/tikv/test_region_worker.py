@@ -15,11 +15,11 @@ from tidemill.codec.proto import cdcpb, errorpb
 from tidemill.codec.tidb.key import encode_bytes, record_key
 from tidemill.errors import InvariantViolated, SourceError
 from tidemill.puller.tikv.feed.advance import Advancer, DirtySet
-from tidemill.puller.tikv.feed.error_table import Action
+from tidemill.puller.tikv.feed.error_table import Reaction
 from tidemill.puller.tikv.feed.messages import EventReceived, Forget, Registered, StreamEnded
 from tidemill.puller.tikv.feed.options import EventFeedOptions
 from tidemill.puller.tikv.feed.region_worker import RegionWorker, WorkerCounts
-from tidemill.puller.tikv.feed.reports import Broken, Initialised, Lost
+from tidemill.puller.tikv.feed.reports import Initialised, Lost, RegionBroken
 from tidemill.puller.tikv.feed.request import Request, Subscription
 from tidemill.puller.tikv.feed.span_puller import Pulled
 from tidemill.puller.tikv.match.spill import PrewriteMemory as Spill
@@ -245,7 +245,7 @@ def test_a_commit_without_prewrite_breaks_only_its_region(make):
     worker.tell(rows(1, row(COMMIT, 1, 5, 6)), rows(2, row(COMMITTED, 2, 5, 6)))
     worker.tell(rows(1, row(COMMITTED, 3, 7, 8)))
     worker.run()
-    broken = [report for report in worker.reports if isinstance(report, Broken)]
+    broken = [report for report in worker.reports if isinstance(report, RegionBroken)]
     assert [(report.request, report.action.reason, report.by_store) for report in broken] == [
         (first, "PrewriteNotMatch", False)
     ]
@@ -284,7 +284,7 @@ def test_the_requests_of_a_stream_that_ended_are_lost_with_what_they_have(make):
     worker.tell(rows(1, row(INITIALIZED)), resolved=([1], 70, 100))
     worker.run()
     worker.ref.tell(Forget(worker.stream, second))
-    action = Action("send_failed", "UNAVAILABLE")
+    action = Reaction("send_failed", "UNAVAILABLE")
     worker.ref.tell(StreamEnded(worker.stream, action))
     worker.run()
     assert worker.reports[1:] == [Lost(worker.stream, [first], action)]
@@ -349,7 +349,7 @@ def test_a_stream_s_end_waits_for_the_shard_workers(make, seed):
     for ts in range(10, 100, 2):
         for region in range(1, 6):
             worker.tell(rows(region, row(COMMITTED, region, ts - 1, ts)))
-    worker.ref.tell(StreamEnded(worker.stream, Action("send_failed", "UNAVAILABLE")))
+    worker.ref.tell(StreamEnded(worker.stream, Reaction("send_failed", "UNAVAILABLE")))
     worker.run()
     assert worker.counts.shared > 0
     assert len(worker.changes) == 45 * 5

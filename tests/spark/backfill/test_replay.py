@@ -21,7 +21,7 @@ from tidemill.spark.backfill.directory import READ, BackfillDirectory
 from tidemill.spark.backfill.plan import BackfillPlan, ChunkPlan, TablePlan
 from tidemill.spark.backfill.records import Manifest
 from tidemill.spark.backfill.replay import Replay
-from tidemill.spark.envelope import Encoder
+from tidemill.spark.envelope import EnvelopeEncoder
 
 
 @dataclass
@@ -71,7 +71,7 @@ def test_rows_of_a_file_are_those_that_were_read(
     for number, rows in enumerate(some_rows()):
         items = rows.replayed(tmp_path / str(number))
         assert [item.commit_ts for item in items] == [items[0].commit_ts, items[0].commit_ts + 1]
-        batch = Encoder().encode(items)
+        batch = EnvelopeEncoder().encode(items)
         found: list[RowChange] = []
         for item in items:
             at, count = item.commit_ts, len(item.rows)
@@ -86,7 +86,7 @@ def test_rows_of_a_file_are_those_that_were_read(
             for item in items
         ]
         assert batch.drop_columns(["change", "layout"]).equals(
-            Encoder().encode(decoded).drop_columns(["change", "layout"])
+            EnvelopeEncoder().encode(decoded).drop_columns(["change", "layout"])
         )
 
 

@@ -17,7 +17,7 @@ from tidemill.sink import Delivery
 from tidemill.sink.delivery import DeliveryOptions
 from tidemill.spark.capture.buffer import ChangeBuffer
 from tidemill.spark.capture.sink import CaptureSink
-from tidemill.spark.envelope import ENVELOPE, Encoder
+from tidemill.spark.envelope import ENVELOPE, EnvelopeEncoder
 from tidemill.spark.offsets.offset import Offset
 from tidemill.spark.option_values import OPERATIONS
 from tidemill.spark.read.parts import WHOLE, Part
@@ -90,7 +90,7 @@ def expected(
     operations: Collection[str] = OPERATIONS,
 ) -> list[dict[str, Any]]:
     wanted = [item for item in items if BASE + after < item.commit_ts <= BASE + upto]
-    return Encoder(Pick(part, operations), json=False).encode(wanted).to_pylist()
+    return EnvelopeEncoder(Pick(part, operations), json=False).encode(wanted).to_pylist()
 
 
 def rows_of(batches: Any) -> list[dict[str, Any]]:

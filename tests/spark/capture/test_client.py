@@ -16,7 +16,7 @@ from tidemill.spark.capture.client import CaptureUnavailable
 from tidemill.spark.capture.ticket import End
 from tidemill.spark.capture.ticket import write as to_json
 from tidemill.spark.capture.watch import StepTimeout
-from tidemill.spark.envelope import ENVELOPE, Encoder
+from tidemill.spark.envelope import ENVELOPE, EnvelopeEncoder
 from tidemill.spark.offsets.offset import Offset
 
 from .history import BASE, Keeping, expected, history, offset, rows_of
@@ -24,7 +24,7 @@ from .served import Scripted, served, serving, ticket
 
 COUNT = 30
 ITEMS = history(21, COUNT)
-WHOLE = Encoder(json=False).encode(ITEMS)
+WHOLE = EnvelopeEncoder(json=False).encode(ITEMS)
 EVERY = WHOLE.to_pylist()
 ASKED = ticket(0, COUNT)
 END = to_json(End(WHOLE.num_rows, ASKED.end))
@@ -40,7 +40,7 @@ class Stateless:
 
     def __call__(self, start: Offset) -> list[pa.RecordBatch]:
         self.asked.append(start)
-        batch = Encoder(json=False).encode([item for item in ITEMS if item.commit_ts > start.ts])
+        batch = EnvelopeEncoder(json=False).encode([item for item in ITEMS if item.commit_ts > start.ts])
         return [batch.slice(first, 4) for first in range(0, batch.num_rows, 4)]
 
 
@@ -58,7 +58,7 @@ FAILURES = {
     "is of a shorter range": [WHOLE.slice(0, 9), to_json(End(9, offset(3)))],
     "has all, and says that it is of another range": [*halves(9), to_json(End(WHOLE.num_rows, ASKED.start))],
     "begins out of order": [pa.concat_batches([WHOLE.slice(9), WHOLE.slice(0, 9)]), END],
-    "begins too early": [pa.concat_batches([Encoder(json=False).encode([]), WHOLE]), END],
+    "begins too early": [pa.concat_batches([EnvelopeEncoder(json=False).encode([]), WHOLE]), END],
     "breaks off": [WHOLE.slice(0, 9), flight.FlightUnavailableError("the capture has ended")],
     "refuses": [flight.FlightServerError("this capture follows another source")],
     "has a bug": [WHOLE.slice(0, 9), ValueError("a bug")],
@@ -208,7 +208,7 @@ def test_a_reader_may_stop_early():
 
 
 def test_a_source_that_gives_other_rows_is_an_error_not_an_answer():
-    wrong = [Encoder(json=False).encode(history(22, COUNT))]
+    wrong = [EnvelopeEncoder(json=False).encode(history(22, COUNT))]
     with serving(Scripted(WHOLE.slice(0, 9))) as address, pytest.raises(client.OutOfOrder):
         list(client.read([address], ASKED, lambda _: wrong, json=False))
 
@@ -216,6 +216,6 @@ def test_a_source_that_gives_other_rows_is_an_error_not_an_answer():
 def test_the_images_are_made_on_the_reader_s_side():
     with serving(Scripted(WHOLE, END)) as address:
         found = rows_of(client.read([address], ASKED))
-    assert found == Encoder().encode(ITEMS).to_pylist()
+    assert found == EnvelopeEncoder().encode(ITEMS).to_pylist()
     assert Access().token == ""
     assert ENVELOPE.equals(WHOLE.schema)

@@ -8,7 +8,7 @@ import pytest
 
 from tidemill.events import Ddl, Item, RowChange, Transaction
 from tidemill.spark.capture.narrow import Narrow
-from tidemill.spark.envelope import Encoder
+from tidemill.spark.envelope import EnvelopeEncoder
 from tidemill.spark.option_values import OPERATIONS
 from tidemill.spark.read.parts import WHOLE, Part
 from tidemill.spark.read.pick import Pick
@@ -18,7 +18,7 @@ from .history import history, rows_of
 
 def narrowed(items: list[Item], narrow: Narrow, seed: int) -> list[dict]:
     """Of batches as the sink makes them, cut anywhere."""
-    random, encoder, batches = Random(seed), Encoder(json=False), []
+    random, encoder, batches = Random(seed), EnvelopeEncoder(json=False), []
     rest = list(items)
     while rest:
         size = random.choice([1, 2, 3, 30])
@@ -47,7 +47,7 @@ def only(items: list[Item], has) -> list[Item]:
 def test_of_a_binlog_the_rows_keep_their_numbers(seed, part, operations):
     items = history(seed)
     found = narrowed(items, Narrow(None, part.has, operations), seed)
-    assert found == Encoder(Pick(part, operations), json=False).encode(items).to_pylist()
+    assert found == EnvelopeEncoder(Pick(part, operations), json=False).encode(items).to_pylist()
 
 
 @pytest.mark.parametrize("operations", [OPERATIONS, ("insert", "delete")])
@@ -56,5 +56,5 @@ def test_of_a_binlog_the_rows_keep_their_numbers(seed, part, operations):
 def test_of_tables_followed_alone_the_rows_have_numbers_of_their_own(seed, part, operations):
     items = history(seed)
     found = narrowed(items, Narrow(part.has, part.has, operations), seed)
-    alone = Encoder(Pick(part, operations), json=False).encode(only(items, part.has)).to_pylist()
+    alone = EnvelopeEncoder(Pick(part, operations), json=False).encode(only(items, part.has)).to_pylist()
     assert found == alone

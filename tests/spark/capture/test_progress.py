@@ -7,7 +7,7 @@ import pytest
 from tidemill.events import RowChange, Transaction
 from tidemill.spark.capture.progress import OutOfOrder, WholeTransactions
 from tidemill.spark.capture.texts import Texts
-from tidemill.spark.envelope import Encoder
+from tidemill.spark.envelope import EnvelopeEncoder
 from tidemill.spark.offsets.offset import Offset
 from tidemill.testing import column_kinds as kinds
 from tidemill.testing.changes import ORDERS
@@ -37,7 +37,7 @@ HISTORIES = [
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])
 @pytest.mark.parametrize("items", HISTORIES)
 def test_wherever_it_breaks_off(items, size):
-    whole = Encoder(json=False).encode(items)
+    whole = EnvelopeEncoder(json=False).encode(items)
     every = whole.to_pylist()
     for broken in range(whole.num_rows + 1):
         progress = WholeTransactions(offset(0))
@@ -48,7 +48,7 @@ def test_wherever_it_breaks_off(items, size):
             whole.column(0)[broken - 1].as_py() if broken else BASE,
             broken,
         )
-        rest = Encoder(json=False).encode([item for item in items if item.commit_ts > progress.at.ts])
+        rest = EnvelopeEncoder(json=False).encode([item for item in items if item.commit_ts > progress.at.ts])
         found += rows_of(progress.continued([rest.slice(n, 3) for n in range(0, rest.num_rows, 3)]))
         assert found == every
 
@@ -56,7 +56,7 @@ def test_wherever_it_breaks_off(items, size):
 def test_it_goes_on_behind_the_last_whole_transaction():
     items = [shared(BASE + n, 1, n) for n in range(1, 6)]
     progress = WholeTransactions(offset(0))
-    list(progress.continued([Encoder(json=False).encode(items[:4])]))
+    list(progress.continued([EnvelopeEncoder(json=False).encode(items[:4])]))
     assert progress.at == Offset(BASE + 3, str(BASE + 3), SOURCE)
     assert progress.beyond == 1
 
@@ -70,12 +70,12 @@ def test_it_goes_on_behind_the_last_whole_transaction():
 )
 def test_rows_out_of_order_are_not_handed_on(items, sentence):
     with pytest.raises(OutOfOrder, match=sentence):
-        list(WholeTransactions(offset(0)).continued([Encoder(json=False).encode(items)]))
+        list(WholeTransactions(offset(0)).continued([EnvelopeEncoder(json=False).encode(items)]))
 
 
 def test_a_continuation_that_does_not_fit_is_refused():
     items = [shared(BASE + 1, 1, 1), shared(BASE + 2, 1, 2, 3, 4)]
-    whole = Encoder(json=False).encode(items)
+    whole = EnvelopeEncoder(json=False).encode(items)
 
     def broken() -> WholeTransactions:
         progress = WholeTransactions(offset(0))
@@ -85,7 +85,7 @@ def test_a_continuation_that_does_not_fit_is_refused():
     with pytest.raises(OutOfOrder, match="fewer"):
         list(broken().continued([whole.slice(0, 1)]))
     with pytest.raises(OutOfOrder, match="other numbers"):
-        list(broken().continued([Encoder(json=False).encode([shared(BASE + 2, 9, 2, 3, 4)])]))
+        list(broken().continued([EnvelopeEncoder(json=False).encode([shared(BASE + 2, 9, 2, 3, 4)])]))
     with pytest.raises(OutOfOrder, match="not in commit order"):
         list(broken().continued([whole.slice(1), whole.slice(0, 1)]))
 
@@ -93,4 +93,7 @@ def test_a_continuation_that_does_not_fit_is_refused():
 def test_the_images_are_made_as_the_encoder_makes_them():
     rows = [RowChange(BASE + 1, 1, kinds.KEYED, "insert", None, row) for row in [*kinds.ROWS, kinds.NULLS]]
     items = [*history(3), Transaction(BASE + 100, 1, SOURCE, rows, "log.000001:99999")]
-    assert Texts()(Encoder(json=False).encode(items)).to_pylist() == Encoder().encode(items).to_pylist()
+    assert (
+        Texts()(EnvelopeEncoder(json=False).encode(items)).to_pylist()
+        == EnvelopeEncoder().encode(items).to_pylist()
+    )

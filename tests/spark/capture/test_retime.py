@@ -11,7 +11,7 @@ from tidemill.errors import Retryable
 from tidemill.events import Ddl, compose_ts
 from tidemill.puller.mysql.commit_clock import CommitClock
 from tidemill.spark.capture.retime import Retime
-from tidemill.spark.envelope import ENVELOPE, Decoder, Encoder, to_batch
+from tidemill.spark.envelope import ENVELOPE, Decoder, EnvelopeEncoder, to_batch
 from tidemill.spark.offsets.offset import lower_bound
 
 from .history import BASE, ddl, history, rows_of
@@ -90,13 +90,13 @@ def test_a_clock_that_was_raised_above_the_query_s_is_said():
 
 
 def test_what_is_above_passes_untouched():
-    batch = Encoder(json=False).encode(history(1))
+    batch = EnvelopeEncoder(json=False).encode(history(1))
     assert Retime(BASE, FOREVER)(batch) is batch
 
 
 def test_rows_of_one_transaction_stay_together_over_batches():
     items = history(4)
-    whole = Encoder(json=False).encode(items)
+    whole = EnvelopeEncoder(json=False).encode(items)
     retime, last = Retime(BASE + 1_000, FOREVER), BASE + 1_000
     found = rows_of(retime(whole.slice(n, 1)) for n in range(whole.num_rows))
     before = whole.to_pylist()
@@ -108,7 +108,7 @@ def test_rows_of_one_transaction_stay_together_over_batches():
 
 
 def test_a_schema_change_has_the_new_ts_inside_too():
-    batch = Retime(BASE + 50, FOREVER)(Encoder(json=False).encode([ddl(3)]))
+    batch = Retime(BASE + 50, FOREVER)(EnvelopeEncoder(json=False).encode([ddl(3)]))
     (item,) = Decoder().decode(batch)
     assert isinstance(item, Ddl)
     assert (item.commit_ts, item.start_ts) == (BASE + 51, BASE + 51)
@@ -116,7 +116,7 @@ def test_a_schema_change_has_the_new_ts_inside_too():
 
 
 def test_a_ts_above_the_end_is_refused():
-    batch = Encoder(json=False).encode([ddl(3)])
+    batch = EnvelopeEncoder(json=False).encode([ddl(3)])
     Retime(BASE + 50, BASE + 51)(batch)
     with pytest.raises(Retryable, match="ahead of the query's"):
         Retime(BASE + 51, BASE + 51)(batch)

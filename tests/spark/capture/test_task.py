@@ -6,7 +6,7 @@ import pytest
 
 from tidemill.spark.capture import task
 from tidemill.spark.capture.captures import Captures
-from tidemill.spark.envelope import Encoder
+from tidemill.spark.envelope import EnvelopeEncoder
 from tidemill.spark.read import bounded
 from tidemill.spark.read.options import read_options
 from tidemill.spark.read.parts import WHOLE, Part
@@ -28,7 +28,7 @@ PARTS = [WHOLE, *WHOLE.divided(3)]
 def test_a_part_by_a_capture(tmp_path, part):
     keeping = Keeping(tmp_path)
     keeping.take(ITEMS)
-    expected = Encoder(Pick(part, OPERATIONS)).encode(ITEMS).to_pylist()
+    expected = EnvelopeEncoder(Pick(part, OPERATIONS)).encode(ITEMS).to_pylist()
     with served(keeping) as address:
         captures = Captures(addresses=("127.0.0.1:1", address), lease="query")
         found = task.changes(OPTIONS, part, offset(0), offset(COUNT), captures)
@@ -48,9 +48,9 @@ def test_without_captures_the_source_itself_is_read(monkeypatch):
 
     def changes(*arguments):
         asked.append(arguments)
-        return [Encoder().encode(ITEMS)]
+        return [EnvelopeEncoder().encode(ITEMS)]
 
     monkeypatch.setattr(bounded, "changes", changes)
     found = task.changes(OPTIONS, WHOLE, offset(0), offset(COUNT), Captures(addresses=()))
-    assert rows_of(found) == Encoder().encode(ITEMS).to_pylist()
+    assert rows_of(found) == EnvelopeEncoder().encode(ITEMS).to_pylist()
     assert asked == [(OPTIONS, WHOLE, offset(0), offset(COUNT))]

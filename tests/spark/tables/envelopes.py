@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tidemill.events import Item
-from tidemill.spark.envelope import Encoder
+from tidemill.spark.envelope import EnvelopeEncoder
 from tidemill.spark.read.commit_time import timed
 
 if TYPE_CHECKING:
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 
 
 def envelope(spark: SparkSession, items: Iterable[Item]) -> DataFrame:
-    return spark.createDataFrame(pa.Table.from_batches([timed(Encoder(json=False).encode(items))]))
+    return spark.createDataFrame(pa.Table.from_batches([timed(EnvelopeEncoder(json=False).encode(items))]))
