@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from .....errors import NotReproducible, SinkError
 from .....events import Ddl, Table
+from .....failpoint import reach
 from ...store import Store
 from .alteration import Alteration, alteration
 from .columns import copy_schema, is_same_layout, key_names
@@ -20,7 +21,7 @@ from .key_index import NOTHING, FileId, Found, KeyIndex, TableKeys, id_of
 from .log import CopyCommit, CopyLog, Snapshot
 from .rows import GONE, NetRows, StagedChanges, encoded_keys
 
-_MOST_GONE: Final = 1_000_000
+_MOST_GONE: Final = 100_000
 """Number of deleted keys of a commit after which more of them stay in the index, where they do no harm."""
 
 
@@ -152,6 +153,7 @@ class Edit:
                 own = [(key, row, places) for row, (key, _, places) in enumerate(added, written)]
                 keys.put(file, own, self._committed)
                 written += len(added)
+                reach("copy.part")
                 yield part.rows.take([row for _, row, _ in added])
 
     def _check(self, table: Table, changes: NetRows, found: Sequence[Found]) -> None:

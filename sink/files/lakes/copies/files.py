@@ -186,10 +186,12 @@ def write_file(store: Store, name: str, path: str, parts: Iterable[pa.Table], sc
 def _groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Join parts to row groups."""
     waiting: list[pa.Table] = []
+    size = 0
     for part in parts:
         waiting.append(part)
-        if sum(one.nbytes for one in waiting) >= _GROUP_BYTES:
+        size += part.nbytes
+        if size >= _GROUP_BYTES:
             yield pa.concat_tables(waiting)
-            waiting.clear()
+            waiting, size = [], 0
     if waiting:
         yield pa.concat_tables(waiting)
