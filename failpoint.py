@@ -43,6 +43,7 @@ POINTS = (
     "lake.adding",
     "lake.telling",
     "copy.changing",
+    "copy.part",
     "copy.committing",
     "copy.committed",
     "copy.indexed",

@@ -85,10 +85,10 @@ def run(
     keys: int = 10,
     tables: int = 100,
     seconds: float = 20.0,
-    parts: str = ",".join(PARTS),
+    parts: str | Sequence[str] = PARTS,
 ) -> dict[str, object]:
     """Return one result in the form that all benchmarks share. Raises ConfigError for an unknown part."""
-    chosen = parts.split(",")
+    chosen = parts.split(",") if isinstance(parts, str) else parts
     if wrong := [part for part in chosen if part not in PARTS]:
         raise ConfigError(f"--parts: {wrong[0]!r} is none; accepted: {', '.join(PARTS)}")
     figures, yardstick = dict[str, float](), dict[str, float]()

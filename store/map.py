@@ -8,20 +8,29 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteBatch, WriteOptions
+from rocksdict import (
+    BlockBasedIndexType,
+    BlockBasedOptions,
+    Cache,
+    Options,
+    Rdict,
+    WriteBatch,
+    WriteOptions,
+)
 
 from ..errors import StoreError
 
 _BITS: Final = 10
 """Bits of a bloom filter for each key: one key in a hundred that isn't there is looked for in a file."""
 _CACHE_BYTES: Final = 64 << 20
-_BUFFER_BYTES: Final = 32 << 20
+_BUFFER_BYTES: Final = 16 << 20
+"""Size of a buffer of writes; there are two."""
 _BATCH: Final = 20_000
 """Number of pairs that are written at once: the write holds the interpreter's lock."""
 
 
 class Map:
-    """Keys and values in one RocksDB, in the order of the keys.
+    """Keys and values in one RocksDB, in the order of the keys. Memory doesn't depend on their number.
 
     No log is written. A crash loses the last writes, always in their order: if a pair is there, so is every
     pair that was written before it. A directory that RocksDB can't open is emptied. Any thread, but `close`
@@ -118,5 +127,9 @@ def _options() -> Options:
     table = BlockBasedOptions()
     table.set_block_cache(Cache(_CACHE_BYTES))
     table.set_bloom_filter(_BITS, block_based=False)
+    # Filters and indexes are in the cache, in parts. Otherwise all of them are in memory: 1.3 bytes a key.
+    table.set_index_type(BlockBasedIndexType.two_level_index_search())
+    table.set_partition_filters(True)
+    table.set_cache_index_and_filter_blocks(True)
     options.set_block_based_table_factory(table)
     return options

@@ -12,11 +12,14 @@ from ...events import Batch, Checkpoint, Ddl, Wait, row_count
 from ..sink import Sink, SinkTraits
 from .commits import Commits
 from .formats import Piece
+from .heap import give_back
 from .journal import read_entry, write_entry
 from .ledger import Ledger
 from .staging import Staging
 from .target import FilesTarget
 
+_GIVE_BACK_BYTES: Final = 16 << 20
+"""Bytes of rows that were freed after which the memory goes back to the system."""
 _MOST_ENTRIES: Final = 100
 """Length of the journal at which one object replaces all of its objects, which each state names."""
 
@@ -43,6 +46,8 @@ class StorageSink(Sink):
         self._is_inside = False  # True inside a transaction
         self._batches = self._rows = 0
         """Batches and rows since the last commit."""
+        self._freed_bytes = 0
+        """Size of the rows that were written to files since their memory went back to the system."""
         self._since = math.inf
         """Time of the first batch that isn't in files."""
         self._next_entry = -math.inf
@@ -175,8 +180,14 @@ class StorageSink(Sink):
         self._begin()
 
     def _stage(self) -> None:
+        self._freed_bytes += self._staging.bytes
         self._staging.stage()
         self._fresh = []
+        self._give_back()
+
+    def _give_back(self) -> None:
+        if self._freed_bytes >= _GIVE_BACK_BYTES:
+            give_back()
 
     # --- commits
 
@@ -225,6 +236,8 @@ class StorageSink(Sink):
 
     def _next(self) -> None:
         """Begin to collect the next commit. Rows of the journal stay in memory."""
+        self._give_back()
+        self._freed_bytes = 0
         self._folder = self._commits.folder()
         self._staging.move(self._folder)
         self._begin()

@@ -6,11 +6,14 @@ the interpreter ends then, the process is aborted ("terminate called without an 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import IO
+from collections.abc import Iterator, Sequence
+from typing import IO, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+_PART: Final = 16_384
+"""Number of rows of a part: as Python objects, with their keys, they take up to 10 MB."""
 
 
 def open_parquet(file: IO[bytes]) -> pq.ParquetFile:
@@ -21,3 +24,10 @@ def open_parquet(file: IO[bytes]) -> pq.ParquetFile:
 def read_rows(parquet: pq.ParquetFile, names: Sequence[str] | None = None) -> pa.Table:
     """Return the rows of a file, or columns of them. Raises pyarrow.ArrowInvalid if it is damaged."""
     return parquet.read(columns=None if names is None else list(names), use_threads=False)
+
+
+def read_parts(parquet: pq.ParquetFile, names: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """As `read_rows`, in parts of thousands of rows."""
+    columns = None if names is None else list(names)
+    for batch in parquet.iter_batches(_PART, columns=columns, use_threads=False):
+        yield pa.Table.from_batches([batch])

@@ -37,7 +37,8 @@ from tidemill.sink import Delivery, DeliveryOptions, Sink
 from tidemill.sink.files import commits, staging
 from tidemill.sink.files.directory import Directory
 from tidemill.sink.files.lakes import layout as lake_layout
-from tidemill.sink.files.lakes.copies import delta_log, iceberg_log, layout, table
+from tidemill.sink.files.lakes import parquet
+from tidemill.sink.files.lakes.copies import delta_log, edit, iceberg_log, layout, table
 from tidemill.testing.changes import delete, insert, transaction, update
 
 from .copies import PLACES
@@ -238,7 +239,8 @@ class World:
         options = self.random.choice([{"flush_seconds": 0.0}, {"journal_seconds": 0.0}, {"file_bytes": 600}])
         self.place = PLACES[kind](tmp_path / "lake", **{"flush_seconds": 60.0, **options})
         self._left = 0
-        for module in (commits, staging, lake_layout, layout, table, delta_log, iceberg_log):
+        monkeypatch.setattr(parquet, "_PART", (1, 3, 100)[seed % 3])
+        for module in (commits, staging, lake_layout, layout, edit, table, delta_log, iceberg_log):
             monkeypatch.setattr(module, "reach", self._reach)
 
     def _reach(self, point: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Final, TypeAlias
 
 import msgspec
@@ -11,15 +12,16 @@ import pyarrow.compute as pc
 
 from .....errors import NotReproducible, SinkError
 from .....events import Ddl, Table
+from .....failpoint import reach
 from ...store import Store
 from .alteration import Alteration, alteration
 from .columns import copy_schema, is_same_layout, key_names
 from .files import CopyFiles
 from .key_index import NOTHING, FileId, Found, KeyIndex, TableKeys, id_of
 from .log import CopyCommit, CopyLog, Snapshot
-from .rows import GONE, NetRows, encoded_keys
+from .rows import GONE, NetRows, StagedChanges, encoded_keys
 
-_MOST_GONE: Final = 1_000_000
+_MOST_GONE: Final = 100_000
 """Number of deleted keys of a commit after which more of them stay in the index, where they do no harm."""
 
 
@@ -112,7 +114,7 @@ class Edit:
 
     # --- rows
 
-    def apply(self, changes: NetRows) -> None:
+    def apply(self, changes: StagedChanges) -> None:
         """Delete rows, and add those after the changes."""
         if self.table is None or not is_same_layout(self.table, changes.table):
             name = changes.table.full_name
@@ -121,32 +123,44 @@ class Edit:
                 "the table again",
                 name,
             )
-        keys, last = self._synced(), changes.last
-        found = [NOTHING] * len(last)
-        if not changes.is_new:
-            found = list(keys.find(last, self._is_present))
-            self._check(changes, found)
-            self._delete(found)
-        present = [(row, key, one.places) for (key, row), one in zip(last.items(), found, strict=True)]
-        if len(self._gone) < _MOST_GONE:
-            self._gone.update([key for row, key, _ in present if row == GONE])
-        present = [one for one in present if one[0] != GONE]
-        self._gone.difference_update([key for _, key, _ in present])
-        if present:
-            schema = copy_schema(self.table)
-            rows = changes.rows.take([row for row, _, _ in present])
-            path = self._files.add([rows.cast(schema)], self._columns, schema)
-            file = id_of(path)
-            own = [(key, row, places) for row, (_, key, places) in enumerate(present)]
-            keys.put(file, own, self._committed)
-            keys.know(path, file)
-            self._paths[file] = path
+        keys, path = self._synced(), self._files.new()
+        self._paths[id_of(path)] = path
+        schema = copy_schema(self.table)
+        parts = (rows.cast(schema) for rows in self._applied(keys, id_of(path), changes))
+        first = next(parts, None)
+        if first is not None:
+            self._files.add(path, chain([first], parts), self._columns, schema)
+            keys.know(path, id_of(path))
 
-    def _check(self, changes: NetRows, found: Sequence[Found]) -> None:
+    def _applied(self, keys: TableKeys, file: FileId, changes: StagedChanges) -> Iterator[pa.Table]:
+        """Apply changes in parts. Yield the rows that are added to a file; later parts may delete them."""
+        written = 0
+        for part in changes.parts():
+            found = [NOTHING] * len(part.last)
+            if not part.is_new:
+                found = list(keys.find(part.last, self._is_present))
+                self._check(changes.table, part, found)
+                self._delete(found)
+            added = [
+                (key, row, one.places)
+                for (key, row), one in zip(part.last.items(), found, strict=True)
+                if row != GONE
+            ]
+            if len(self._gone) < _MOST_GONE:
+                self._gone.update([key for key, row in part.last.items() if row == GONE])
+            self._gone.difference_update([key for key, _, _ in added])
+            if added:
+                own = [(key, row, places) for row, (key, _, places) in enumerate(added, written)]
+                keys.put(file, own, self._committed)
+                written += len(added)
+                reach("copy.part")
+                yield part.rows.take([row for _, row, _ in added])
+
+    def _check(self, table: Table, changes: NetRows, found: Sequence[Found]) -> None:
         for (key, had), one in zip(changes.had.items(), found, strict=True):
             if had != (one.place is not None):
                 what = "lacks a row that the source changed" if had else "has a row that the source inserted"
-                name = changes.table.full_name
+                name = table.full_name
                 shown = ", ".join(map(str, msgspec.msgpack.decode(key)))
                 raise SinkError(
                     f"{self._name}: the copy of {name} {what}, with the key {shown}: another program changed "

@@ -13,8 +13,11 @@ from pyroaring import BitMap64
 
 from ...parquet_format import parquet_writer
 from ...store import Store
-from ..parquet import open_parquet
+from ..parquet import open_parquet, read_parts
 from .log import CopyColumns, CopyFile, CopyLog
+
+_GROUP_BYTES: Final = 16 << 20
+"""Bytes of rows in memory at which they are written as a row group, before compression."""
 
 
 class CopyFiles:
@@ -65,13 +68,11 @@ class CopyFiles:
         with self._opened(path) as parquet:
             names = columns.names(parquet.schema_arrow)
             own = [names[field.name] for field in schema if field.name in names]
-            for group in range(parquet.num_row_groups):
-                rows = parquet.read_row_group(group, columns=own, use_threads=False)
-                count = parquet.metadata.row_group(group).num_rows
+            for rows in read_parts(parquet, own):
                 arrays = [
                     rows.column(names[field.name]).cast(field.type)
                     if field.name in names
-                    else pa.nulls(count, field.type)
+                    else pa.nulls(len(rows), field.type)
                     for field in schema
                 ]
                 yield pa.Table.from_arrays(arrays, schema.names)
@@ -87,12 +88,16 @@ class CopyFiles:
         vector = self.changed[path] = self.vector(path)
         vector.update(rows)
 
-    def add(self, parts: Iterable[pa.Table], columns: CopyColumns, schema: pa.Schema) -> str:
-        """Write a file, and return its path."""
-        path, name = self._named()
-        self._files[path] = write_file(self._store, name, path, parts, columns.stored(schema))
+    def new(self) -> str:
+        """Return the path of a file for `add`. Its rows may be deleted while it is written."""
+        path = f"{uuid4()}.parquet"
         self._vectors[path] = BitMap64()
         return path
+
+    def add(self, path: str, parts: Iterable[pa.Table], columns: CopyColumns, schema: pa.Schema) -> None:
+        """Write a file."""
+        name = self._name(path)
+        self._files[path] = write_file(self._store, name, path, parts, columns.stored(schema))
 
     def join(self, paths: Iterable[str], file: CopyFile, gone: BitMap64) -> None:
         """Put a written file in the place of others, with the numbers of its rows that are gone."""
@@ -106,7 +111,8 @@ class CopyFiles:
     def replace(self, path: str, parts: Iterable[pa.Table], columns: CopyColumns, schema: pa.Schema) -> str:
         """Write a file again with the same rows at the same places, and return its new path."""
         gone = self.vector(path)
-        fresh = self.add(parts, columns, schema)
+        fresh = self.new()
+        self.add(fresh, parts, columns, schema)
         if gone:
             self._vectors[fresh] = self.changed[fresh] = gone
         self._remove(path)
@@ -120,7 +126,8 @@ class CopyFiles:
         """Take the files of another log, by names of their own: an earlier version of this table may have had
         the others."""
         for file in files.values():
-            path, name = self._named()
+            path = self.new()
+            name = self._name(path)
             self._store.copy(file.name, name)
             self._files[path] = file._replace(path=path, name=name)
             self._vectors[path] = log.vector(file)
@@ -143,12 +150,11 @@ class CopyFiles:
         with self._store.open(self._files[path].name) as file:
             yield open_parquet(file)
 
-    def _named(self) -> tuple[str, str]:
-        """Return the path and the name of a new file."""
-        path = f"{uuid4()}.parquet"
+    def _name(self, path: str) -> str:
+        """Return the name of a new file, which is written next."""
         name = f"{self._folder}/{path}"
         self._written.append(name)
-        return path, name
+        return name
 
     def _remove(self, path: str) -> None:
         file = self._files.pop(path)
@@ -169,9 +175,23 @@ def write_file(store: Store, name: str, path: str, parts: Iterable[pa.Table], sc
     """Write rows as a file of these columns, which it has in the log by `path`. Raises as Store does."""
     buffer = pa.BufferOutputStream()
     with parquet_writer(buffer, schema) as writer:
-        for part in parts:
-            writer.write_table(part.cast(schema))
+        for group in _groups(part.cast(schema) for part in parts):
+            writer.write_table(group)
     content = buffer.getvalue()
     metadata = pq.read_metadata(pa.BufferReader(content))
     store.write(name, content)
     return CopyFile(path, name, content.size, metadata.num_rows, metadata)
+
+
+def _groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Join parts to row groups."""
+    waiting: list[pa.Table] = []
+    size = 0
+    for part in parts:
+        waiting.append(part)
+        size += part.nbytes
+        if size >= _GROUP_BYTES:
+            yield pa.concat_tables(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from .....errors import CheckpointError
 from .....events import Table
 from ...parquet_columns import TABLE
 from ...store import Store
-from ..parquet import open_parquet, read_rows
+from ..parquet import open_parquet, read_parts
 from .columns import copy_schema, key_names
 
 GONE: Final = -1
@@ -22,10 +23,8 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class NetRows(NamedTuple):
-    """The changes of one staged file."""
+    """Some of the changes of one staged file."""
 
-    table: Table
-    """The source's table at that time."""
     is_new: bool
     """True if all are rows of a snapshot, which the copy can't have."""
     last: dict[bytes, int]
@@ -36,19 +35,36 @@ class NetRows(NamedTuple):
     """The rows after each change; nulls after a delete."""
 
 
-def read_changes(store: Store, name: str) -> NetRows:
+class StagedChanges:
+    """The changes of one staged file, which is in memory as it is: compressed."""
+
+    def __init__(self, parquet: pq.ParquetFile) -> None:
+        self._parquet: Final = parquet
+        self.table: Final = msgspec.json.decode(parquet.schema_arrow.metadata[TABLE], type=Table)
+        """The source's table at that time."""
+
+    def parts(self) -> Iterator[NetRows]:
+        """Yield what thousands of changes come to, one part after the other."""
+        columns = copy_schema(self.table)
+        schema = pa.schema([field.with_nullable(True) for field in columns])  # where there is no row
+        for changes in read_parts(self._parquet):
+            yield _net(changes, schema, key_names(self.table))
+
+
+def read_changes(store: Store, name: str) -> StagedChanges:
     """Return the changes of a staged file. Raises CheckpointError if it is missing, and as Store does."""
     content = store.read(name)
     if content is None:
         raise CheckpointError(f"{store.name}/{name} is missing: put back a copy of all that was here")
-    changes = read_rows(open_parquet(BytesIO(content)))
-    table = msgspec.json.decode(changes.schema.metadata[TABLE], type=Table)
-    schema = pa.schema([field.with_nullable(True) for field in copy_schema(table)])  # where there is no row
+    return StagedChanges(open_parquet(BytesIO(content)))
+
+
+def _net(changes: pa.Table, schema: pa.Schema, names: Sequence[str]) -> NetRows:
     after = _image(changes, "after", schema)
-    arrived = encoded_keys(after, key_names(table))
+    arrived = encoded_keys(after, names)
     if _is_snapshot(changes):
-        return NetRows(table, True, {key: row for row, key in enumerate(arrived) if key}, {}, after)
-    left = encoded_keys(_image(changes, "before", schema), key_names(table))
+        return NetRows(True, {key: row for row, key in enumerate(arrived) if key}, {}, after)
+    left = encoded_keys(_image(changes, "before", schema), names)
     last: dict[bytes, int] = {}
     had: dict[bytes, bool] = {}
     for row, (old, new) in enumerate(zip(left, arrived, strict=True)):
@@ -58,7 +74,7 @@ def read_changes(store: Store, name: str) -> NetRows:
         if new:
             had.setdefault(new, old == new)
             last[new] = row
-    return NetRows(table, False, last, had, after)
+    return NetRows(False, last, had, after)
 
 
 def encoded_keys(rows: pa.Table, names: Sequence[str]) -> list[bytes]:
