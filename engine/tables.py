@@ -51,8 +51,8 @@ class TableStatus(Struct, frozen=True):
     lag_seconds: float | None
     """Source's clock minus the time of that position; None while it is loaded, or not followed."""
     inserts: int = 0
-    """Rows inserted by changes that a sink was given since the start of the feed's process: without those that
-    a load reads, and once if they come again. Of several sinks the highest number."""
+    """Rows inserted by changes that a sink was given since the start of the feed's process: without those
+    that a load reads, and once if they come again. Of several sinks the highest number."""
     updates: int = 0
     deletes: int = 0
     error: str = ""

@@ -59,8 +59,8 @@ def test_the_last_rule_that_matches_wins() -> None:
 def test_stop_names_the_position_and_the_ways_to_go_on() -> None:
     assert left("ALTER TABLE t ADD c INT, DROP b", rule("stop", "drop column")) == [
         "shop.t: table shop.t: stopped before a statement of kind 'drop column' at log:9, as on_ddl says: "
-        "ALTER TABLE t ADD c INT, DROP b; to go on without it: tidemill resume FEED --skip-ddl log:9; to load "
-        "the table again: tidemill resume FEED --resnapshot shop.t"
+        "ALTER TABLE t ADD c INT, DROP b; to go on without it: tidemill resume FEED --skip-ddl log:9; to "
+        "load the table again: tidemill resume FEED --resnapshot shop.t"
     ]
 
 
