@@ -232,10 +232,16 @@ def _decimal(data: _Data, starts: Ints, digits: int, scale: int, valid: Bools | 
 def _days(years: Ints, months: Ints, days: Ints, valid: Bools | None) -> Ints:
     """Days since 1970 of dates that the calendar has; others raise NotColumnar."""
     _require((years >= 1) & (years <= 9999) & (months >= 1) & (months <= 12) & (days >= 1), valid)
-    month = ((years - 1970) * 12 + months - 1).astype("M8[M]")
-    first = month.astype("M8[D]").astype(np.int64)
-    _require(days <= (month + 1).astype("M8[D]").astype(np.int64) - first, valid)
+    month = (years - 1970) * 12 + months - 1
+    first = _first_days(month)
+    _require(days <= _first_days(month + 1) - first, valid)
     return first + days - 1
+
+
+def _first_days(months: Ints) -> Ints:
+    """Return the first day of months since 1970, in days since then."""
+    days: Ints = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
+    return days
 
 
 def _datetime(data: _Data, starts: Ints, size: int, valid: Bools | None) -> Ints:

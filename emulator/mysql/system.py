@@ -153,5 +153,12 @@ _TABLES: Final[dict[str, tuple[tuple[str, ...], Callable[[Schema], Iterator[Row]
         ),
         lambda _: iter(()),  # a table with a foreign key can't be made
     ),
+    "KEY_COLUMN_USAGE": (
+        (
+            *("CONSTRAINT_SCHEMA", "TABLE_NAME", "CONSTRAINT_NAME"),
+            *("REFERENCED_TABLE_SCHEMA", "REFERENCED_TABLE_NAME"),
+        ),
+        lambda _: iter(()),  # none that references another
+    ),
 }
 """Names of the columns, and the rows."""

@@ -10,18 +10,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from ...codec.mysql.tokens import qualified
+from ...codec.mysql.foreign_key import changing_rules
+from ...codec.mysql.tokens import qualified, quoted
 from ...config import Finding
-from ...dialects.mysql.client import Session, query
+from ...dialects.mysql.client import Session, query, show_create_table
 from ...snapshot.mysql.tables import FoundTable
 from .options import MysqlOptions
 
 _CHANGING: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
-_CONSTRAINTS: Final = """
-SELECT TABLE_NAME, CONSTRAINT_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, DELETE_RULE, UPDATE_RULE
-FROM information_schema.REFERENTIAL_CONSTRAINTS
-WHERE CONSTRAINT_SCHEMA = %s ORDER BY TABLE_NAME, CONSTRAINT_NAME
+_KEYS: Final = """
+SELECT TABLE_NAME, CONSTRAINT_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME
+FROM information_schema.KEY_COLUMN_USAGE
+WHERE CONSTRAINT_SCHEMA = %s AND REFERENCED_TABLE_NAME IS NOT NULL ORDER BY TABLE_NAME, CONSTRAINT_NAME
+"""
+
+_RULES: Final = """
+SELECT TABLE_NAME, CONSTRAINT_NAME, DELETE_RULE, UPDATE_RULE
+FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = %s
 """
 
 _COLUMNS: Final = """
@@ -49,14 +55,37 @@ def unlogged_cascades(
         return
     children = {(table.schema, table.name) for table in followed}
     for schema in sorted({schema for schema, _ in children}):
-        for child, name, parent_schema, parent, on_delete, on_update in query(session, _CONSTRAINTS, schema):
-            rules = {"ON DELETE": on_delete, "ON UPDATE": on_update}
-            changing = [f"{event} {rule}" for event, rule in rules.items() if rule in _CHANGING]
-            if (schema, child) in children and changing:
+        keys = {
+            (child, name): f"{parent_schema}.{parent}"
+            for child, name, parent_schema, parent in query(session, _KEYS, schema)
+            if (schema, child) in children
+        }
+        rules = {(child, name): events for child, name, *events in query(session, _RULES, schema)}
+        for (child, name), parent in keys.items():
+            events = rules.get((child, name))
+            changing = _shown_rules(session, schema, child, name) if events is None else _changing(*events)
+            if changing:
                 what = f"constraint {name} of {schema}.{child} changes its rows"
-                finding = _finding(options, what, f"{parent_schema}.{parent}", " ".join(changing))
+                finding = _finding(options, what, parent, " ".join(changing))
                 statements = _restrict(session, schema, child, name)
                 yield replace(finding, tables=(f"{schema}.{child}",), remedy=statements)
+
+
+def _changing(on_delete: str, on_update: str) -> list[str]:
+    rules = {"ON DELETE": on_delete, "ON UPDATE": on_update}
+    return [f"{event} {rule}" for event, rule in rules.items() if rule in _CHANGING]
+
+
+def _shown_rules(session: Session, schema: str, child: str, name: str) -> list[str]:
+    """Return the rules of a foreign key by which it changes rows, from its line in SHOW CREATE TABLE.
+
+    MariaDB's information_schema has them only for a user with more rights on the table than SELECT.
+    """
+    begin = f"CONSTRAINT {quoted(name)} FOREIGN KEY "
+    for line in show_create_table(session, qualified(schema, child)).splitlines():
+        if line.lstrip().startswith(begin):
+            return changing_rules(line)
+    return ["a rule that this user can't see"]
 
 
 def _finding(options: MysqlOptions, what: str, parent: str, rules: str) -> Finding:

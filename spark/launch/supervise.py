@@ -52,6 +52,7 @@ def _follow(query: StreamingQuery, stopping: Event) -> None:
     """Wait for the query's end. Raises its error."""
     while query.isActive and not stopping.wait(LOOK_SECONDS):
         pass
-    query.stop()  # which does nothing if it has ended
+    if query.isActive:  # Spark logs a failure to cancel the jobs of one that has ended
+        query.stop()
     if (error := query.exception()) is not None:
         raise error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,36 @@ def test_an_unlogged_change_of_a_followed_table_is_refused(sql: Client, rules: s
     kid, par = f"{sql.database}.kid", f"{sql.database}.par"
     assert f"constraint of of {kid} changes its rows with those of {par} ({rules})" in error.text
     assert "source.cascades = 'ignore'" in error.text
+
+
+@pytest.fixture
+def reader(sql: Client) -> Iterator[str]:
+    """A user who has the rights that a feed needs, and no others."""
+    name = f"reader_{sql.database}"
+    sql(
+        f"CREATE USER {name} IDENTIFIED BY '{PASSWORD}'",
+        f"GRANT SELECT ON {sql.database}.* TO {name}",
+        f"GRANT REPLICATION SLAVE ON *.* TO {name}",
+    )
+    yield name
+    sql(f"DROP USER {name}")
+
+
+def test_a_user_who_may_only_read_sees_the_rules(sql: Client, reader: str) -> None:
+    family(sql, "ON UPDATE RESTRICT ON DELETE SET NULL")
+    sql(
+        "CREATE TABLE `a ``b` (id INT PRIMARY KEY COMMENT 'ON DELETE CASCADE', p INT, "
+        "CONSTRAINT `c ``d` FOREIGN KEY (p) REFERENCES par (id) ON UPDATE CASCADE, "
+        "CONSTRAINT harmless FOREIGN KEY (p) REFERENCES par (id) ON DELETE RESTRICT)"
+    )
+    errors = [one.text for one in findings(sql, "par", "kid", "a `b", user=reader) if one.level == "error"]
+    starts = [text.partition(", and the server")[0] for text in errors]
+    assert starts == [
+        f"constraint c `d of {sql.database}.a `b changes its rows with those of {sql.database}.par "
+        "(ON UPDATE CASCADE)",
+        f"constraint of of {sql.database}.kid changes its rows with those of {sql.database}.par "
+        "(ON DELETE SET NULL)",
+    ]
 
 
 @pytest.mark.parametrize("rules", ["", "ON DELETE RESTRICT", "ON DELETE NO ACTION ON UPDATE RESTRICT"])

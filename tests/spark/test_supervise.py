@@ -47,6 +47,18 @@ def test_a_query_is_started_again_after_errors_that_pass(spark: SparkSession, tm
     assert (job.starts, sorted(job.rows)) == (2, [0, 1, 2])
 
 
+def test_a_query_that_has_ended_is_not_stopped(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql.streaming import StreamingQuery
+
+    stopped: list[bool] = []
+    monkeypatch.setattr(StreamingQuery, "stop", lambda query: stopped.append(query.isActive))
+    job = Job(spark, tmp_path)
+    tidemill.spark.supervise(lambda: job.start(availableNow=True))
+    assert (sorted(job.rows), stopped) == ([0, 1, 2], [])
+
+
 def test_other_errors_are_raised(spark: SparkSession, tmp_path: Path) -> None:
     job = Job(spark, tmp_path, SourceError("the log is gone"))
     with pytest.raises(SourceError, match="the log is gone"):
