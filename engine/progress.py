@@ -180,8 +180,8 @@ def panel(status: FeedStatus) -> Group:
 def tables_panel(tables: Sequence[TableStatus]) -> Table:
     """Return tables as lines, with their errors."""
     panel = Table(box=None, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
-    for title in ("table", "state", "lag", "inserts", "updates", "deletes", "position"):
-        is_number = title in ("lag", "inserts", "updates", "deletes")
+    for title in ("table", "state", "lag", "loaded", "inserts", "updates", "deletes", "position"):
+        is_number = title in ("lag", "loaded", "inserts", "updates", "deletes")
         panel.add_column(title, justify="right" if is_number else "left", no_wrap=True)
     panel.add_column("error", overflow="ellipsis")
     for one in tables:
@@ -192,7 +192,7 @@ def tables_panel(tables: Sequence[TableStatus]) -> Table:
             _line(one.name),
             Text(state, style=_COLOURS.get(one.state, "white")),
             lag(one.lag_seconds),
-            *(f"{count:,}" for count in (one.inserts, one.updates, one.deletes)),
+            *(f"{count:,}" for count in (one.rows_loaded, one.inserts, one.updates, one.deletes)),
             _line(one.position or "-"),
             _line(one.error),
         )
