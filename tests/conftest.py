@@ -48,8 +48,10 @@ if TYPE_CHECKING:
 
     from tidemill.testing.s3 import S3Store
 
-# Children would compile the whole package at each start, a third of the time that they take to start.
+# Children would compile the whole package at each start, a third of the time that they take to start, and each
+# process that collects would compile all tests, half of that time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # pytest's own variable; a kill -9 takes no page out of memory, so files there are as durable for it.
 if (_in_memory := memory_disk()) is not None:
