@@ -13,7 +13,7 @@ from ..test_extras import MODULES
 
 pytestmark = pytest.mark.long
 
-SHORT = ["--seconds", "3", "--large", "2000"]
+SHORT = ["--seconds", "3", "--large", "2000", "--pause", "0.03"]
 
 
 @pytest.fixture(autouse=True)
