@@ -159,7 +159,9 @@ def kill_at(tidb: Tidb, directory: Path, seed: int) -> None:
     assert [path.name for path in left] == ["server.lock"]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(10), *(pytest.param(n, marks=pytest.mark.soak) for n in range(10, 20))]
+)
 def test_wishes_survive_kills(tidb, tmp_path, seed) -> None:
     kill_at(tidb, tmp_path, seed)
 

@@ -105,13 +105,13 @@ def test_a_copy_follows_its_history_step_by_step(places: tuple[Lake, CopyPlace],
     check(copy)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0])
 def test_random_histories(places: tuple[Lake, CopyPlace], seed: int) -> None:
     _random(*places, seed)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(3, 60))
+@pytest.mark.parametrize("seed", range(1, 60))
 def test_many_random_histories(places: tuple[Lake, CopyPlace], seed: int) -> None:
     _random(*places, seed)
 

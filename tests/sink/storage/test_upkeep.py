@@ -205,7 +205,7 @@ def test_files_are_joined_while_the_feed_is_in_a_commit(fed: FedLake, observed: 
     fed.check()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 2))])
 def test_feed_and_upkeep_take_turns_at_random(fed: FedLake, seed: int) -> None:
     """At any point of either one, the other does something, too."""
     random = fed.random
