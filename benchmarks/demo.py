@@ -74,6 +74,8 @@ class Demo:
     """Time for which the writers run."""
     large: int
     """Rows of the one large transaction."""
+    pause: float = tikv_shop.PAUSE_SECONDS
+    """Seconds between a writer's transactions."""
     seed: int = 1
     """Seed of all randomness."""
     spoil: bool = False
@@ -84,7 +86,7 @@ class Demo:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo with Spark; return 0 if the copy is identical to the source and every sum was right."""
-    parser = demo_run.parser(str(__doc__), seconds=20.0, large=20_000)
+    parser = demo_run.parser(str(__doc__), seconds=20.0, large=20_000, pause=tikv_shop.PAUSE_SECONDS)
     parser.add_argument("--seed", type=int, default=1, help="seed of all randomness")
     parser.add_argument("--without-spark", action="store_true", help="skip the part that runs on Spark")
     settings = vars(parser.parse_args(arguments))
@@ -95,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run(directory: Path, demo: Demo) -> bool:
     """Run the demo with its files in a directory; return True if the copies are right."""
-    with world(demo.seed) as (pipe, pd):
+    with world(demo.seed, demo.pause) as (pipe, pd):
         is_right = on_sqlite(directory, pipe, pd, demo)
         if is_right and demo.with_spark:
             is_right = on_spark(directory, pipe, pd, demo.seconds / 3)
@@ -103,12 +105,12 @@ def run(directory: Path, demo: Demo) -> bool:
 
 
 @contextmanager
-def world(seed: int) -> Iterator[tuple[Connection, str]]:
+def world(seed: int, pause_seconds: float) -> Iterator[tuple[Connection, str]]:
     """Run the cluster with its writers in a process of its own; yield the connection to it, and PD's
     address."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=tikv_shop.serve, args=(theirs, seed))
+    process = context.Process(target=tikv_shop.serve, args=(theirs, seed, pause_seconds))
     process.start()
     theirs.close()
     try:

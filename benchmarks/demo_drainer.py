@@ -26,6 +26,7 @@ from ..testing.compare import CopyComparison, PrintedColumn, compare, mariadb_ro
 from ..testing.mariadb import MariaDb
 from ..testing.polled_pumps import PolledPumps
 from ..testing.pump_shop import PumpShop, pump_shop
+from ..testing.tikv_shop import PAUSE_SECONDS
 from . import demo_run
 from .demo import as_printed
 
@@ -101,12 +102,12 @@ class Following:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; return 0 if both copies are identical to the source."""
-    parser = demo_run.parser(str(__doc__), seconds=24.0, large=5_000)
+    parser = demo_run.parser(str(__doc__), seconds=24.0, large=5_000, pause=PAUSE_SECONDS)
     parser.add_argument("--seed", type=int, default=1, help="seed of all randomness")
     options = parser.parse_args(arguments)
 
     def with_pumps(directory: Path, server: MariaDb) -> CopyComparison:
-        with pump_shop(options.seed) as shop:
+        with pump_shop(options.seed, options.pause) as shop:
             return run(directory, server, shop, options)
 
     return demo_run.with_mariadb(with_pumps)

@@ -43,7 +43,7 @@ partitions = 3
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; return 0 if the rebuilt tables are identical to the source."""
-    parser = demo_run.parser(str(__doc__), seconds=30.0, large=200_000)
+    parser = demo_run.parser(str(__doc__), seconds=30.0, large=200_000, pause=0.0)
     parser.add_argument("--rows", type=int, default=20_000, help="orders created before the feed starts")
     options = parser.parse_args(arguments)
     if reason := kafka.missing():
@@ -64,7 +64,7 @@ def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> CopyCo
         url = broker.url("{schema}_{table}")
         config.write_text(FEED.format(directory=directory, url=server.url(), kafka=url))
         print(f"writers start; tidemill run feed.toml, {options.seconds:.0f} s")
-        writers = shop.Writers(lambda: server.connect(autocommit=False)).start()
+        writers = shop.Writers(lambda: server.connect(autocommit=False), pause_seconds=options.pause).start()
         try:
             with following(config) as process:
                 pause(options.seconds / 3)

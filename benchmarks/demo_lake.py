@@ -100,7 +100,7 @@ _PRESENT: Final = """
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; return 0 if the lake is identical to the source."""
-    options = demo_run.parser(str(__doc__), seconds=45.0, large=50_000).parse_args(arguments)
+    options = demo_run.parser(str(__doc__), seconds=45.0, large=50_000, pause=0.002).parse_args(arguments)
     os.environ.update(LOGIN)
     with S3Process() as store:
         store.bucket("lake")
@@ -184,7 +184,7 @@ class Demo:
 
     def _write(self) -> None:
         with self._server.connect(autocommit=False) as connection, connection.cursor() as cursor:
-            while not self._stopping.wait(0.002):
+            while not self._stopping.wait(self._options.pause):
                 number = next(self._numbers)
                 for table in TABLES:
                     name = f"shop.{table}"

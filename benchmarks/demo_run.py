@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from ..testing.mariadb import MariaDb
 
 
-def parser(about: str, *, seconds: float, large: int) -> argparse.ArgumentParser:
+def parser(about: str, *, seconds: float, large: int, pause: float) -> argparse.ArgumentParser:
     """Return a parser of the options that all demos have, with these defaults."""
     flags = argparse.ArgumentParser(prog="tidemill-demo", description=about.splitlines()[0])
     flags.add_argument("--seconds", type=float, default=seconds, help="seconds during which the writers run")
     flags.add_argument("--large", type=int, default=large, help="rows of the one large transaction")
+    flags.add_argument("--pause", type=float, default=pause, help="seconds between a writer's transactions")
     flags.add_argument("--spoil", action="store_true", help="change one copied row, to see it found")
     return flags
 

@@ -46,7 +46,7 @@ _COLUMNS: Final = "id INT PRIMARY KEY, amount INT NOT NULL, note VARCHAR(40)"
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; return 0 if all copies are identical to their sources."""
-    options = demo_run.parser(str(__doc__), seconds=30.0, large=50_000).parse_args(arguments)
+    options = demo_run.parser(str(__doc__), seconds=30.0, large=50_000, pause=0.005).parse_args(arguments)
     if reason := missing():
         print(f"the demo needs MariaDB: {reason}", file=sys.stderr)
         return 2
@@ -124,7 +124,10 @@ class Demo:
             lambda: self._write(self._south, ("crm",)),
             self._write_tidb,
         ]
-        threads = [Thread(target=_repeat, args=(work, stopping), daemon=True) for work in works]
+        pause_seconds = self._options.pause
+        threads = [
+            Thread(target=_repeat, args=(work, stopping, pause_seconds), daemon=True) for work in works
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -282,8 +285,8 @@ def _names(*schemas: str) -> list[str]:
     return [f"{schema}.{table}" for schema in schemas for table in ("orders", "items")]
 
 
-def _repeat(work: Callable[[], None], stopping: Event) -> None:
-    while not stopping.wait(0.005):
+def _repeat(work: Callable[[], None], stopping: Event, pause_seconds: float) -> None:
+    while not stopping.wait(pause_seconds):
         work()
 
 

@@ -67,9 +67,8 @@ url = "{whole}"
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; return 0 if the merged table is the union of its shards, and every change was executed
     once."""
-    parser = demo_run.parser(str(__doc__), seconds=24.0, large=30_000)
+    parser = demo_run.parser(str(__doc__), seconds=24.0, large=30_000, pause=0.05)
     parser.add_argument("--rows", type=int, default=2_000, help="orders in each shard before the feed starts")
-    parser.add_argument("--pause", type=float, default=0.05, help="seconds between a writer's transactions")
     parser.add_argument("--seed", type=int, default=1, help="seed of all randomness")
     options = parser.parse_args(arguments)
     if reason := missing():

@@ -17,8 +17,8 @@ from .tikv_shop import World, answer
 class PumpWorld(World):
     """The cluster, its tables, its pumps and the writers; without faults of the cluster."""
 
-    def __init__(self, seed: int = 1, clients: int = 3) -> None:
-        super().__init__(seed, clients)
+    def __init__(self, seed: int, pause_seconds: float) -> None:
+        super().__init__(seed, pause_seconds)
         for _ in range(3):
             self.tidb.add_pump()
         self.faults = False
@@ -60,11 +60,11 @@ class PumpShop:
 
 
 @contextmanager
-def pump_shop(seed: int) -> Iterator[PumpShop]:
+def pump_shop(seed: int, pause_seconds: float) -> Iterator[PumpShop]:
     """Run the world in a process of its own."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, seed))
+    process = context.Process(target=_serve, args=(theirs, seed, pause_seconds))
     process.start()
     theirs.close()
     try:
@@ -76,8 +76,8 @@ def pump_shop(seed: int) -> Iterator[PumpShop]:
         process.join()
 
 
-def _serve(pipe: Connection, seed: int) -> None:
-    world = PumpWorld(seed)
+def _serve(pipe: Connection, seed: int, pause_seconds: float) -> None:
+    world = PumpWorld(seed, pause_seconds)
     with world.tidb:
         pipe.send(world.tidb.pd_address)
         answer(world, pipe)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from multiprocessing.connection import Connection
 from threading import Event, Lock, Thread
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ..codec.tidb.key import record_key
 from ..emulator import Rejected
@@ -23,6 +23,8 @@ from ..events import Column, Row, Ts
 
 ACCOUNTS = 1_000
 OPENING_BALANCE = 1_000
+PAUSE_SECONDS: Final = 0.002
+"""Default pause of a writer after a transaction."""
 
 TABLES = {
     "bank.accounts": "id int primary key, balance bigint not null",
@@ -41,6 +43,7 @@ LATER = ("shop.returns", "id bigint primary key, reason set('late','broken','wro
 FAULTS = ("split", "merge", "transfer_leader", "store_down")
 
 Key: TypeAlias = Any
+_CLIENTS: Final = 3
 
 
 class Truth:
@@ -180,16 +183,18 @@ def moment(rng: random.Random, digits: int) -> datetime:
 class World:
     """The cluster, its tables, the writers and the faults."""
 
-    def __init__(self, seed: int = 1, clients: int = 3) -> None:
+    def __init__(self, seed: int, pause_seconds: float) -> None:
+        """`pause_seconds` is the pause of a writer after a transaction."""
         self.tidb = Tidb(stores=3, seed=seed)
         self.truth = Truth()
+        self._pause_seconds = pause_seconds
         self._stop = Event()
         for schema in ("bank", "shop"):
             self.tidb.execute(f"create database {schema}")
         for name, columns in TABLES.items():
             self.tidb.execute(f"create table {name} ({columns})")
         self._fill(random.Random(seed))
-        self._writers = [Writer(self.tidb, self.truth, n + 1, seed * 100 + n) for n in range(clients)]
+        self._writers = [Writer(self.tidb, self.truth, n + 1, seed * 100 + n) for n in range(_CLIENTS)]
         keys = [
             record_key(self.tidb.schema.table(name).info.id, handle)
             for name, handles in (
@@ -228,7 +233,7 @@ class World:
             thread.start()
 
     def _write(self, writer: Writer) -> None:
-        while not self._stop.wait(0.002):
+        while not self._stop.wait(self._pause_seconds):
             writer.step()
 
     def _disturb(self) -> None:
@@ -262,10 +267,10 @@ class World:
         return {name: self.tidb.schema.table(name).decoder.table.columns for name in [*TABLES, LATER[0]]}
 
 
-def serve(pipe: Connection, seed: int) -> None:
+def serve(pipe: Connection, seed: int, pause_seconds: float) -> None:
     """Run a World in a process of its own: it receives a method's name and arguments, and sends back the
     result."""
-    world = World(seed)
+    world = World(seed, pause_seconds)
     with world.tidb:
         pipe.send(world.tidb.pd_address)
         answer(world, pipe)

@@ -48,8 +48,13 @@ if TYPE_CHECKING:
 
     from tidemill.testing.s3 import S3Store
 
-# Children would compile the whole package at each start, a third of the time that they take to start.
+# Children would compile the whole package at each start, a third of the time that they take to start; each
+# worker would compile all tests to collect them, half of the time that this takes.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# For the tests' own session of Spark, and for those of the commands that they start.
+os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "spark" / "conf")
 
 # pytest's own variable; a kill -9 takes no page out of memory, so files there are as durable for it.
 if (_in_memory := memory_disk()) is not None:

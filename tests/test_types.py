@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import json
+import os
 import re
 import subprocess
 import sys
@@ -56,6 +57,8 @@ up_to_ts: int
 def receive(item: tidemill.Item) -> bool | None: ...
 """
 """Names that a document's code takes from its reader."""
+WRONG = "wrong.py"
+"""A file with a misspelt name, which is checked with the others: a checker's start takes most of its time."""
 MODULES = {"asyncio", "signal", "tidemill"}
 """Modules that a document's code may leave to be imported."""
 
@@ -137,6 +140,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         imports = [f"{'' if name in MODULES else 'from given '}import {name}\n" for name in names]
         write(code / f"{title}.py", "".join([*imports, block]))
     (code / "public.py").write_text(f"from typing import assert_type\n\n{PUBLIC}")
+    (home / WRONG).write_text("import tidemill\n\ntidemill.opn\n")
     return home
 
 
@@ -145,19 +149,24 @@ def write(path: Path, code: str) -> None:
     path.write_text(UNTYPED + code if is_untyped else code)
 
 
-def mypy(home: Path, path: Path) -> str:
+@pytest.fixture(scope="module")
+def mypy(home: Path) -> list[str]:
+    """The lines that mypy says about the code and the wrong one."""
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context"]
-    command += ["--python-executable", home / "env/bin/python", "--cache-dir", home / "cache", path]
+    command += ["--python-executable", home / "env/bin/python", "--cache-dir", os.devnull, "code", WRONG]
     (home / "mypy.ini").write_text("[mypy]\n[mypy-pyarrow.*,django.*]\nignore_missing_imports = True\n")
-    return subprocess.run(command, cwd=home, capture_output=True, text=True, check=False).stdout
+    done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
+    return done.stdout.splitlines()
 
 
 _NOT_OURS = ("reportMissingTypeStubs", "reportUnusedImport", "reportUnusedVariable", "reportUnusedExpression")
 """Rules about packages without types, and about code that only shows something."""
 
 
-def pyright(home: Path, path: Path) -> list[str]:
-    rules = {"include": [str(path)], "typeCheckingMode": "strict", **dict.fromkeys(_NOT_OURS, False)}
+@pytest.fixture(scope="module")
+def pyright(home: Path) -> list[str]:
+    """The same by pyright."""
+    rules = {"include": ["code", WRONG], "typeCheckingMode": "strict", **dict.fromkeys(_NOT_OURS, False)}
     (home / "pyrightconfig.json").write_text(json.dumps(rules))
     command = [SITE.parents[2] / "bin/basedpyright", "--pythonpath", home / "env/bin/python", "--outputjson"]
     done = subprocess.run(
@@ -171,16 +180,18 @@ def pyright(home: Path, path: Path) -> list[str]:
     ]
 
 
-def test_strict_mypy_finds_no_fault(home: Path) -> None:
-    assert mypy(home, home / "code").splitlines() == []
+def of_wrong(lines: list[str]) -> list[str]:
+    return [line for line in lines if line.startswith(WRONG)]
 
 
-def test_strict_pyright_finds_no_fault(home: Path) -> None:
-    assert pyright(home, home / "code") == []
+def test_strict_mypy_finds_no_fault(mypy: list[str]) -> None:
+    assert mypy == of_wrong(mypy)
 
 
-def test_a_misspelt_name_is_found(home: Path) -> None:
-    wrong = home / "wrong.py"
-    wrong.write_text("import tidemill\n\ntidemill.opn\n")
-    assert 'Module has no attribute "opn"' in mypy(home, wrong)
-    assert any('"opn" is not a known attribute' in found for found in pyright(home, wrong))
+def test_strict_pyright_finds_no_fault(pyright: list[str]) -> None:
+    assert pyright == of_wrong(pyright)
+
+
+def test_a_misspelt_name_is_found(mypy: list[str], pyright: list[str]) -> None:
+    assert any('Module has no attribute "opn"' in line for line in of_wrong(mypy))
+    assert any('"opn" is not a known attribute' in line for line in of_wrong(pyright))

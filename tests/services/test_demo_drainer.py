@@ -6,7 +6,7 @@ from tidemill.benchmarks import demo_drainer as demo
 
 pytestmark = pytest.mark.long
 
-SHORT = ["--seconds", "4", "--large", "500"]
+SHORT = ["--seconds", "4", "--large", "500", "--pause", "0.03"]
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from tidemill.benchmarks import demo_lake as demo
 
 pytestmark = pytest.mark.long
 
-SHORT = ["--seconds", "3", "--large", "3000"]
+SHORT = ["--seconds", "3", "--large", "3000", "--pause", "0.03"]
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from tidemill.benchmarks import demo_mysql as demo
 
 pytestmark = pytest.mark.long
 
-SHORT = ["--seconds", "3", "--rows", "400", "--large", "3000"]
+SHORT = ["--seconds", "3", "--rows", "400", "--large", "3000", "--pause", "0.03"]
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from tidemill.testing.schema_copies import SchemaCopies
 
 KILLS = tuple(point for point in POINTS if point.startswith(("sink.", "snapshot.", "binlog.")))
 ROUNDS = 3
-ORDINARY = 16
+ORDINARY = 8
 ORDINARY_BESIDE = 3
 """Histories of every run; the others are soaks."""
 STATEMENTS = 15

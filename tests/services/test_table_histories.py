@@ -27,7 +27,7 @@ SPARE = "spare"
 CHARSETS = ("utf8mb4", "latin1", "utf8mb3")
 """Without UCS-2, in which ALTER IGNORE makes halves of pairs of binary values, which are no text."""
 ROUNDS = 5
-ORDINARY = 12
+ORDINARY = 6
 """Histories of every run; the others are soaks."""
 STATEMENTS = 12
 

@@ -22,16 +22,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "local[2,3]",
         {
             "spark.sql.shuffle.partitions": "1",
-            # The tests' queries are over before better code would pay.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.sql.adaptive.enabled": "false",
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
             "spark.sql.warehouse.dir": str(directory / "warehouse"),
             "spark.local.dir": str(directory / "local"),
             "spark.driver.memory": "1g",
-            "spark.sql.streaming.metricsEnabled": "false",
             "spark.databricks.delta.snapshotPartitions": "1",
             **({"spark.jars": ",".join(jars())} if jars() else {}),
         },

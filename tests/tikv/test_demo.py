@@ -13,14 +13,12 @@ from ..test_extras import MODULES
 
 pytestmark = pytest.mark.long
 
-SHORT = ["--seconds", "3", "--large", "2000"]
+SHORT = ["--seconds", "3", "--large", "2000", "--pause", "0.03"]
 
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # Its three Javas are over before better code would pay.
-    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def test_the_demo_ends_identical_and_leaves_nothing_behind(tmp_path, capsys):

@@ -33,7 +33,6 @@ spark.executor.cores 1
 spark.scheduler.maxRegisteredResourcesWaitingTime 180s
 spark.ui.enabled false
 spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 spark.sql.execution.arrow.maxRecordsPerBatch 20
 """
 """As a cluster's administrator would write them into spark-defaults.conf."""
@@ -162,7 +161,8 @@ class Cluster:
         """Return a driver's environment, in which Spark's workers run `python`."""
         conf = self.directory / "conf"
         conf.mkdir(exist_ok=True)
-        (conf / "spark-defaults.conf").write_text(DEFAULTS)
+        common = Path(__file__).parents[1] / "conf" / "spark-defaults.conf"
+        (conf / common.name).write_text(common.read_text() + DEFAULTS)
         return clean_environment() | {
             "SPARK_CONF_DIR": str(conf),
             "SPARK_LOCAL_IP": "127.0.0.1",
