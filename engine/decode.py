@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 from ..actors import PooledActor, PooledRef
 from ..events import Item, Sorted, Transaction
@@ -66,7 +67,13 @@ class DecodeActor(PooledActor[Sorted | Deliver]):
         self._count = count
 
     def on_receive(self, message: Sorted | Deliver) -> None:
-        items = message.items if isinstance(message, Deliver) else self._mounted(message)
+        match message:
+            case Sorted():
+                items = self._mounted(message)
+            case Deliver():
+                items = message.items
+            case _:
+                assert_never(message)
         if self._until is not None:
             items = self._up_to(items, self._until)
         if not items:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
-from typing import Final, NoReturn
+from typing import Final, NoReturn, assert_never
 
 from msgspec import Struct
 
@@ -125,10 +125,15 @@ class Merger(SorterActor[Wake | RunsRead]):
     def on_receive_batch(self, messages: Sequence[Wake | RunsRead]) -> None:
         self._gate.moved_at = self.clock.now()
         for message in messages:
-            if isinstance(message, RunsRead):
-                for run, block in message.runs:
-                    if cursor := self._reading.pop(run, None):
-                        cursor.load(block)
+            match message:
+                case RunsRead(runs):
+                    for run, block in runs:
+                        if cursor := self._reading.pop(run, None):
+                            cursor.load(block)
+                case Wake():
+                    pass
+                case _:
+                    assert_never(message)
         self._collect()
         more = self._step()
         if not more and not self._reading:

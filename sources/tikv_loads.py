@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -227,18 +227,21 @@ class TikvLoadActor(PooledActor[SchemaKnown | _Continue]):
         self._go_on()
 
     def on_receive(self, message: SchemaKnown | _Continue) -> None:
-        if isinstance(message, SchemaKnown):
-            self._loads.known_ts = message.ts
-            if self._waits:
-                self._go_on()
-            return
+        match message:
+            case SchemaKnown(ts):
+                self._loads.known_ts = ts
+                if self._waits:
+                    self._go_on()
+            case _Continue():
+                self._step()
+            case _:
+                assert_never(message)
+
+    def _step(self) -> None:
         self._waits = True
         try:
             step = next(self._steps)
-        except (
-            CancelledError,
-            StopIteration,
-        ):  # the feed is being closed, or all is read
+        except (CancelledError, StopIteration):  # the feed is being closed, or all is read
             self.stop()
             return
         if isinstance(step, Changes):
