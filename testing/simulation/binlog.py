@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ...actors import Clock
 from ...codec.mysql.position import Position
+from ...emulator.mysql.connection import Connection
 from ...emulator.mysql.mysql import Mysql
 from ...emulator.mysql.transaction import MysqlTransaction
 from ...engine.opening import source_context
@@ -22,11 +23,13 @@ from ...sources.source import Source
 from .loop import ClusterLoop
 from .machine import Machine
 from .plan import CALM_SECONDS, Step
-from .sockets import HOST, SimulatedOptions, listen
+from .sockets import HOST, SimulatedOptions, Stream, listen
 from .upstream import Surroundings
 from .writers import Writers
 
 OFFSET_BITS: Final = 40
+MOST_PASSED: Final = 800
+"""Maximum number of bytes that pass before a stall, about those of a transaction."""
 
 
 class Binlog:
@@ -74,6 +77,13 @@ class Binlog:
                 self._around.network.cut(address)
             case "hold":
                 self._around.network.hold(address, seconds)
+            case "stall" | "stall_log":
+                streams = self._around.network.streams_to(address)
+                if step.word == "stall_log":
+                    streams = [one for one in streams if _is_following(one)]
+                if streams:
+                    after_bytes = random.randrange(MOST_PASSED)
+                    random.choice(streams).stall(after_bytes, seconds, breaks=random.random() < 0.5)
             case "silence":
                 self._during(self._mysql.silence, seconds)
             case "slow_log":
@@ -98,6 +108,8 @@ class Binlog:
 
     def calm(self) -> None:
         self._around.scheduler.wait(lambda: not self._is_faulty)
+        for stream in self._around.network.streams:
+            stream.flow()
 
     def as_of(self, checkpoint: Checkpoint) -> Ts:
         return _place(checkpoint.position) if checkpoint.position else 0
@@ -124,6 +136,10 @@ class _Database:
     def commit(self, txn: MysqlTransaction) -> Ts:
         txn.commit()
         return _place(self._mysql.position)
+
+
+def _is_following(stream: Stream) -> bool:
+    return isinstance(stream.protocol, Connection) and stream.protocol.session.is_following
 
 
 def _place(position: str) -> Ts:

@@ -34,7 +34,17 @@ CLUSTER_FAULTS: Final = (
 )
 """Words of the emulator's own schedule of faults."""
 NETWORK_FAULTS: Final = ("cut_store", "hold_store", "cut_pd", "hold_pd")
-BINLOG_FAULTS: Final = ("rotate", "cut_log", "silence", "slow_log", "down", "cut", "hold")
+BINLOG_FAULTS: Final = (
+    "rotate",
+    "cut_log",
+    "silence",
+    "slow_log",
+    "down",
+    "cut",
+    "hold",
+    "stall",
+    "stall_log",
+)
 """Faults of an emulated MariaDB, and of the way to it."""
 WRITES: Final = ("write", "slow write", "dying write")
 """A slow writer holds its locks for seconds, a dying one leaves them."""
@@ -70,8 +80,9 @@ SLOW: Final = (
 )
 CALM_SECONDS: Final = 2.5
 """Maximum duration of a fault of the source."""
-BUSY_LOAD_SECONDS: Final = 1.5
-"""Time in which much happens beside the load of a binlog's tables."""
+BUSY_LOAD_SECONDS: Final = (0.3, 1.0, 4.0)
+"""Times in which much happens beside the load of a binlog's tables."""
+BUSY_LOAD_FAULTS: Final = (("slow_log", "cut_log", "hold", "stall"), ("stall_log",) * 2, ("stall_log",) * 4)
 LOAD_SECONDS: Final = 0.8
 """About as long as it takes until the tables are loaded."""
 _OF_SOURCE: Final[dict[WorldSource, tuple[str, ...]]] = {
@@ -94,6 +105,8 @@ class Step(Struct, frozen=True):
     seed: int
     """For what the step draws when it runs."""
     detail: str = ""
+    in_load: bool = False
+    """True if `at` counts from the first chunk of rows that is read."""
 
     @property
     def is_fault(self) -> bool:
@@ -150,7 +163,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def end(self) -> float:
-        return max((step.at for step in self.steps), default=0.0)
+        return max((step.at for step in self.steps if not step.in_load), default=0.0)
 
 
 def plan_of(seed: int) -> Plan:
@@ -204,8 +217,9 @@ def binlog_plan_of(seed: int) -> Plan:
             point = f"{random.choice(REACHED['binlog'])}:{random.choice((1, 2, 5))}"
             steps.append(_step(random, seconds, "kill at", point))
     if random.random() < 0.5:  # much happens while the tables are loaded
-        words = ("write",) * 12 + ("ddl", "ddl", "slow_log", "cut_log", "hold")
-        steps += [_step(random, BUSY_LOAD_SECONDS, word) for word in words]
+        words = ("write",) * 12 + ("ddl", "ddl") + random.choice(BUSY_LOAD_FAULTS)
+        busy_seconds = random.choice(BUSY_LOAD_SECONDS)
+        steps += [replace(_step(random, busy_seconds, word), in_load=True) for word in words]
         plan = replace(
             plan, rows=12, scan_page=random.choice((1, 3)), latency_seconds=random.choice((0.002, 0.05))
         )
