@@ -100,7 +100,9 @@ class World:
     def run(self) -> Result:
         with self._observed(), self._log_in_story(), self.disk.attached(), self.plan.limits.set():
             self.scheduler.start(self._host, "script", self._play)
-            done = self.scheduler.run(self._has_ended, self.plan.end + LOAD_WAIT_SECONDS + 2 * SETTLE_SECONDS + STOP_SECONDS)
+            done = self.scheduler.run(
+                self._has_ended, self.plan.end + LOAD_WAIT_SECONDS + 2 * SETTLE_SECONDS + STOP_SECONDS
+            )
             if not done:
                 self.wrong("the world didn't come to its end")
             self._violations += [
@@ -255,7 +257,7 @@ class World:
         self._machines += 1
         options = self._feed_options(self.directory / f"machine-{self._machines}")
         self.machine = machine = FeedMachine(
-            self._machines, options, self.scheduler, self.target, self._forgives, self._source
+            self._machines, options, self.scheduler, self.target, self._forgives, self._source, self.disk
         )
         if before is not None and before.left.exists():
             before.left.rename(machine.data_dir)

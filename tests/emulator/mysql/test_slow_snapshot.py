@@ -14,6 +14,7 @@ from tidemill.puller.mysql.options import MysqlOptions
 from tidemill.puller.mysql.probe import probe
 from tidemill.puller.mysql.pull import Pull
 from tidemill.snapshot.mysql.tables import FoundTable, find_tables
+from tidemill.testing.progress import eventually
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -31,8 +32,7 @@ def test_a_log_that_rotates_before_the_view_begins_is_followed(workers):
         options = MysqlOptions(port=mysql.port, password=mysql.server.password, snapshot_workers=workers)
         pull = Pull(options, follows, Layouts(), None, (), clock.now)
         with closing(pull.steps()) as steps:
-            while pull.statistics().state != "following":
-                next(steps)
+            eventually(lambda: (next(steps), pull.statistics().state == "following")[1], 20)
             next(steps)
 
 
