@@ -14,6 +14,7 @@ from itertools import count
 POINTS = (
     "snapshot.chunk_read",
     "binlog.batch_read",
+    "definitions.written",
     "tikv.batch_read",
     "tikv.mounted",
     "pump.pulled",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -55,6 +55,8 @@ class _End(NamedTuple):
 
     number: int
     """The number in its GTID."""
+    origin: int
+    """The id of the server that wrote it first, also in its GTID."""
     file: str
     offset: int
 
@@ -62,10 +64,14 @@ class _End(NamedTuple):
 class Log:
     """The files in memory. Times are Unix seconds, of `now`."""
 
-    def __init__(self, server_id: int, now: Callable[[], float]) -> None:
+    def __init__(self, server_id: int, now: Callable[[], float], name: str = "binlog") -> None:
+        """`name` begins the names of the files."""
         self.server_id = server_id
         self.files: dict[str, bytearray] = {}
         """By name, the oldest first."""
+        self.replicas: list[Log] = []
+        """Logs of other servers that get each transaction of this one."""
+        self._file_name = name.encode()
         self._now = now
         self._count = 0
         self._ends: list[_End] = []
@@ -84,14 +90,18 @@ class Log:
         return self._gtid(self._number)
 
     def add(self, events: Iterable[Event], *, is_statement: bool) -> None:
-        """Append a transaction, or a statement that is one."""
-        self._number += 1
+        """Append a transaction, or a statement that is one; here and in the replicas."""
         flags = _STANDALONE | _PARALLEL | _DDL if is_statement else _TRANSACTIONAL | _PARALLEL
-        gtid = struct.pack("<QIB6x", self._number, _DOMAIN, flags)
-        self._append(Event(Kind.GTID, gtid))
+        gtid = struct.pack("<QIB6x", self._number + 1, _DOMAIN, flags)
+        whole = [Event(Kind.GTID, gtid), *events]
+        for log in (self, *self.replicas):
+            log._add(whole, self.server_id)
+
+    def _add(self, events: Sequence[Event], origin: int) -> None:
         for event in events:
-            self._append(event)
-        self._ends.append(_End(self._number, *self.end))
+            self._append(event, origin)
+        self._number += 1
+        self._ends.append(_End(self._number, origin, *self.end))
 
     def xid(self) -> Event:
         """Return the event that commits the next transaction."""
@@ -176,23 +186,25 @@ class Log:
         version = VERSION.encode().ljust(50, b"\0")
         body = struct.pack("<H", 4) + version + struct.pack("<I", created) + _LOG_FORMAT + _CRC32
         self._append(Event(Kind.FORMAT_DESCRIPTION, body))
-        state = struct.pack("<IIQ", _DOMAIN, self.server_id, self._number) if self._number else b""
+        origin = self._ends[-1].origin if self._ends else 0
+        state = struct.pack("<IIQ", _DOMAIN, origin, self._number) if self._number else b""
         self._append(Event(Kind.GTID_LIST, struct.pack("<I", bool(state)) + state))
 
     def _name(self, number: int) -> bytes:
-        return b"binlog.%06d" % number
+        return b"%s.%06d" % (self._file_name, number)
 
     def _gtid(self, number: int) -> str:
-        return f"{_DOMAIN}-{self.server_id}-{number}" if number else ""
+        return f"{_DOMAIN}-{self._ends[number - 1].origin}-{number}" if number else ""
 
-    def _append(self, event: Event) -> None:
+    def _append(self, event: Event, origin: int = 0) -> None:
         file, offset = self.end
         size = _HEADER.size + len(event.body) + 4
-        self.files[file] += self._framed(event, int(self._now()), offset + size, 0)
+        self.files[file] += self._framed(event, int(self._now()), offset + size, 0, origin)
 
-    def _framed(self, event: Event, seconds: int, end: int, flags: int) -> bytes:
+    def _framed(self, event: Event, seconds: int, end: int, flags: int, origin: int = 0) -> bytes:
         size = _HEADER.size + len(event.body) + 4
-        framed = _HEADER.pack(seconds, event.kind, self.server_id, size, end, flags) + event.body
+        server_id = origin or self.server_id
+        framed = _HEADER.pack(seconds, event.kind, server_id, size, end, flags) + event.body
         return framed + crc32(framed).to_bytes(4, "little")
 
 

@@ -62,13 +62,30 @@ class Mysql:
         clock: Clock | None = None,
         loop: LoopThread | None = None,
         listen: Listen = _listen,
+        log_name: str = "binlog",
+        replica_of: Mysql | None = None,
     ) -> None:
-        """`loop` runs the connections, by default a new one; `listen` makes the listener."""
+        """`loop` runs the connections, by default a new one; `listen` makes the listener. `log_name` begins
+        the names of the binlog's files. With `replica_of`, to which nothing may be written before, both
+        servers have the same tables, and each logs the other's transactions, under the same GTIDs, in files
+        of its own."""
         self.clock: Final = clock or SystemClock()
-        self.server: Final = MysqlServer(self.clock.time, server_id=server_id, user=user, password=password)
+        self.server: Final = MysqlServer(
+            self.clock.time,
+            server_id=server_id,
+            user=user,
+            password=password,
+            log_name=log_name,
+            replica_of=None if replica_of is None else replica_of.server,
+        )
         """The server without its connections; to be used while `lock` is held."""
-        self.lock: Final = RLock()
+        self.lock: Final = RLock() if replica_of is None else replica_of.lock
         self.port = 0
+        self._replicas: list[Mysql] = []
+        if replica_of is not None:
+            for other in [replica_of, *replica_of._replicas]:
+                other._replicas.append(self)
+                self._replicas.append(other)
         self._faults = Faults()
         self._connections: dict[Connection, None] = {}
         self._threads = count(1)
@@ -180,7 +197,8 @@ class Mysql:
         """Change the server, then send its replicas what was logged."""
         with self.lock:
             yield self.server
-        self._loop.loop.call_soon_threadsafe(self._pump)
+        for mysql in (self, *self._replicas):
+            mysql._loop.loop.call_soon_threadsafe(mysql._pump)
 
     def _pump(self) -> None:
         for connection in [*self._connections]:

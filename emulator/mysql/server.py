@@ -16,14 +16,30 @@ from .transaction import MysqlTransaction
 class MysqlServer:
     """Tables, their log, and the account of replicas. Not thread-safe."""
 
-    def __init__(self, now: Callable[[], float], *, server_id: int, user: str, password: str) -> None:
-        """`now` returns Unix seconds."""
+    def __init__(
+        self,
+        now: Callable[[], float],
+        *,
+        server_id: int,
+        user: str,
+        password: str,
+        log_name: str = "binlog",
+        replica_of: MysqlServer | None = None,
+    ) -> None:
+        """`now` returns Unix seconds. With `replica_of`, each server has the other's transactions at once.
+        Raises ValueError if the other one has logged something already."""
         self.now: Final = now
         self.user: Final = user
         self.password: Final = password
-        self.schema: Final = Schema()
-        self.log: Final = Log(server_id, now)
+        self.schema: Final = Schema() if replica_of is None else replica_of.schema
+        self.log: Final = Log(server_id, now, log_name)
         self._server_id = server_id
+        if replica_of is not None:
+            if replica_of.log.gtid:
+                raise ValueError("a replica is to be made before its source has logged a transaction")
+            for log in [replica_of.log, *replica_of.log.replicas]:
+                log.replicas.append(self.log)
+                self.log.replicas.append(log)
 
     def execute(self, statement: str) -> None:
         """Run a statement that changes definitions, and log it. Raises ValueError."""

@@ -18,6 +18,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
+from ... import failpoint
 from ...codec.mysql.known_table import KnownTable
 from ...errors import StoreError
 from ...events import Ts
@@ -120,6 +121,7 @@ class History:
         assert self._file is not None
         self._file.write(records)
         self._file.flush()
+        failpoint.reach("definitions.written")
         os.fsync(self._file.fileno())
         self._bytes += len(records)
 

@@ -205,6 +205,8 @@ class BinlogDecoder:
                 self._begin(kind, event_of(payload))
             elif kind in (HEARTBEAT, HEARTBEAT_V2):
                 self.caught_up = True
+                if kind == HEARTBEAT and not self._out.is_begun:
+                    self._cursor.place(payload)
             elif kind == ROTATE:
                 self._rotate(payload)
             elif kind == FORMAT_DESCRIPTION:
@@ -229,9 +231,10 @@ class BinlogDecoder:
     @property
     def is_between(self) -> bool:
         """True if transactions of other origin may come here: up to a sink's checkpoint the log alone gives
-        the timestamps."""
+        the timestamps, and at another server the position is to be one of its log."""
         out = self._out
-        return self._collects_until is None and not out.is_begun and not out.clock.has_checkpoints_ahead
+        is_inside = out.is_begun or out.clock.has_checkpoints_ahead or not self._cursor.is_placed
+        return self._collects_until is None and not is_inside
 
     def take(self) -> Changes | None:
         """Return the complete transactions and the received part of a large one; None if there are no

@@ -52,6 +52,8 @@ class LogCursor:
         self._checked = True  # events have a checksum
         self._arrives_at: str | None = None  # the other server whose first file's name is to come
         self._by_gtid = position.by_gtid
+        self.is_placed = True
+        """False between the arrival at another server and the first event that tells a place in its log."""
         self._gtids = parse_gtids(position.gtid) if position.gtid else None
         self._gtid = b""  # the GTID event of the open transaction
         self._place: str | None = None  # the end of the position's text; None until it is asked for
@@ -95,6 +97,15 @@ class LogCursor:
     def move_to(self, server: str) -> None:
         """Go on at another server, after the same GTIDs: its first event names the file."""
         self._arrives_at = server
+        self.is_placed = False
+
+    def place(self, payload: bytes) -> None:
+        """Take the place from a heartbeat, if it isn't known: everything before it was sent. A server may
+        have nothing after the GTIDs at which another one's log was left. Not inside a transaction."""
+        if not self.is_placed and self._arrives_at is None:
+            heartbeat = self.event(payload)
+            if heartbeat[HEADER:].decode() == self._file:
+                self.move(heartbeat)
 
     def begin(self, event: bytes) -> None:
         """Note the GTID event of a transaction."""
@@ -129,6 +140,7 @@ class LogCursor:
     def advance(self, offset: int, number: int) -> None:
         """Move to the end of a transaction ahead, with the number of its GTID."""
         self._offset = offset
+        self.is_placed = True
         self._gtid = b""
         if self._gtids is not None:
             self._gtids.move(number)
@@ -154,6 +166,7 @@ class LogCursor:
         """Move to the end of the event. Its 32-bit position wraps if one transaction makes a file larger than
         4 GiB."""
         self._offset = self._end_of(event)
+        self.is_placed = True
 
     def after(self, event: bytes) -> str:
         """Return the position at the end of the event, without moving there."""

@@ -47,9 +47,9 @@ def probe(options: MysqlOptions) -> Probe:
     session = connect(options)
     try:
         with translated(options):
-            server, tables, gtids = identify(session), find_tables(session), written_gtids(session)
-            end = _with_server(current_end(session), server)
-            return Probe(server, tables, end, gtids, logs_cascades(session))
+            tables, gtids, end = find_tables(session), written_gtids(session), current_end(session)
+            server = identify(session)  # after the end, so its clock isn't before the file's creation
+            return Probe(server, tables, _with_server(end, server), gtids, logs_cascades(session))
     finally:
         disconnect(session)
 

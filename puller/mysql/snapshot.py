@@ -33,7 +33,6 @@ class Snapshot:
         self._session = connect(options)
         try:
             with translated(options):
-                self.server: Server = identify(self._session)
                 self._begin(follows, known)
         except BaseException:
             self.close()
@@ -64,7 +63,10 @@ class Snapshot:
                     raise table
                 tables[one] = table
             self.definitions = read_databases(self._session)
-            self.position = self._located(begin(self._session))
+            position = begin(self._session)
+            # Asked after the position, the server's clock isn't before the creation of the position's file.
+            self.server: Server = identify(self._session)
+            self.position = self._located(position)
             if (self._find(follows), read_databases(self._session)) == (listed, self.definitions):
                 self.tables = [tables[one] for one in listed if one in tables]
                 return

@@ -1,4 +1,4 @@
-"""An emulated MariaDB as a world's source."""
+"""Emulated MariaDBs, one a replica of the other, as a world's source."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ...actors import Clock
 from ...codec.mysql.position import Position
+from ...emulator.mysql.connection import Connection
 from ...emulator.mysql.mysql import Mysql
 from ...emulator.mysql.transaction import MysqlTransaction
 from ...engine.opening import source_context
@@ -22,25 +23,37 @@ from ...sources.source import Source
 from .loop import ClusterLoop
 from .machine import Machine
 from .plan import CALM_SECONDS, Step
-from .sockets import HOST, SimulatedOptions, listen
+from .sockets import HOST, SimulatedOptions, Stream, listen
 from .upstream import Surroundings
 from .writers import Writers
 
-OFFSET_BITS: Final = 40
+MOST_PASSED: Final = 800
+"""Maximum number of bytes that pass before a stall, about those of a transaction."""
 
 
 class Binlog:
-    """The ts of the truth is a place in the log: the file's number and the offset after a transaction."""
+    """The ts of the truth is the number in the GTID of a transaction."""
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._loop = ClusterLoop("mariadb", around.host, around.scheduler)
-        self._mysql = Mysql(
-            clock=around.scheduler.clock, loop=self._loop, listen=partial(listen, around.network)
-        )
+        self._servers: list[Mysql] = []
+        for number in range(around.plan.servers):
+            server = Mysql(
+                server_id=1 + number,
+                clock=around.scheduler.clock,
+                loop=self._loop,
+                listen=partial(listen, around.network),
+                log_name=f"log{number}",
+                replica_of=self._servers[0] if self._servers else None,
+            )
+            for _ in range(3 * number):
+                server.rotate()
+            self._servers.append(server)
+        self._primary = self._servers[0]
+        """The server that is written to."""
         self._is_faulty = False
-        database = _Database(self._mysql)
-        self.writers = Writers(database, around.plan, around.scheduler, around.truth, around.note)
+        self.writers = Writers(self, around.plan, around.scheduler, around.truth, around.note)
 
     def create(self, random: Random) -> None:
         self.writers.create(self._around.plan.tables, self._around.plan.rows, random)
@@ -48,7 +61,8 @@ class Binlog:
     def options(self) -> dict[str, Any]:
         plan = self._around.plan
         return {
-            "url": self._mysql.url,
+            "url": self._servers[0].url,
+            "failover": [f"{HOST}:{server.port}" for server in self._servers[1:]],
             "chunk_rows": plan.scan_page,
             "snapshot_workers": plan.snapshot_workers,
             "max_batch_bytes": plan.batch_bytes,
@@ -64,22 +78,36 @@ class Binlog:
     def perform(self, step: Step) -> None:
         random = Random(step.seed)
         seconds = random.random() * CALM_SECONDS
-        address = f"{HOST}:{self._mysql.port}"
+        network = self._around.network
+        server = random.choice(self._servers)
+        address = f"{HOST}:{server.port}"
         match step.word:
             case "rotate":
-                self._mysql.rotate()
+                server.rotate()
             case "cut_log":
-                self._mysql.cut()
+                server.cut()
             case "cut":
-                self._around.network.cut(address)
+                network.cut(address)
             case "hold":
-                self._around.network.hold(address, seconds)
+                network.hold(address, seconds)
+            case "stall" | "stall_log":
+                addresses = [f"{HOST}:{one.port}" for one in self._servers]
+                streams = [stream for one in addresses for stream in network.streams_to(one)]
+                if step.word == "stall_log":
+                    streams = [stream for stream in streams if _is_following(stream)]
+                if streams:
+                    after_bytes = random.randrange(MOST_PASSED)
+                    random.choice(streams).stall(after_bytes, seconds, breaks=random.random() < 0.5)
             case "silence":
-                self._during(self._mysql.silence, seconds)
+                self._during(server.silence, seconds)
             case "slow_log":
-                self._during(lambda: self._mysql.slow(random.choice((200, 5_000))), seconds)
+                self._during(lambda: server.slow(random.choice((200, 5_000))), seconds)
             case "down":
-                self._during(self._mysql.down, seconds)
+                self._during(server.down, seconds)
+            case "fail_over":
+                before = self._primary
+                self._primary = random.choice([one for one in self._servers if one is not before])
+                self._during(before.down, seconds)
             case _:
                 raise ValueError(f"no fault is called {step.word!r}")
 
@@ -98,34 +126,36 @@ class Binlog:
 
     def calm(self) -> None:
         self._around.scheduler.wait(lambda: not self._is_faulty)
+        for stream in self._around.network.streams:
+            stream.flow()
 
     def as_of(self, checkpoint: Checkpoint) -> Ts:
-        return _place(checkpoint.position) if checkpoint.position else 0
+        return _number(Position.parse(checkpoint.position).gtid) if checkpoint.position else 0
 
     def end(self) -> None:
         self._loop._end()
 
+    # --- of writers ------------------------------------------------------------------------------
 
-class _Database:
-    """The server as writers see it."""
-
-    name = "mariadb"
-
-    def __init__(self, mysql: Mysql) -> None:
-        self._mysql = mysql
+    @property
+    def name(self) -> str:
+        return "mariadb"
 
     def execute(self, statement: str) -> Ts:
-        self._mysql.execute(statement.replace(" clustered", ""))
-        return _place(self._mysql.position)
+        self._primary.execute(statement.replace(" clustered", ""))
+        return _number(self._primary.gtid)
 
     def begin(self, _word: str, _random: Random) -> MysqlTransaction:
-        return self._mysql.transaction()
+        return self._primary.transaction()
 
     def commit(self, txn: MysqlTransaction) -> Ts:
         txn.commit()
-        return _place(self._mysql.position)
+        return _number(self._primary.gtid)
 
 
-def _place(position: str) -> Ts:
-    rank = Position.parse(position).rank
-    return rank.number << OFFSET_BITS | rank.offset
+def _is_following(stream: Stream) -> bool:
+    return isinstance(stream.protocol, Connection) and stream.protocol.session.is_following
+
+
+def _number(gtid: str) -> Ts:
+    return int(gtid.rpartition("-")[2])

@@ -1,4 +1,4 @@
-"""The disk below a feed's scratch store, which fails: RocksDB and the unified engine's files."""
+"""The disk below a feed, which fails: RocksDB, the unified engine's files, a binlog's definitions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Final, Literal, TypeAlias, get_args
 from unittest.mock import patch
@@ -15,17 +17,35 @@ from rocksdict import ColumnFamily, Options, Rdict, RdictIter, ReadOptions, Writ
 
 DiskFault: TypeAlias = Literal["full", "unreadable", "damaged", "short", "lost"]
 DISK_FAULTS: Final[tuple[DiskFault, ...]] = get_args(DiskFault)
-"""full: a write finds no space. unreadable: a read fails. damaged: a value has another bit. short: an
-iterator or a file ends too early. lost: a value that is read by its key isn't there."""
+"""full: a write or a sync finds no space. unreadable: a read fails. damaged: a value has another bit. short:
+an iterator or a file ends too early. lost: a value that is read by its key isn't there."""
+
+
+def lose(path: Path, random: Random, synced: int = 0) -> None:
+    """Leave of a file what a crash may leave: all, what was synced, that and a part of the rest, or zeros in
+    place of the rest; without a synced part maybe no file."""
+    size = path.stat().st_size if path.exists() else 0
+    match random.choice(("whole", "empty", "gone", "torn")):
+        case "empty" if size > synced:
+            os.truncate(path, synced)
+        case "gone" if synced:
+            os.truncate(path, synced)
+            os.truncate(path, size)
+        case "gone":
+            path.unlink(missing_ok=True)
+        case "torn" if size > synced:
+            os.truncate(path, random.randrange(synced, size))
 
 
 class Disk:
-    """Faults of the next reads and writes that they concern."""
+    """Faults of the next reads and writes that they concern, and how much of files is synced."""
 
     def __init__(self, note: Callable[[str, str], None]) -> None:
         self.faults: deque[DiskFault] = deque()
         self.hits = 0
         self._note = note
+        self._synced: dict[Path, int] = {}
+        """Sizes of files when they were synced."""
 
     def calm(self) -> None:
         self.faults.clear()
@@ -42,12 +62,19 @@ class Disk:
     def attached(self) -> Iterator[None]:
         """Have stores and files of this process use the disk meanwhile."""
         calls = SimpleNamespace(**{name: getattr(os, name) for name in dir(os)})
-        calls.pread, calls.pwrite = self._pread, self._pwrite
+        calls.pread, calls.pwrite, calls.fsync = self._pread, self._pwrite, self._fsync
         with (
             patch("tidemill.store.store.Rdict", lambda *options: _Database(Rdict(*options), self)),
             patch("tidemill.sorter.unified.file.os", calls),
+            patch("tidemill.mounter.mysql.history.os", calls),
         ):
             yield
+
+    def crash(self, directory: Path, left: Path, random: Random) -> None:
+        """Lose, in a copy of a directory, some of what its files have that isn't synced."""
+        for path, synced in self._synced.items():
+            if path.is_relative_to(directory) and path.stat().st_size > synced:
+                lose(left / path.relative_to(directory), random, synced)
 
     def value(self, value: bytes | None) -> bytes | None:
         """Return a value as the disk returns it. Raises an error of RocksDB."""
@@ -75,6 +102,12 @@ class Disk:
         if self.take("full"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return os.pwrite(descriptor, data, offset)
+
+    def _fsync(self, descriptor: int) -> None:
+        if self.take("full"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(descriptor)
+        self._synced[Path(f"/proc/self/fd/{descriptor}").readlink()] = os.fstat(descriptor).st_size
 
 
 def _damaged(data: bytes) -> bytes:

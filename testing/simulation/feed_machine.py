@@ -15,6 +15,7 @@ from ...engine.feed import Feed
 from ...engine.options import FeedOptions
 from ...errors import TidemillError
 from ...sink import SinkFactory
+from .disk import Disk, lose
 from .machine import Machine
 from .plan import PAUSE, RELOAD, RESUME
 from .scheduler import Scheduler
@@ -24,18 +25,6 @@ from .upstream import Upstream
 UNSYNCED: Final = ("status.json", "status.tmp", "tables.json", "tables.tmp")
 """Files of a data directory that are written without a sync."""
 LOCKS: Final = ("feed.lock", "tidemill.lock")
-
-
-def lose(path: Path, random: Random) -> None:
-    """Leave of a file what a crash may leave: all, nothing, no file, or a part."""
-    size = path.stat().st_size if path.exists() else 0
-    match random.choice(("whole", "empty", "gone", "torn")):
-        case "empty" if size:
-            os.truncate(path, 0)
-        case "gone":
-            path.unlink(missing_ok=True)
-        case "torn" if size:
-            os.truncate(path, random.randrange(size))
 
 
 def _release_locks(directory: Path) -> None:
@@ -58,6 +47,7 @@ class FeedMachine(Machine):
         target: TargetServer,
         forgives: Callable[[TidemillError], bool],
         upstream: Upstream,
+        disk: Disk,
     ) -> None:
         """`forgives` is called with the feed's error if it ends with one; True: the machine is started
         again."""
@@ -66,6 +56,7 @@ class FeedMachine(Machine):
         self._target = target
         self._forgives = forgives
         self._open_source = partial(upstream.open_on, self)
+        self._disk = disk
         self.feed: Feed | None = None
         self.has_ended = False
 
@@ -119,6 +110,7 @@ class FeedMachine(Machine):
             shutil.copytree(self.data_dir, self.left, ignore=shutil.ignore_patterns("scratch*"))
             for name in UNSYNCED:
                 lose(self.left / name, self.scheduler.random)
+            self._disk.crash(self.data_dir, self.left, self.scheduler.random)
 
     def buried(self) -> None:
         """Release what the system releases when a process ends."""

@@ -58,12 +58,15 @@ class Network:
     def cut(self, address: str) -> int:
         """Break all connections to a server; return the number of calls and streams that end."""
         calls = [call for call in self.calls if call.address == address]
-        streams = [stream for stream in self.streams if stream.address == address]
+        streams = self.streams_to(address)
         for call in calls:
             call.fail(grpc.StatusCode.UNAVAILABLE, "Socket closed")
         for stream in streams:
             stream.fail()
         return len(calls) + len(streams)
+
+    def streams_to(self, address: str) -> list[Stream]:
+        return [stream for stream in self.streams if stream.address == address]
 
     def hold(self, address: str, seconds: float) -> None:
         """Let nothing pass to and from a server for a while; then everything comes."""

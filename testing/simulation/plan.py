@@ -34,7 +34,18 @@ CLUSTER_FAULTS: Final = (
 )
 """Words of the emulator's own schedule of faults."""
 NETWORK_FAULTS: Final = ("cut_store", "hold_store", "cut_pd", "hold_pd")
-BINLOG_FAULTS: Final = ("rotate", "cut_log", "silence", "slow_log", "down", "cut", "hold")
+BINLOG_FAULTS: Final = (
+    "rotate",
+    "cut_log",
+    "silence",
+    "slow_log",
+    "down",
+    "cut",
+    "hold",
+    "stall",
+    "stall_log",
+    "stall_log",
+)
 """Faults of an emulated MariaDB, and of the way to it."""
 WRITES: Final = ("write", "slow write", "dying write")
 """A slow writer holds its locks for seconds, a dying one leaves them."""
@@ -70,13 +81,14 @@ SLOW: Final = (
 )
 CALM_SECONDS: Final = 2.5
 """Maximum duration of a fault of the source."""
-BUSY_LOAD_SECONDS: Final = 1.5
-"""Time in which much happens beside the load of a binlog's tables."""
+BUSY_LOAD_SECONDS: Final = (0.3, 1.0, 4.0)
+"""Times in which much happens beside the load of a binlog's tables."""
+BUSY_LOAD_FAULTS: Final = (("slow_log", "cut_log", "hold", "stall"), ("stall_log",) * 2, ("stall_log",) * 4)
 LOAD_SECONDS: Final = 0.8
 """About as long as it takes until the tables are loaded."""
 _OF_SOURCE: Final[dict[WorldSource, tuple[str, ...]]] = {
     "tikv": ("snapshot.chunk_read", "tikv.batch_read", "tikv.mounted"),
-    "binlog": ("snapshot.chunk_read", "binlog.batch_read"),
+    "binlog": ("snapshot.chunk_read", "binlog.batch_read", "definitions.written"),
 }
 REACHED: Final = {
     source: tuple(point for point in POINTS if point in points or point.startswith(("sink.", "tables.")))
@@ -94,6 +106,8 @@ class Step(Struct, frozen=True):
     seed: int
     """For what the step draws when it runs."""
     detail: str = ""
+    in_load: bool = False
+    """True if `at` counts from the first chunk of rows that is read."""
 
     @property
     def is_fault(self) -> bool:
@@ -143,6 +157,8 @@ class Plan(Struct, frozen=True):
     merges: bool = False
     """True if the changes of a row in a batch are applied as one."""
     source: WorldSource = "tikv"
+    servers: int = 1
+    """Number of servers with the same transactions, in binlogs of their own."""
     snapshot_workers: int = 0
     """Connections that load tables beside a binlog."""
     batch_bytes: int = 1 << 20
@@ -150,7 +166,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def end(self) -> float:
-        return max((step.at for step in self.steps), default=0.0)
+        return max((step.at for step in self.steps if not step.in_load), default=0.0)
 
 
 def plan_of(seed: int) -> Plan:
@@ -196,22 +212,33 @@ def binlog_plan_of(seed: int) -> Plan:
     steps = [
         replace(step, word="write") if step.word in WRITES else step
         for step in plan.steps
-        if step.word in (*WRITES, "ddl", "target", "kill", "restart", RELOAD, PAUSE, RESUME)
+        if step.word in (*WRITES, "ddl", "target", "kill", "restart", RELOAD, PAUSE, RESUME, DISK)
     ]
     if any(step.is_fault for step in plan.steps):
         steps += [_step(random, seconds, random.choice(BINLOG_FAULTS)) for _ in range(random.randint(0, 6))]
+        steps += [_step(random, seconds, "rotate") for _ in range(random.choice((0, 0, 0, 6)))]
+        steps += [_step(random, seconds, DISK, "full") for _ in range(random.choice((0, 0, 0, 1)))]
         for _ in range(random.choice((0, 0, 1, 2))):
             point = f"{random.choice(REACHED['binlog'])}:{random.choice((1, 2, 5))}"
             steps.append(_step(random, seconds, "kill at", point))
     if random.random() < 0.5:  # much happens while the tables are loaded
-        words = ("write",) * 12 + ("ddl", "ddl", "slow_log", "cut_log", "hold")
-        steps += [_step(random, BUSY_LOAD_SECONDS, word) for word in words]
+        words = ("write",) * 12 + ("ddl", "ddl") + random.choice(BUSY_LOAD_FAULTS)
+        busy_seconds = random.choice(BUSY_LOAD_SECONDS)
+        steps += [replace(_step(random, busy_seconds, word), in_load=True) for word in words]
         plan = replace(
             plan, rows=12, scan_page=random.choice((1, 3)), latency_seconds=random.choice((0.002, 0.05))
         )
+    definitions = Random(f"definitions {seed}")
+    if any(step.is_fault for step in plan.steps) and definitions.random() < 0.2:
+        point = f"definitions.written:{definitions.choice((1, 2, 3, 5))}"
+        steps.append(_step(definitions, BUSY_LOAD_SECONDS[-1], "kill at", point))
+    servers = random.choice((1, 1, 2))
+    if servers > 1:
+        steps += [_step(random, seconds, "fail_over") for _ in range(random.randint(0, 3))]
     return replace(
         plan,
         source="binlog",
+        servers=servers,
         snapshot_workers=random.choice((0, 1, 2, 2)),
         batch_bytes=random.choice((1, 500, 1 << 20)),
         steps=_ordered(steps),

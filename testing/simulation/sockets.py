@@ -67,20 +67,30 @@ class Stream:
         self.address = listener.address
         self.received = bytearray()
         """Bytes that the client hasn't read."""
-        self.is_ended = False
-        """True if the client gets no more than what it has received."""
         self.is_reset = False
         """True if the client gets an error."""
         self._loop = listener.loop
         self._up, self._down = (Wire(self.network, self.address) for _ in range(2))
-        self._protocol: asyncio.Protocol | None = None
+        self.protocol: asyncio.Protocol | None = None
+        """The server's side, while it is connected."""
+        self._arrived = bytearray()  # bytes for the client that a stall holds back
+        self._has_end = False
+        self._until_stall: int | None = None  # bytes that still pass; None: all
+        self._is_stalled = False
+        self._after_stall = self.flow
+        self._stall_seconds = 0.0
         self.network.streams.append(self)
         self._up.carry(self._loop, lambda: self._accept(listener))
 
     def _accept(self, listener: MemoryListener) -> None:
         if not self.is_reset:
-            self._protocol = listener.connected()
-            self._protocol.connection_made(ServerTransport(self))
+            self.protocol = listener.connected()
+            self.protocol.connection_made(ServerTransport(self))
+
+    @property
+    def is_ended(self) -> bool:
+        """True if the client gets no more than what it has received."""
+        return self._has_end and not self._arrived
 
     # --- of the client ---------------------------------------------------------------------------
 
@@ -90,7 +100,7 @@ class Stream:
     def close(self) -> None:
         """The client sends nothing more, and reads nothing more."""
         if not self.is_reset:
-            self.is_ended = True
+            self._has_end = True
             self._up.carry(self._loop, self._lose)
 
     def abandon(self, seconds: float) -> None:
@@ -101,7 +111,7 @@ class Stream:
     # --- of the server ---------------------------------------------------------------------------
 
     def to_client(self, data: bytes) -> None:
-        self._down.carry(self._loop, lambda: self.received.extend(data))
+        self._down.carry(self._loop, lambda: self._receive(data))
 
     def end_of_server(self, *, ends_now: bool) -> None:
         if ends_now:
@@ -111,16 +121,20 @@ class Stream:
         self._loop.call_soon(self._lose)
 
     def _end(self) -> None:
-        self.is_ended = True
+        self._has_end = True
+
+    def _receive(self, data: bytes) -> None:
+        self._arrived += data
+        self._let_through()
 
     def _arrive(self, data: bytes) -> None:
-        if self._protocol is not None:
-            self._protocol.data_received(data)
+        if self.protocol is not None:
+            self.protocol.data_received(data)
 
     def _lose(self) -> None:
         if self in self.network.streams:
             self.network.streams.remove(self)
-        protocol, self._protocol = self._protocol, None
+        protocol, self.protocol = self.protocol, None
         if protocol is not None:
             protocol.connection_lost(None)
 
@@ -130,6 +144,28 @@ class Stream:
         """Break: both sides notice it now, and what is on the way is lost."""
         self.is_reset = True
         self._loop.call_soon_threadsafe(self._lose)
+
+    def stall(self, after_bytes: int, seconds: float, *, breaks: bool) -> None:
+        """Let some more bytes to the client pass, then nothing for a while; then go on, or break."""
+        self._until_stall, self._stall_seconds = after_bytes, seconds
+        self._after_stall = self.fail if breaks else self.flow
+
+    def flow(self) -> None:
+        """End a stall, or call it off: everything arrives."""
+        self._until_stall = None
+        self._is_stalled = False
+        self._let_through()
+
+    def _let_through(self) -> None:
+        arrived, most = self._arrived, self._until_stall
+        size = len(arrived) if most is None else min(len(arrived), most)
+        self.received += arrived[:size]
+        del arrived[:size]
+        if most is not None:
+            self._until_stall = most - size
+            if arrived and not self._is_stalled:
+                self._is_stalled = True
+                self._loop.call_later(self._stall_seconds, self._after_stall)
 
 
 class MemorySocket:

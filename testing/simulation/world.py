@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -37,6 +37,8 @@ RESTART_SECONDS: Final = 3.0
 SETTLE_SECONDS: Final = 120.0
 """Virtual time within which the target has everything once all faults have ended."""
 STOP_SECONDS: Final = 40.0
+LOAD_WAIT_SECONDS: Final = 60.0
+"""Maximum wait for the first chunk of rows, beside which a part of the script is played."""
 LOOK_SECONDS: Final = 0.1
 
 log = logging.getLogger("tidemill")
@@ -98,7 +100,9 @@ class World:
     def run(self) -> Result:
         with self._observed(), self._log_in_story(), self.disk.attached(), self.plan.limits.set():
             self.scheduler.start(self._host, "script", self._play)
-            done = self.scheduler.run(self._has_ended, self.plan.end + 2 * SETTLE_SECONDS + STOP_SECONDS)
+            done = self.scheduler.run(
+                self._has_ended, self.plan.end + LOAD_WAIT_SECONDS + 2 * SETTLE_SECONDS + STOP_SECONDS
+            )
             if not done:
                 self.wrong("the world didn't come to its end")
             self._violations += [
@@ -143,12 +147,22 @@ class World:
         around = Surroundings(plan, scheduler, self.network, self._host, self._truth, self.note)
         self._upstream = Binlog(around) if plan.source == "binlog" else Cluster(around)
         self._upstream.create(Random(f"world {plan.seed}"))
-        begin = scheduler.clock.now()
         self._start_machine()
-        for step in plan.steps:
-            scheduler.sleep(begin + step.at - scheduler.clock.now())
-            self._perform(step)
+        in_load = [step for step in plan.steps if step.in_load]
+        beside = scheduler.start(self._host, "script of the load", lambda: self._play_in_load(in_load))
+        self._play_steps([step for step in plan.steps if not step.in_load])
+        scheduler.wait(lambda: beside.is_over)
         self._end()
+
+    def _play_in_load(self, steps: Sequence[Step]) -> None:
+        if steps and self.scheduler.wait(lambda: self.points["snapshot.chunk_read"] > 0, LOAD_WAIT_SECONDS):
+            self._play_steps(steps)
+
+    def _play_steps(self, steps: Sequence[Step]) -> None:
+        begin = self.scheduler.clock.now()
+        for step in steps:
+            self.scheduler.sleep(begin + step.at - self.scheduler.clock.now())
+            self._perform(step)
 
     def _perform(self, step: Step) -> None:
         word = step.word
@@ -243,7 +257,7 @@ class World:
         self._machines += 1
         options = self._feed_options(self.directory / f"machine-{self._machines}")
         self.machine = machine = FeedMachine(
-            self._machines, options, self.scheduler, self.target, self._forgives, self._source
+            self._machines, options, self.scheduler, self.target, self._forgives, self._source, self.disk
         )
         if before is not None and before.left.exists():
             before.left.rename(machine.data_dir)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Thread
+from time import monotonic
 from typing import Any
 
 import pymysql
@@ -13,11 +15,13 @@ from msgspec.structs import replace
 
 import tidemill
 from tidemill.codec.mysql.gtid import MySqlGtids
+from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.mysql.position import Position
 from tidemill.errors import CheckpointError
-from tidemill.events import Checkpoint
+from tidemill.events import PENDING, REST, WHOLE, Checkpoint
 from tidemill.puller.mysql import replication
 from tidemill.puller.mysql.options import MysqlOptions
+from tidemill.puller.mysql.pull import Pull
 from tidemill.puller.mysql.requirements import survey
 from tidemill.puller.puller import Connected, Retrying
 from tidemill.testing.mariadb import PASSWORD, MariaDb
@@ -444,3 +448,20 @@ def test_a_replica_that_stops_replicating_is_noticed(
         assert any("doesn't replicate" in text for text in warnings)
         execute(replica, "START SLAVE SQL_THREAD")
         pulling.wait_for(lambda: isinstance(pulling.messages[-1], Connected))
+
+
+def test_a_load_begins_at_a_replica_that_logs_nothing_more(topology: Topology) -> None:
+    a, b, _ = topology.servers
+    execute(a, "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+    left = binlog_end(a)
+    ((gtid, identity),) = execute(a, "SELECT @@gtid_binlog_pos, @@server_id")
+    start = Checkpoint(
+        1,
+        str(replace(left, gtid=gtid, server=str(identity))),
+        {"shop.t": PENDING, REST: WHOLE},
+        f"mariadb server {identity}",
+    )
+    options = MysqlOptions(port=b.port, password=PASSWORD, heartbeat_seconds=0.2, snapshot_workers=1)
+    pull = Pull(options, lambda schema, _: schema == "shop", Layouts(), start, (), monotonic)
+    with closing(pull.steps()) as steps:
+        eventually(lambda: (next(steps), pull.statistics().state == "following")[1], 20)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .mutant import mutant
+from .mutant import Patch, mutant
 
 BINLOG: Final = (
     mutant(
@@ -102,6 +102,136 @@ BINLOG: Final = (
         "self._history.restore(start.ts if start is not None and start.position else 0)",
         "self._history.restore(1 << 62 if start is not None and start.position else 0)",
         "After a restart, rows of before a schema change are read by the definition after it.",
+        world="binlog",
+    ),
+    mutant(
+        "a chunk before its end",
+        "puller/mysql/table_loads.py",
+        "            while load.read and place(load.read[0].end) <= here:\n",
+        "            while load.read:\n",
+        "A chunk comes before the log has passed its view: a target has rows of later transactions.",
+        world="binlog",
+    ),
+    mutant(
+        "a chunk inside a transaction",
+        "puller/mysql/table_loads.py",
+        "        self._take(wait_seconds)\n        if self._decoder.is_between:\n",
+        "        self._take(wait_seconds)\n        if True:\n",
+        "A chunk comes while a transaction is received in parts.",
+        world="binlog",
+    ),
+    mutant(
+        "a refused chunk is passed over",
+        "puller/mysql/table_loads.py",
+        "                if not self._is_delivered(load, load.read.popleft()):\n"
+        "                    self._again(load)\n",
+        "                self._is_delivered(load, load.read.popleft())\n",
+        "A load goes on after a chunk that couldn't be delivered, and its rows are missing.",
+        world="binlog",
+    ),
+    mutant(
+        "a commit clock that begins at 0",
+        "puller/mysql/pull.py",
+        "CommitClock(start.ts if start else 0, sink_checkpoints, lane)",
+        "CommitClock(0, sink_checkpoints, lane)",
+        "A restarted feed gives timestamps below its checkpoint, and takes the transactions for done.",
+        survives=(
+            "The clock is raised to the checkpoint of each sink where the log passes its position, and the "
+            "feed starts at one of them."
+        ),
+        world="binlog",
+    ),
+    mutant(
+        "a commit clock below the checkpoint",
+        "puller/mysql/pull.py",
+        "CommitClock(start.ts if start else 0, sink_checkpoints, lane)",
+        "CommitClock(0, sink_checkpoints, lane)",
+        "The same, and the clock isn't raised to the checkpoints of the sinks either.",
+        Patch(
+            "puller/mysql/commit_clock.py",
+            "            self.raise_to(ts)\n            self._sink_checkpoints.pop()\n",
+            "            self._sink_checkpoints.pop()\n",
+        ),
+        world="binlog",
+    ),
+    mutant(
+        "a part is sent again",
+        "puller/mysql/transactions.py",
+        "        if number > self._handed:\n",
+        "        if True:\n",
+        "A transaction that is received again after a part of it was sent has that part twice.",
+        world="binlog",
+    ),
+    mutant(
+        "an interrupted transaction stays",
+        "puller/mysql/transactions.py",
+        "        del self._changes[self._whole :]\n        self.is_open = False\n",
+        "        self.is_open = False\n",
+        "What was received of a transaction before the connection was lost stays when it comes again.",
+        world="binlog",
+    ),
+    mutant(
+        "the time before a view",
+        "puller/mysql/snapshot.py",
+        "            position = begin(self._session)\n",
+        "            server = identify(self._session)\n            position = begin(self._session)\n",
+        "The clock begins at a time before the file of its position was created: the feed takes the file for "
+        "another one (tidemill's own, until the simulation found it).",
+        Patch(
+            "puller/mysql/snapshot.py",
+            "            self.server: Server = identify(self._session)\n",
+            "            self.server: Server = server\n",
+        ),
+        world="binlog",
+    ),
+    mutant(
+        "definitions that aren't synced",
+        "mounter/mysql/history.py",
+        '        failpoint.reach("definitions.written")\n        os.fsync(self._file.fileno())\n',
+        '        failpoint.reach("definitions.written")\n',
+        "A crash loses definitions whose tables' rows the target has: later rows can't be read.",
+        world="binlog",
+    ),
+    mutant(
+        "a torn definition is damage",
+        "mounter/mysql/history.py",
+        "        if end > len(content) or not any(content[offset:]):",
+        "        if not any(content[offset:]):",
+        "A feed doesn't start again after a crash while it wrote a definition.",
+        world="binlog",
+    ),
+    mutant(
+        "zeros are damage",
+        "mounter/mysql/history.py",
+        "        if end > len(content) or not any(content[offset:]):",
+        "        if end > len(content):",
+        "A feed doesn't start again if the disk has zeros where a definition wasn't written.",
+        world="binlog",
+    ),
+    mutant(
+        "a load at another server's position",
+        "puller/mysql/binlog.py",
+        " or not self._cursor.is_placed\n",
+        "\n",
+        "After a failover, ends of chunks are compared with a position of the former server's log: a load "
+        "doesn't go on (tidemill's own, until the simulation found it).",
+        world="binlog",
+    ),
+    mutant(
+        "a place that no heartbeat tells",
+        "puller/mysql/binlog.py",
+        "                if kind == HEARTBEAT and not self._out.is_begun:\n",
+        "                if False:\n",
+        "A load after a failover waits for the next transaction (tidemill's own, until the simulation found "
+        "it).",
+        world="binlog",
+    ),
+    mutant(
+        "the former server's position",
+        "puller/mysql/stream.py",
+        'position.by_gtid or position.server not in ("", self.server.identity)\n',
+        "position.by_gtid\n",
+        "After a failover, the log is read from the file and offset of the former server.",
         world="binlog",
     ),
 )
