@@ -70,7 +70,7 @@ class Mysql:
         servers have the same tables, and each logs the other's transactions, under the same GTIDs, in files
         of its own."""
         self.clock: Final = clock or SystemClock()
-        self.server: Final = MysqlServer(
+        self.server: Final[MysqlServer] = MysqlServer(
             self.clock.time,
             server_id=server_id,
             user=user,
@@ -79,7 +79,7 @@ class Mysql:
             replica_of=None if replica_of is None else replica_of.server,
         )
         """The server without its connections; to be used while `lock` is held."""
-        self.lock: Final = RLock() if replica_of is None else replica_of.lock
+        self.lock: Final[RLock] = RLock() if replica_of is None else replica_of.lock
         self.port = 0
         self._replicas: list[Mysql] = []
         if replica_of is not None:

@@ -31,7 +31,7 @@ class MysqlServer:
         self.now: Final = now
         self.user: Final = user
         self.password: Final = password
-        self.schema: Final = Schema() if replica_of is None else replica_of.schema
+        self.schema: Final[Schema] = Schema() if replica_of is None else replica_of.schema
         self.log: Final = Log(server_id, now, log_name)
         self._server_id = server_id
         if replica_of is not None:

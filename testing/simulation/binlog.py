@@ -34,6 +34,8 @@ MOST_PASSED: Final = 800
 class Binlog:
     """The ts of the truth is the number in the GTID of a transaction."""
 
+    name = "mariadb"
+
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._loop = ClusterLoop("mariadb", around.host, around.scheduler)
@@ -136,10 +138,6 @@ class Binlog:
         self._loop._end()
 
     # --- of writers ------------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        return "mariadb"
 
     def execute(self, statement: str) -> Ts:
         self._primary.execute(statement.replace(" clustered", ""))
