@@ -44,7 +44,6 @@ BINLOG_FAULTS: Final = (
     "hold",
     "stall",
     "stall_log",
-    "stall_log",
 )
 """Faults of an emulated MariaDB, and of the way to it."""
 WRITES: Final = ("write", "slow write", "dying write")
@@ -84,6 +83,9 @@ CALM_SECONDS: Final = 2.5
 BUSY_LOAD_SECONDS: Final = (0.3, 1.0, 4.0)
 """Times in which much happens beside the load of a binlog's tables."""
 BUSY_LOAD_FAULTS: Final = (("slow_log", "cut_log", "hold", "stall"), ("stall_log",) * 2, ("stall_log",) * 4)
+"""Faults beside such a load; one of these."""
+EARLY_SECONDS: Final = 4.0
+"""Time in which a binlog's tables are described and loaded, unless much goes wrong."""
 LOAD_SECONDS: Final = 0.8
 """About as long as it takes until the tables are loaded."""
 _OF_SOURCE: Final[dict[WorldSource, tuple[str, ...]]] = {
@@ -216,25 +218,26 @@ def binlog_plan_of(seed: int) -> Plan:
     ]
     if any(step.is_fault for step in plan.steps):
         steps += [_step(random, seconds, random.choice(BINLOG_FAULTS)) for _ in range(random.randint(0, 6))]
-        steps += [_step(random, seconds, "rotate") for _ in range(random.choice((0, 0, 0, 6)))]
+        steps += [_step(random, seconds, "stall_log") for _ in range(random.choice((0, 0, 4)))]
+        steps += [_step(random, EARLY_SECONDS, "rotate") for _ in range(random.choice((0, 0, 0, 6)))]
         steps += [_step(random, seconds, DISK, "full") for _ in range(random.choice((0, 0, 0, 1)))]
+        if random.random() < 0.2:
+            point = f"definitions.written:{random.choice((1, 2, 3, 5))}"
+            steps.append(_step(random, EARLY_SECONDS, "kill at", point))
         for _ in range(random.choice((0, 0, 1, 2))):
             point = f"{random.choice(REACHED['binlog'])}:{random.choice((1, 2, 5))}"
             steps.append(_step(random, seconds, "kill at", point))
+    servers = random.choice((1, 1, 2))
+    if servers > 1:
+        steps += [_step(random, seconds, "fail_over") for _ in range(random.randint(0, 3))]
     if random.random() < 0.5:  # much happens while the tables are loaded
         words = ("write",) * 12 + ("ddl", "ddl") + random.choice(BUSY_LOAD_FAULTS)
+        words += ("fail_over",) * random.randint(0, 2) * (servers > 1)
         busy_seconds = random.choice(BUSY_LOAD_SECONDS)
         steps += [replace(_step(random, busy_seconds, word), in_load=True) for word in words]
         plan = replace(
             plan, rows=12, scan_page=random.choice((1, 3)), latency_seconds=random.choice((0.002, 0.05))
         )
-    definitions = Random(f"definitions {seed}")
-    if any(step.is_fault for step in plan.steps) and definitions.random() < 0.2:
-        point = f"definitions.written:{definitions.choice((1, 2, 3, 5))}"
-        steps.append(_step(definitions, BUSY_LOAD_SECONDS[-1], "kill at", point))
-    servers = random.choice((1, 1, 2))
-    if servers > 1:
-        steps += [_step(random, seconds, "fail_over") for _ in range(random.randint(0, 3))]
     return replace(
         plan,
         source="binlog",

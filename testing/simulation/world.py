@@ -90,6 +90,8 @@ class World:
         self._armed: tuple[str, int] | None = None
         """The failpoint that kills the machine, and after how many passes."""
         self._is_over = False
+        self._is_load_played = True
+        """False while a part of the script is to be played beside a load."""
         self._writing = 0
         self._upstream: Upstream | None = None
 
@@ -148,15 +150,17 @@ class World:
         self._upstream = Binlog(around) if plan.source == "binlog" else Cluster(around)
         self._upstream.create(Random(f"world {plan.seed}"))
         self._start_machine()
-        in_load = [step for step in plan.steps if step.in_load]
-        beside = scheduler.start(self._host, "script of the load", lambda: self._play_in_load(in_load))
+        if in_load := [step for step in plan.steps if step.in_load]:
+            self._is_load_played = False
+            scheduler.start(self._host, "script of the load", lambda: self._play_in_load(in_load))
         self._play_steps([step for step in plan.steps if not step.in_load])
-        scheduler.wait(lambda: beside.is_over)
+        scheduler.wait(lambda: self._is_load_played)
         self._end()
 
     def _play_in_load(self, steps: Sequence[Step]) -> None:
-        if steps and self.scheduler.wait(lambda: self.points["snapshot.chunk_read"] > 0, LOAD_WAIT_SECONDS):
+        if self.scheduler.wait(lambda: self.points["snapshot.chunk_read"] > 0, LOAD_WAIT_SECONDS):
             self._play_steps(steps)
+        self._is_load_played = True
 
     def _play_steps(self, steps: Sequence[Step]) -> None:
         begin = self.scheduler.clock.now()

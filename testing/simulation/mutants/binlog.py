@@ -78,6 +78,7 @@ BINLOG: Final = (
         "                    self._out.add(entry.kind, entry.value, entry.layout)\n",
         "",
         "Changes that were logged while a chunk was read aren't laid over its rows: they are set back.",
+        within=10,
         world="binlog",
     ),
     mutant(
@@ -86,6 +87,7 @@ BINLOG: Final = (
         "        if ts <= self.last or (",
         "        if ts < self.last or (",
         "Transactions of one second get one ts, of which a target has both or none.",
+        within=10,
         world="binlog",
     ),
     mutant(
@@ -94,6 +96,7 @@ BINLOG: Final = (
         "        self._offset = _u64(event, HEADER)[0]\n",
         "",
         "After a rotation the position is one of the former file in the next one.",
+        within=10,
         world="binlog",
     ),
     mutant(
@@ -102,6 +105,7 @@ BINLOG: Final = (
         "self._history.restore(start.ts if start is not None and start.position else 0)",
         "self._history.restore(1 << 62 if start is not None and start.position else 0)",
         "After a restart, rows of before a schema change are read by the definition after it.",
+        within=30,
         world="binlog",
     ),
     mutant(
@@ -110,6 +114,7 @@ BINLOG: Final = (
         "            while load.read and place(load.read[0].end) <= here:\n",
         "            while load.read:\n",
         "A chunk comes before the log has passed its view: a target has rows of later transactions.",
+        within=300,
         world="binlog",
     ),
     mutant(
@@ -118,6 +123,7 @@ BINLOG: Final = (
         "        self._take(wait_seconds)\n        if self._decoder.is_between:\n",
         "        self._take(wait_seconds)\n        if True:\n",
         "A chunk comes while a transaction is received in parts.",
+        within=10,
         world="binlog",
     ),
     mutant(
@@ -127,6 +133,7 @@ BINLOG: Final = (
         "                    self._again(load)\n",
         "                self._is_delivered(load, load.read.popleft())\n",
         "A load goes on after a chunk that couldn't be delivered, and its rows are missing.",
+        within=2_000,
         world="binlog",
     ),
     mutant(
@@ -152,6 +159,7 @@ BINLOG: Final = (
             "            self.raise_to(ts)\n            self._sink_checkpoints.pop()\n",
             "            self._sink_checkpoints.pop()\n",
         ),
+        within=10,
         world="binlog",
     ),
     mutant(
@@ -160,6 +168,19 @@ BINLOG: Final = (
         "        if number > self._handed:\n",
         "        if True:\n",
         "A transaction that is received again after a part of it was sent has that part twice.",
+        survives=(
+            "The numbers of its changes are the same as before, and a change that comes twice leaves the "
+            "sorter once."
+        ),
+        world="binlog",
+    ),
+    mutant(
+        "a transaction is numbered on",
+        "puller/mysql/transactions.py",
+        "        self._number = self._bytes = 0\n        if self._savepoints:\n",
+        "        self._bytes = 0\n        if self._savepoints:\n",
+        "The same, and its changes have other numbers than before, so the sorter takes them for others.",
+        within=10,
         world="binlog",
     ),
     mutant(
@@ -168,21 +189,26 @@ BINLOG: Final = (
         "        del self._changes[self._whole :]\n        self.is_open = False\n",
         "        self.is_open = False\n",
         "What was received of a transaction before the connection was lost stays when it comes again.",
+        within=2_000,
         world="binlog",
     ),
     mutant(
         "the time before a view",
         "puller/mysql/snapshot.py",
-        "            position = begin(self._session)\n",
-        "            server = identify(self._session)\n            position = begin(self._session)\n",
+        "                self._begin(follows, known)\n",
+        "                self.server = identify(self._session)\n"
+        "                self._begin(follows, known)\n",
         "The clock begins at a time before the file of its position was created: the feed takes the file for "
         "another one (tidemill's own, until the simulation found it).",
         Patch(
             "puller/mysql/snapshot.py",
             "            self.server: Server = identify(self._session)\n",
-            "            self.server: Server = server\n",
+            "",
         ),
-        world="binlog",
+        killed_by=(
+            "tests/emulator/mysql/test_slow_snapshot.py"
+            "::test_a_log_that_rotates_before_the_view_begins_is_followed"
+        ),
     ),
     mutant(
         "definitions that aren't synced",
@@ -190,6 +216,7 @@ BINLOG: Final = (
         '        failpoint.reach("definitions.written")\n        os.fsync(self._file.fileno())\n',
         '        failpoint.reach("definitions.written")\n',
         "A crash loses definitions whose tables' rows the target has: later rows can't be read.",
+        within=300,
         world="binlog",
     ),
     mutant(
@@ -198,6 +225,7 @@ BINLOG: Final = (
         "        if end > len(content) or not any(content[offset:]):",
         "        if not any(content[offset:]):",
         "A feed doesn't start again after a crash while it wrote a definition.",
+        within=30,
         world="binlog",
     ),
     mutant(
@@ -206,6 +234,7 @@ BINLOG: Final = (
         "        if end > len(content) or not any(content[offset:]):",
         "        if end > len(content):",
         "A feed doesn't start again if the disk has zeros where a definition wasn't written.",
+        within=10,
         world="binlog",
     ),
     mutant(
@@ -215,6 +244,7 @@ BINLOG: Final = (
         "\n",
         "After a failover, ends of chunks are compared with a position of the former server's log: a load "
         "doesn't go on (tidemill's own, until the simulation found it).",
+        within=300,
         world="binlog",
     ),
     mutant(
@@ -224,6 +254,7 @@ BINLOG: Final = (
         "                if False:\n",
         "A load after a failover waits for the next transaction (tidemill's own, until the simulation found "
         "it).",
+        within=30,
         world="binlog",
     ),
     mutant(
@@ -232,6 +263,7 @@ BINLOG: Final = (
         'position.by_gtid or position.server not in ("", self.server.identity)\n',
         "position.by_gtid\n",
         "After a failover, the log is read from the file and offset of the former server.",
+        within=10,
         world="binlog",
     ),
 )
