@@ -143,7 +143,7 @@ def _choose(
     RequestFile(options.data_dir).remove(carried_out(requests.tables, placed))
     begins = beginning(options, source, present, identity, placed, rules, requests.seek)
     reach("tables.begun")
-    return begins, unneeded_tables(options, by_name, begins.checkpoints)
+    return begins, unneeded_tables(options, by_name, begins)
 
 
 def _coordinate(

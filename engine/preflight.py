@@ -156,7 +156,7 @@ def _tried(
                 findings += _by_patterns(stored, changed)
                 stored = {**stored, **changed}
             begins = beginning(options, source, present, identity, stored, rules)
-            unneeded = unneeded_tables(options, by_name, begins.checkpoints)
+            unneeded = unneeded_tables(options, by_name, begins)
             start = begins.start and _of(begins.start, identity)
             placed = [_of(one, identity) for one in begins.placed]
             findings += start_findings(options, source, stored, begins.start)

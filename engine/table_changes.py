@@ -26,6 +26,7 @@ from ..events import (
 from ..sink import Sink, SinkTraits
 from ..sink.rules import SinkRules
 from ..sources.source import Source, SourceInfo
+from .beginning import Beginning, wants_origin
 from .options import FeedOptions
 from .patterns import FormerPatterns, former_patterns
 from .requests import PipelineRequests, TableRequests
@@ -93,10 +94,11 @@ def store(sink: Sink, checkpoint: Checkpoint) -> None:
 
 
 def unneeded_tables(
-    options: FeedOptions, rules: Mapping[str, SinkRules], checkpoints: Mapping[str, Checkpoint | None]
+    options: FeedOptions, rules: Mapping[str, SinkRules], begins: Beginning
 ) -> frozenset[str]:
-    """Return the full names of tables whose changes no sink needs before they are loaded again, though a sink
-    has something of them."""
+    """Return the origin names of tables whose changes no sink needs before they are loaded again, though a
+    sink has something of them."""
+    checkpoints = begins.checkpoints
     listed = {
         name
         for checkpoint in checkpoints.values()
@@ -109,7 +111,7 @@ def unneeded_tables(
         if all(
             checkpoint is None or progress_of(checkpoint.loading, name) is None
             for sink, checkpoint in checkpoints.items()
-            if options.wants(rules[sink], name)
+            if wants_origin(options, begins.names, rules[sink], name)
         )
     )
 

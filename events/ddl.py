@@ -159,7 +159,7 @@ class Ddl(Struct, frozen=True):
     each once, whichever feeds apply it. None for a change that only this feed applies."""
     noted: bool = False
     """True if the source has noted it in the feed's data directory, and needs the note at a restart after
-    it. One without actions is only noted."""
+    it. One without actions is only noted. Not set behind a sink's resume filter."""
 
     @property
     def full_name(self) -> str:

@@ -106,8 +106,8 @@ class ResumeFilter(Stage):
                     if item.commit_ts != self._noted_ts:
                         self._noted_ts = item.commit_ts
                         passed.append(Keep(noted_key(item.source), str(item.commit_ts)))
-                    if not (item.actions or item.refusal or item.reload):
-                        item = emptied(item)
+                    has_effect = item.actions or item.refusal or item.reload
+                    item = replace(item, noted=False) if has_effect else emptied(item)
                 passed.append(self._admit(item))
             elif self._behind and (late := self._late(item)) is not None:
                 passed.append(late)

@@ -42,9 +42,8 @@ LOADS: Final = (
     mutant(
         "stuck between snapshot and log",
         "sources/tikv_loads.py",
-        "            self._loads.known_ts = message.ts\n            if self._waits:\n"
-        "                self._go_on()\n",
-        "            self._loads.known_ts = message.ts\n",
+        "                if self._waits:\n                    self._go_on()\n",
+        "",
         "A load that waits for the log isn't told that the log has come to its position.",
         within=30,
         source="FLINK-39207",

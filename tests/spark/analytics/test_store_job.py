@@ -11,7 +11,7 @@ from tidemill.codec.tidb.key import record_key
 from tidemill.errors import ConfigError, StoreError
 from tidemill.events import DELETE, PUT, KvChange, compose_ts
 from tidemill.sorter.db.layout import LAYOUTS, read_value
-from tidemill.sorter.keyspace import Keyspace
+from tidemill.sorter.keyspace import SortKeyspace
 from tidemill.sorter.run import SortRun
 from tidemill.spark.analytics import store_job
 from tidemill.spark.analytics.facts import BusyKeys
@@ -25,8 +25,8 @@ MINUTE = 60_000
 NOON = 1_700_000_040_000  # a full minute
 
 
-def table(number: int, uid: int = 1) -> Keyspace:
-    return Keyspace(number, uid, 0)
+def table(number: int, uid: int = 1) -> SortKeyspace:
+    return SortKeyspace(number, uid, 0)
 
 
 class Disk:
