@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..events import (
     Batch,
     Checkpoint,
@@ -93,7 +95,7 @@ def alter(ts: int, table: Table, query: str, *actions: Any, epoch_seconds: float
 
 
 def at(ts: int, **changes: Any) -> Checkpoint:
-    return Checkpoint(ts, f"log:{ts}", changes.get("loading"), "src", None, changes.get("tables", {}))
+    return replace(Checkpoint(ts, f"log:{ts}", source="src"), **changes)
 
 
 def batch(*items: Item) -> Batch:

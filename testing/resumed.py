@@ -28,8 +28,10 @@ class Resumed:
             match element:
                 case Lag():
                     self._reached.mark(element)
-                case Barrier() | Keep():
-                    raise AssertionError("a resume filter sets no barrier, and keeps no state")
+                case Keep():
+                    self._reached.keep(element)
+                case Barrier():
+                    raise AssertionError("a resume filter sets no barrier")
                 case _:
                     self._reached.add(element)
                     admitted = element

@@ -21,12 +21,14 @@ from tidemill.events import (
     Column,
     CreateTable,
     Ddl,
+    DropColumn,
     Item,
     RowChange,
     Table,
     TablePosition,
     TableProgress,
     Transaction,
+    noted_key,
 )
 from tidemill.sink.reached import Reached
 from tidemill.sink.resume_filter import CREATED
@@ -187,6 +189,19 @@ def test_the_ddl_of_a_table_that_is_not_there_is_dropped():
     assert Resumed(at(1, loading={})).admit(refused) == transaction(5)
     assert Resumed(at(1, loading={"shop.orders": CREATED})).admit(refused) == refused
     assert Resumed(at(1)).admit(refused) == refused
+
+
+def test_the_checkpoint_keeps_the_last_change_that_the_source_noted():
+    noted = Ddl(5, 0, "src", "shop", "orders", "ALTER", (DropColumn("a"),), "log:5", noted=True)
+    gate = Resumed(at(1))
+    gate.admit(transaction(4))
+    assert gate.checkpoint == at(4)
+    assert gate.admit(noted) == replace(noted, noted=False)
+    gate.admit(transaction(6))
+    assert gate.checkpoint == at(6, stages={noted_key("src"): "5"})
+    assert gate.admit(replace(noted, commit_ts=7, actions=(), position="log:7")) == transaction(7)
+    assert gate.checkpoint == at(7, stages={noted_key("src"): "7"})
+    assert Resumed(at(5)).admit(noted) is None
 
 
 # --- tables behind and ahead --------------------------------------------------------------------------
