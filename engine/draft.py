@@ -70,7 +70,7 @@ def draft(source: str, sinks: Sequence[str], tables: Sequence[str], name: str = 
         options = _options(urls, patterns, name)
         findings = [one for one in findings if one.level == "error" and one.tables] + check_feed(options)
     text = "\n".join(_lines(options, info, [url for url, _ in written], patterns, refused, findings)) + "\n"
-    secrets = {key: secret for _, secrets_of_part in written for key, secret in secrets_of_part.items()}
+    secrets = {key: secret for _, of_url in written for key, secret in of_url.items()}
     followed = sum(options.tables.matches(*table) for table in info.tables)
     return Draft(text, findings, followed, tuple(sorted(refused)), secrets)
 

@@ -126,8 +126,8 @@ class LagModel:
     @property
     def head_time(self) -> float | None:
         """Source's time, in Unix seconds, when its end had been reached last; None before that."""
-        moved_at, offset = self._head.caught_up_at, self._head.clock_offset
-        return None if moved_at is None or offset is None else moved_at + offset
+        caught_up_at, offset = self._head.caught_up_at, self._head.clock_offset
+        return None if caught_up_at is None or offset is None else caught_up_at + offset
 
     @property
     def arrived(self) -> Arrived:
@@ -194,9 +194,7 @@ class LagModel:
         """Return the lag of a sink by the change of this ts: until now it isn't durable."""
         now = moment[0]
         reached = [log.reached(ts) for log in (sorter.resolved_log, self._pulled)]
-        resolved_at = max(
-            received_at, min([now, *(moved_at for moved_at in reached if moved_at is not None)])
-        )
+        resolved_at = max(received_at, min([now, *(time for time in reached if time is not None)]))
         written_at = sink.written.reached(ts)
         written_at = now if written_at is None else max(resolved_at, written_at)
         source_time = self.source_time((received_at, moment[1] - (now - received_at)))

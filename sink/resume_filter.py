@@ -84,7 +84,6 @@ class ResumeFilter(Stage):
         self._behind = [name for name, place in start.tables.items() if place.ts < start.ts]
         self._ahead_ts = max([start.ts, *(place.ts for place in start.tables.values())])
         self._is_late_open = False  # a transaction with late rows continues
-        self._noted_ts = start.ts
         self._reloaded: set[str] = set()
         """Tables to be loaded again: their rows are other ones by now than those of the progress here."""
 
@@ -103,9 +102,7 @@ class ResumeFilter(Stage):
                 if self._behind:
                     passed += self._caught_up()
                 if isinstance(item, Ddl) and item.noted:
-                    if item.commit_ts != self._noted_ts:
-                        self._noted_ts = item.commit_ts
-                        passed.append(Keep(noted_key(item.source), str(item.commit_ts)))
+                    passed.append(Keep(noted_key(item.source), str(item.commit_ts)))
                     has_effect = item.actions or item.refusal or item.reload
                     item = replace(item, noted=False) if has_effect else emptied(item)
                 passed.append(self._admit(item))

@@ -28,13 +28,12 @@ from ..puller.mysql.stop_signal import StopSignal
 from ..puller.puller import PullerStatistics
 from ..sharding.key_space import KeySpace
 from .mysql_state import (
-    catalog_name,
     choose_columns,
     file_name,
     forget_unneeded,
+    history_of,
     known_tables,
     name_of,
-    noted_ts,
 )
 from .source import Source, SourceInfo, SourceTraits, StartContext
 
@@ -108,8 +107,8 @@ class MysqlSource(Source):
         if loading is not None and REST not in loading:
             return [name for name, have in loading.items() if not have.pending]
         identity = checkpoint.source or self._identity
-        path = state_dir / catalog_name(self._feed, self._name)
-        catalog = History(path, identity, noted_ts(identity, checkpoint, [checkpoint])).as_of(checkpoint.ts)
+        history = history_of(state_dir, self._feed, self._lane, identity, checkpoint, [checkpoint])
+        catalog = history.as_of(checkpoint.ts)
         names = {f"{schema}.{table}" for schema, table in catalog.names()}
         if catalog.state == "unknown":
             names |= {
@@ -179,8 +178,9 @@ class MysqlSource(Source):
         if context.state_dir is None:
             return None
         start = context.start
-        passed = 0 if start is None else noted_ts(identity, start, context.sink_checkpoints)
-        self._history = History(context.state_dir / catalog_name(self._feed, self._name), identity, passed)
+        self._history = history_of(
+            context.state_dir, self._feed, self._lane, identity, start, context.sink_checkpoints
+        )
         return self._history.restore(start.ts if start is not None and start.position else 0)
 
     def mount(self, released: Sorted) -> list[Item]:

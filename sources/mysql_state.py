@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 
 from ..codec.mysql.left_out import leave_out_generated, with_generated
 from ..codec.mysql.tokens import NotUnderstood
 from ..errors import SourceError
-from ..events import Checkpoint, Ts, noted_key
+from ..events import Checkpoint, noted_key
 from ..mounter.mysql.catalog import Catalog
-from ..mounter.mysql.history import Later
+from ..mounter.mysql.history import History, Later
 from ..puller.lane import ALONE, Lane
 from ..puller.mysql.options import MysqlOptions
 
@@ -23,15 +24,17 @@ def file_name(feed: str, source: str, kind: str) -> str:
     return ".".join(filter(None, (feed, source, kind)))
 
 
-def catalog_name(feed: str, source: str) -> str:
-    """Return the name of the file of the catalog's history."""
-    return file_name(feed, source, "catalog")
+def history_of(
+    directory: Path, feed: str, lane: Lane, source: str, start: Checkpoint | None, sinks: Iterable[Checkpoint]
+) -> History:
+    """Return the history of a source's catalog, for a start at `start` with sinks at these checkpoints.
 
-
-def noted_ts(source: str, start: Checkpoint, checkpoints: Iterable[Checkpoint]) -> Ts:
-    """Return the ts of the last noted schema change up to `start` that a target has passed; 0 without one."""
-    noted = [int(one.stages.get(noted_key(source), 0)) for one in checkpoints]
-    return max([ts for ts in noted if ts <= start.ts], default=0)
+    `source` is the source's identity.
+    """
+    ts = 0 if start is None else start.ts
+    noted = [int(one.stages.get(noted_key(source), 0)) for one in sinks]
+    passed = max([one for one in noted if one <= ts], default=0)
+    return History(directory / file_name(feed, name_of(lane), "catalog"), source, passed)
 
 
 def known_tables(catalog: Catalog | None) -> Callable[[str, str], bool] | None:

@@ -13,15 +13,14 @@ from ..codec.mysql.tokens import qualified as quoted
 from ..config import Finding
 from ..config.advice import explained
 from ..errors import TidemillError
-from ..events import Checkpoint
-from ..mounter import Catalog, History
+from ..mounter import Catalog
 from ..puller.mysql.options import MysqlOptions
 from ..puller.mysql.probe import probe
 from ..puller.mysql.pull import Pull
 from ..puller.mysql.requirements import Survey
 from ..puller.mysql.stream import try_position
 from .kind import SourceContext
-from .mysql_state import catalog_name, choose_columns, known_tables, name_of, noted_ts
+from .mysql_state import choose_columns, history_of, known_tables
 from .source import no_table_matches
 
 
@@ -32,8 +31,15 @@ def survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Find
     """
     catalog = None if context.state_dir is None else Catalog()
     try:
-        if catalog is not None and context.start is not None and context.start.position:
-            history = _history(context, context.start)
+        if context.state_dir is not None and context.start is not None and context.start.position:
+            history = history_of(
+                context.state_dir,
+                context.feed,
+                context.lane,
+                context.start.source,
+                context.start,
+                context.sink_checkpoints,
+            )
             catalog = history.as_of(context.start.ts)
             choose_columns(options, catalog, history.later, context.unneeded)
     except TidemillError as error:
@@ -72,12 +78,6 @@ def survey_mysql(options: MysqlOptions, context: SourceContext) -> Iterator[Find
             try_position(options, Position.parse(start))
         except TidemillError as error:
             yield Finding("error", str(error))
-
-
-def _history(context: SourceContext, start: Checkpoint) -> History:
-    assert context.state_dir is not None
-    path = context.state_dir / catalog_name(context.feed, name_of(context.lane))
-    return History(path, start.source, noted_ts(start.source, start, context.sink_checkpoints))
 
 
 def _grants(

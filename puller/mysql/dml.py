@@ -14,20 +14,8 @@ from .query import LoggedStatement
 _BEFORE_NAME: Final = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE", "INTO")
 _NO_ALIAS: Final = frozenset(
     {"FROM", "JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "OUTER", "NATURAL", "STRAIGHT_JOIN"}
-    | {
-        "ON",
-        "USING",
-        "USE",
-        "FORCE",
-        "IGNORE",
-        "FOR",
-        "SET",
-        "WHERE",
-        "ORDER",
-        "LIMIT",
-        "RETURNING",
-        "BEFORE",
-    }
+    | {"ON", "USING", "USE", "FORCE", "IGNORE", "FOR"}
+    | {"SET", "WHERE", "ORDER", "LIMIT", "RETURNING", "BEFORE"}
 )
 _SUBQUERY: Final = ("SELECT", "WITH", "VALUES", "TABLE")
 _ENDS: Final = {"UPDATE": frozenset({"SET"}), "DELETE": frozenset({"WHERE", "ORDER", "LIMIT", "RETURNING"})}
@@ -58,12 +46,12 @@ def _reject_needed(
         tables = changed_tables(tokens)
     except NotUnderstood:
         tables = None
-    named = {(schema or logged.schema, name): None for schema, name in tables or ()}
-    # A server that stores names in lower case finds a table by any other, too.
-    cases = ((name, (name[0].lower(), name[1].lower())) for name in named)
-    needed = [".".join(next(filter(lambda one: needs(*one), case), ())) for case in cases]
-    if tables is None or any(needed):
-        needed = list(filter(None, needed))
+    needed = []
+    for name in dict.fromkeys((schema or logged.schema, name) for schema, name in tables or ()):
+        # A server that stores names in lower case finds a table by any other, too.
+        spellings = (name, (name[0].lower(), name[1].lower()))
+        needed += [".".join(one) for one in spellings if needs(*one)][:1]
+    if tables is None or needed:
         of = ", ".join(needed) or f"tables that it doesn't name (schema {logged.schema})"
         again = " ".join(f"--resnapshot {quote(name)}" for name in needed) or "--resnapshot '*'"
         which = "all tables" if not needed else "the table" if len(needed) == 1 else "the tables"

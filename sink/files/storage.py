@@ -46,8 +46,8 @@ class StorageSink(Sink):
         self._is_inside = False  # True inside a transaction
         self._batches = self._rows = 0
         """Batches and rows since the last commit."""
-        self._freed_bytes = 0
-        """Size of the rows that were written to files since their memory went back to the system."""
+        self._staged_bytes = self._freed_bytes = 0
+        """Size of the rows that were written to files since the last commit, and since memory went back."""
         self._since = math.inf
         """Time of the first batch that isn't in files."""
         self._next_entry = -math.inf
@@ -180,14 +180,17 @@ class StorageSink(Sink):
         self._begin()
 
     def _stage(self) -> None:
-        self._freed_bytes += self._staging.bytes
+        size = self._staging.bytes
+        self._staged_bytes += size
+        self._freed_bytes += size
         self._staging.stage()
         self._fresh = []
-        self._give_back()
+        self._give_back(self._freed_bytes)
 
-    def _give_back(self) -> None:
-        if self._freed_bytes >= _GIVE_BACK_BYTES:
+    def _give_back(self, freed_bytes: int) -> None:
+        if freed_bytes >= _GIVE_BACK_BYTES:
             give_back()
+            self._freed_bytes = 0
 
     # --- commits
 
@@ -236,8 +239,8 @@ class StorageSink(Sink):
 
     def _next(self) -> None:
         """Begin to collect the next commit. Rows of the journal stay in memory."""
-        self._give_back()
-        self._freed_bytes = 0
+        self._give_back(self._staged_bytes)  # a copy has read them again
+        self._staged_bytes = self._freed_bytes = 0
         self._folder = self._commits.folder()
         self._staging.move(self._folder)
         self._begin()
