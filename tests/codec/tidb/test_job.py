@@ -159,4 +159,4 @@ def test_a_key_that_cannot_be_read_is_an_error_that_names_its_ts(key):
 
 def test_a_job_that_is_nested_too_deep_is_refused():
     with pytest.raises(SourceError, match="DDL job 17 at ts 9 can't be read"):
-        decode_job(b'{"id":17,"type":3,"raw_args":' + b"[" * 100_000 + b"]" * 100_000 + b"}", 9)
+        decode_job(b'{"id":17,"type":3,"raw_args":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}", 9)
