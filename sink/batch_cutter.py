@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -49,7 +49,7 @@ class BatchCutter:
     def cut(self) -> Batch | None:
         """Return the next batch; None if nothing waits, or a barrier is first."""
         items = self._cut_items()
-        checkpoint = self._reached.checkpoint
+        checkpoint = self._checkpoint_after(items)
         if not items and not (self._marked and checkpoint is not None):
             return None
         self._marked = False
@@ -62,7 +62,13 @@ class BatchCutter:
         tables = tables_of(ddl)
         self._reload(tables, f"{error}: {ddl.query}")
         self._reached.load_again(ddl)
-        return Batch([emptied(ddl)], self._reached.checkpoint)
+        return Batch([emptied(ddl)], self._checkpoint_after([ddl]))
+
+    def _checkpoint_after(self, items: Sequence[Item]) -> Checkpoint | None:
+        """Return the checkpoint after a batch; None if more of its last ts follows, which a restart there
+        would leave out."""
+        checkpoint = self._reached.checkpoint
+        return None if items and _next_is_at(self.waiting, items[-1].commit_ts) else checkpoint
 
     def _cut_items(self) -> list[Item]:
         """Take items for one batch: up to a barrier, a Ddl or `max_rows`."""
@@ -188,6 +194,6 @@ def _is_ddl_next(waiting: deque[Element]) -> bool:
 
 
 def _next_is_at(waiting: deque[Element], commit_ts: Ts) -> bool:
-    """Return True if the next transaction has the same ts: no checkpoint may come between the two."""
-    following = waiting[0] if waiting else None
+    """Return True if the next item has the same ts: no checkpoint may come between the two."""
+    following = next((one for one in waiting if not isinstance(one, Lag | Keep)), None)
     return isinstance(following, (Transaction, Ddl)) and following.commit_ts == commit_ts

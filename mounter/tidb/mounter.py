@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from ...chain.selection.tables import TablePatterns
@@ -78,15 +80,36 @@ class TidbMounter:
             return self._rows(changes, tables)
         parts = Parts([], [], [])
         start = 0
-        for mark in sorted(marks):
+        for ts, group in groupby(sorted(marks), key=attrgetter("commit_ts")):
+            first = changes.find(ts)
+            parts.extend(self._between(changes.slice(start, first)))
+            start = self._at_one_ts(changes, first, [*group], parts)
+        parts.extend(self._between(changes.slice(start, len(changes))))
+        return parts
+
+    def _at_one_ts(self, changes: Block, start: int, marks: list[KvChange], parts: Parts) -> int:
+        """Add the parts of changes from `start` to the last mark of a ts; return the index after them.
+
+        A commit in one phase computes its own ts, which can be that of a schema change or of a step of a
+        load. The schema at a ts has all changes up to it, so schema changes come first.
+        """
+        chunks: list[tuple[KvChange, Chunk | None]] = []
+        for mark in marks:
+            chunk = None
+            for content in self._marked(mark):
+                if isinstance(content, Chunk):
+                    chunk = content
+                else:
+                    parts.add(mark.commit_ts, mark.start_ts, content)
+            chunks.append((mark, chunk))
+        for mark, chunk in chunks:
             # The same mark may come from two keyspaces: neighbours, of which `find` returns the first.
             mark_place = max(start, changes.find(mark.commit_ts, mark.start_ts, mark.op, mark.key))
             parts.extend(self._between(changes.slice(start, mark_place)))
-            for content in self._marked(mark):
-                parts.add(mark.commit_ts, mark.start_ts, content)
+            if chunk is not None:
+                parts.add(mark.commit_ts, mark.start_ts, chunk)
             start = mark_place + 1
-        parts.extend(self._between(changes.slice(start, len(changes))))
-        return parts
+        return start
 
     def _between(self, changes: Block) -> Parts:
         """Return the parts of changes between two marks."""

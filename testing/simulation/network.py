@@ -116,21 +116,27 @@ class MemoryServer(Server):
 
 
 class Wire:
-    """One direction of a connection to an address."""
+    """One direction of a connection to an address. What it carries arrives in order."""
 
     def __init__(self, network: Network, address: str) -> None:
         self._network = network
         self._address = address
         self._last = 0.0
+        self._on_the_way: deque[Callable[[], None]] = deque()
 
     def carry(self, loop: asyncio.AbstractEventLoop, arrive: Callable[[], None]) -> None:
         now = self._network.scheduler.clock.now()
         self._last = self._network.arrival(self._address, self._last)
+        self._on_the_way.append(arrive)
         if self._last <= now:
-            loop.call_soon_threadsafe(arrive)
+            loop.call_soon_threadsafe(self._arrive)
         else:
             when = self._last
-            loop.call_soon_threadsafe(lambda: loop.call_at(when, arrive))
+            loop.call_soon_threadsafe(lambda: loop.call_at(when, self._arrive))
+
+    def _arrive(self) -> None:
+        """Let the next one arrive, whichever timer this is: a loop doesn't order those of one time."""
+        self._on_the_way.popleft()()
 
 
 class Side:

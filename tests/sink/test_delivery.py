@@ -149,6 +149,22 @@ def test_a_ddl_is_alone_and_flushed():
     assert work.told == [at(1), at(2), at(3)]
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_no_checkpoint_comes_between_a_ddl_and_rows_of_the_same_ts(is_first):
+    """A restart at a checkpoint leaves out everything up to its ts."""
+    script = Script()
+    work = delivery(script)
+    ddl = alter(2, ORDERS, "ALTER", AddColumn(Column("x", "int")))
+    work.accept([rows(1, 1), *([ddl, rows(2, 2)] if is_first else [rows(2, 2), ddl]), rows(3, 3)])
+    work.run(0)
+    if is_first:
+        assert script.calls == [[1], "flush", [], [2, 3], "flush"]
+        assert work.told == [at(1), at(3)]
+    else:
+        assert script.calls == [[1, 2], [], "flush", [3], "flush"]
+        assert work.told == [at(2), at(3)]
+
+
 def test_a_refused_ddl_stops_behind_what_came_before_it():
     script = Script()
     work = delivery(script)

@@ -15,9 +15,10 @@ from tidemill.codec.blocks import block_of
 from tidemill.codec.tidb.job import Job
 from tidemill.codec.tidb.key import record_key
 from tidemill.codec.tidb.layout import build_row
+from tidemill.codec.tidb.load_entry import LoadedRows, NewTable, load_change
 from tidemill.codec.tidb.table_info import DbInfo, decode_table_info
 from tidemill.errors import InvariantViolated, SourceError
-from tidemill.events import DELETE, PUT, Ddl, Item, KvChange, Sorted
+from tidemill.events import DELETE, PUT, WHOLE, Chunk, CreateTable, Ddl, Item, KvChange, Sorted
 from tidemill.mounter import SchemaHistory, TidbMounter
 from tidemill.store.store import Store
 from tidemill.testing import cases
@@ -310,6 +311,49 @@ def test_rows_have_the_schema_of_their_ts(bench):
     assert told(bench.mounter().mount(released(changes, 100))) == wanted
     mounter = bench.mounter()
     assert [line for c in changes for line in told(mounter.mount(released([c], c.commit_ts)))] == wanted
+
+
+def test_a_schema_change_comes_before_transactions_of_its_ts(bench):
+    """A commit in one phase may have its ts; at that ts the table has its new columns."""
+    made = bench.do(bench.tidb.create_table("shop", "a"))
+    a = bench.id_of("shop.a")
+    bench.ts = 40
+    added = bench.do(bench.tidb.add_column("shop", "a", "n"))
+    first = [put(a, 1, row(), 31), put(a, 2, row(5), 50, start_ts=20), put(a, 3, row(6), 50, start_ts=45)]
+    assert told(bench.mounter().mount(released([made, *first, added], 50))) == [
+        "29-30 shop.a: create table a (id bigint primary key) @30",
+        "30-31 insert shop.a >(1,) @31",
+        "49-50 shop.a: alter table a add column n bigint @50",
+        "20-50 insert shop.a >(2, 5) @50",
+        "45-50 insert shop.a >(3, 6) @50",
+    ]
+
+
+def test_a_table_is_created_for_a_load_before_transactions_of_that_ts(bench):
+    bench.do(bench.tidb.create_table("shop", "a"))
+    bench.do(bench.tidb.create_table("shop", "b"))
+    a, b = bench.id_of("shop.a"), bench.id_of("shop.b")
+    rows = [put(a, 1, row(), 101, start_ts=90), put(b, 2, row(), 101, start_ts=95)]
+    made = load_change(NewTable(a), 101)
+    created, *others = bench.mounter().mount(released([made, *rows], 101))
+    assert isinstance(created, Ddl)
+    assert [type(action) for action in created.actions] == [CreateTable]
+    assert told(others) == ["90-101 insert shop.a >(1,) @101", "95-101 insert shop.b >(2,) @101"]
+
+
+def test_a_chunk_comes_after_transactions_of_its_ts(bench):
+    bench.do(bench.tidb.create_table("shop", "a"))
+    a = bench.id_of("shop.a")
+    chunk = Chunk("shop.a", WHOLE, ())
+    changes = [
+        put(a, 1, row(), 101, start_ts=90),
+        load_change(LoadedRows(chunk), 101),
+        put(a, 1, row(), 101, start_ts=101),
+    ]
+    before, *loaded = bench.mounter().mount(released(changes, 101))
+    assert before.chunk is None
+    assert [item.chunk.table for item in loaded] == ["shop.a"] * len(loaded)
+    assert loaded[-1].chunk == chunk
 
 
 def test_an_exchanged_partition_gives_its_rows_to_the_other_table(bench):
