@@ -1,37 +1,25 @@
-"""Benchmarks, one after the other: python -m tidemill.benchmarks [--json] [NAME [SETTING=VALUE ...]] ..."""
+"""All benchmarks, or those named, one after the other; `tidemill bench NAME` takes settings."""
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
-from collections.abc import Sequence
-from typing import Any
 
 from .report import BENCHES, measured, report
 
 
-def main(words: Sequence[str]) -> None:
-    """Run the named benchmarks with their settings, or all, and print each result when it is there.
-
-    A value is a number, a text, or texts with commas between them.
-    """
-    wanted: list[tuple[str, dict[str, Any]]] = []
-    for word in words:
-        name, is_setting, value = word.partition("=")
-        if is_setting:
-            wanted[-1][1][name] = _value(value)
-        elif word != "--json":
-            wanted.append((word, {}))
-    for name, settings in wanted or [(name, {}) for name in BENCHES]:
-        result = measured(name, **settings)
-        print(json.dumps(result) if "--json" in words else report(result), flush=True)
-
-
-def _value(text: str) -> int | str | list[str]:
-    if text.isdecimal():
-        return int(text)
-    return [part for part in text.split(",") if part] if "," in text else text
+def main() -> None:
+    """Run benchmarks, and print each result when it is there."""
+    parser = argparse.ArgumentParser(prog="python -m tidemill.benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHES))
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each")
+    chosen = parser.parse_args()
+    if unknown := [name for name in chosen.names if name not in BENCHES]:
+        parser.error(f"NAME: {', '.join(unknown)}: choose from {', '.join(BENCHES)}")
+    for name in chosen.names or BENCHES:
+        result = measured(name)
+        print(json.dumps(result) if chosen.json else report(result), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
