@@ -7,6 +7,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
+from msgspec.structs import replace
+
 from ...chain.selection.tables import TablePatterns
 from ...codec.tidb.changes import TABLE_BYTES
 from ...codec.tidb.job_entry import JOB_KEYS, read_job
@@ -91,16 +93,18 @@ class TidbMounter:
         """Add the parts of changes from `start` to the last mark of a ts; return the index after them.
 
         A commit in one phase computes its own ts, which can be that of a schema change or of a step of a
-        load. The schema at a ts has all changes up to it, so schema changes come first.
+        load. The schema at a ts has all changes up to it, so schema changes come first, as a part of the
+        first transaction.
         """
         chunks: list[tuple[KvChange, Chunk | None]] = []
+        start_ts = changes[start].start_ts
         for mark in marks:
             chunk = None
             for content in self._marked(mark):
                 if isinstance(content, Chunk):
                     chunk = content
                 else:
-                    parts.add(mark.commit_ts, mark.start_ts, content)
+                    parts.add(mark.commit_ts, start_ts, replace(content, start_ts=start_ts))
             chunks.append((mark, chunk))
         for mark, chunk in chunks:
             # The same mark may come from two keyspaces: neighbours, of which `find` returns the first.
