@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -86,7 +86,7 @@ class _Backfill:
     # --- TiKV: all chunks are of one ts
 
     def _of_one_ts(self) -> Manifest:
-        source = cast("TikvOptions", self._options.source_options)
+        source = self._options.source_as(TikvOptions)
         from ...puller.tikv.client import connected, held
         from .tikv_chunk import plan_tikv
 
@@ -103,7 +103,7 @@ class _Backfill:
     # --- MariaDB: each chunk is of its own moment, until it is brought to the latest of them
 
     def _of_a_log(self) -> Manifest:
-        source = cast("MysqlOptions", self._options.source_options)
+        source = self._options.source_as(MysqlOptions)
         try:
             from .mysql_chunk import plan_mysql
         except ImportError as error:

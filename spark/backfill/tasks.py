@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import uuid4
 
 import pyarrow as pa
 
 from ... import errors
 from ...errors import Fatal, InvariantViolated, Retryable, TidemillError
+from ...puller.mysql.options import MysqlOptions
 from ...snapshot.errors import TableAltered
 from ..planner import Planner
 from ..read.options import ReadOptions
@@ -27,7 +28,6 @@ from .retry_deadline import RetryDeadline
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ...puller.mysql.options import MysqlOptions
 
 SAID: Final = "kind string, text string"
 _SAID: Final = pa.schema([("kind", pa.string()), ("text", pa.string())])
@@ -101,7 +101,7 @@ class CatchUp(_Work):
     def do(self, plan: BackfillPlan, number: int, patience: RetryDeadline) -> None:  # noqa: ARG002
         from .catch_up import collect
 
-        source = cast("MysqlOptions", self.options.source_options)
+        source = self.options.source_as(MysqlOptions)
         records = self.directory.records(READ, [chunk.number for _, chunk in plan.chunks()])
         collect(source, self.directory, plan, records, self.until, patience)
 

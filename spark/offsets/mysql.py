@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from math import inf
-from typing import Final, cast
+from typing import Final
 
 from ...chain.selection.tables import TablePatterns
 from ...codec.mysql.position import Position
@@ -37,7 +37,7 @@ class MysqlOffsets:
     """Queries a MariaDB server. Used by one thread; every method raises Retryable and Fatal."""
 
     def __init__(self, options: ReadOptions) -> None:
-        source_options = cast("MysqlOptions", options.source_options)
+        source_options = options.source_as(MysqlOptions)
         self._given = options
         self._options = replace(source_options, server_id=own_server_id())
         self._filter = TablePatterns.parse(options.patterns)

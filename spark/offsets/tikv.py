@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Final, cast
+from typing import Final
 
 from ...actors import SystemClock
 from ...chain.selection.tables import TablePatterns
@@ -24,9 +24,8 @@ class TikvOffsets:
     """Queries a TiKV cluster. Used by one thread; every method raises Retryable and Fatal."""
 
     def __init__(self, options: ReadOptions) -> None:
-        source_options = options.source_options
         self._options = options
-        self.client: Final = TikvClient(cast("TikvOptions", source_options), SystemClock(), Random())
+        self.client: Final = TikvClient(options.source_as(TikvOptions), SystemClock(), Random())
         self.client.start()
         self.source = f"tikv cluster {self.client.pd.cluster_id}"
         self._ranges: dict[Part, Ranges] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Meta
 
@@ -26,6 +26,8 @@ from .parts import Part
 
 if TYPE_CHECKING:
     from ...engine.options import FeedOptions
+
+OptionsT = TypeVar("OptionsT")
 
 SOURCE_PREFIX: Final = "source."
 """Prefix for options of the source's section in a feed.toml, for instance source.ca_path."""
@@ -111,6 +113,12 @@ class ReadOptions(CamelCase, CapturesOptions):
             if key in OWN_OPTIONS:
                 raise ConfigError(f"option {SOURCE_PREFIX}{key}: {OWN_OPTIONS[key]}")
         return source_options(self.url, self.source, READ_FORM)[1]
+
+    def source_as(self, form: type[OptionsT]) -> OptionsT:
+        """Return the options of the source, which is of the kind that has these. Raises ConfigError."""
+        options = self.source_options
+        assert isinstance(options, form)
+        return options
 
     @property
     def reads_changes(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import pairwise
-from typing import Final, cast
+from typing import Final
 
 from pyspark.sql.datasource import Filter
 
@@ -60,7 +60,7 @@ def plan(options: ReadOptions, filters: Sequence[Filter]) -> list[MysqlPartition
 
 
 def _bounds(session: Session, options: ReadOptions, one: SourceTable, within: KeyRange) -> list[OrderedKey]:
-    server, partitions = cast("MysqlOptions", options.source_options), options.partitions
+    server, partitions = options.source_as(MysqlOptions), options.partitions
     rows = max(_LEAST_ROWS, one.rows_estimated // (4 * partitions))
     keys = bounds(session, server, one.table, rows, within)
     parts = min(partitions, len(keys) + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from typing import Final, cast
+from typing import Final
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -41,7 +41,7 @@ def rows(options: ReadOptions, part: MysqlPartition, table: Table) -> Generator[
     Only these columns, and the key's, are read. Closing the iterator closes the connection. Raises
     SourceError if the table was altered, Retryable and Fatal.
     """
-    source = cast("MysqlOptions", options.source_options)
+    source = options.source_as(MysqlOptions)
     try:
         with table_view(source, part.at.source, part.source, begin_unlocked) as (session, position):
             undone = undo(options, part.table, part.at, position) if part.is_exact else Overlay(ordered_keys)

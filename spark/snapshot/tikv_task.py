@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final
 
 import pyarrow as pa
 
@@ -33,7 +33,7 @@ def rows(options: ReadOptions, part: TikvPartition, table: Table) -> Generator[p
     Only these columns, and the key's, are decoded. Closing the iterator ends the scan. Raises SourceError if
     a column had another type at the part's ts, Retryable after `sourceTimeout`, and Fatal.
     """
-    source = cast("TikvOptions", options.source_options)
+    source = options.source_as(TikvOptions)
     seconds = options.source_timeout
     source = replace(source, pd_retry_seconds=seconds, store_retry_seconds=seconds)
     with connected(source) as client:
