@@ -13,7 +13,7 @@ from ...codec.tidb.key import decode_record_key
 from ...errors import StoreError
 from ...events import DELETE, Block, KvChange, Ts, physical_ms
 from ...sorter.db.key import is_mixed, table_id_of
-from ...sorter.db.layout import read_value
+from ...sorter.db.layout import read_block
 from .binlog_tables import UNKNOWN, BinlogTables, TableRows
 from .store_files import SortedFile, WindowFiles, WindowGone
 
@@ -94,7 +94,7 @@ def window_facts(
 
 def _read(value: bytes, store: Path, window: str) -> Block:
     try:
-        return read_value(value)
+        return read_block(value)
     except StoreError as error:
         raise StoreError(f"{store} ({window}) can't be read: {error}") from error
 

@@ -82,10 +82,14 @@ def test_many_tables_come_are_filled_resolved_and_go():
 
 def test_benchmarks_run_one_after_the_other_and_each_result_has_its_unit(monkeypatch, capsys):
     result = {"bench": "sorter", "settings": {}, "figures": {"write": 2.0}, "yardstick": {}, "ratio": {}}
-    given = []
-    monkeypatch.setitem(BENCHES, "sorter", lambda **settings: given.append(settings) or dict(result))
-    main(["sorter", "sorter", "events=20", "mode=both", "yardsticks=one_put,"])
+    monkeypatch.setitem(BENCHES, "sorter", lambda: dict(result))
+    main(["sorter", "sorter"])
     assert capsys.readouterr().out.count("unit: million events per second") == 2
-    assert given == [{}, {"events": 20, "mode": "both", "yardsticks": ["one_put"]}]
     main(["--json", "sorter"])
     assert json.loads(capsys.readouterr().out)["unit"].startswith("million events")
+
+
+def test_an_unknown_benchmark_is_refused_with_the_names(capsys):
+    with pytest.raises(SystemExit):
+        main(["sorter", "sorters"])
+    assert "NAME: sorters: choose from actors, sorter," in capsys.readouterr().err

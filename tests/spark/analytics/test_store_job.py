@@ -10,7 +10,7 @@ from tidemill.codec.blocks import block_of
 from tidemill.codec.tidb.key import record_key
 from tidemill.errors import ConfigError, StoreError
 from tidemill.events import DELETE, PUT, KvChange, compose_ts
-from tidemill.sorter.db.layout import LAYOUTS, read_value
+from tidemill.sorter.db.layout import LAYOUTS, read_block
 from tidemill.sorter.keyspace import SortKeyspace
 from tidemill.sorter.run import SortRun
 from tidemill.spark.analytics import store_job
@@ -168,7 +168,7 @@ def test_counting_keys_in_little_memory_keeps_the_busy_ones():
 def needed(disk: Disk, store: Store, window):
     """Yield the changes above the acknowledged ts, as the index of a sorter would."""
     for key, value in store.iterate(window, b"", b"\xff" * 40):
-        newest = max(change.commit_ts for change in read_value(value))
+        newest = max(change.commit_ts for change in read_block(value))
         if newest > ACKNOWLEDGED:
             yield Kept(key, key, len(key) + len(value), newest, lambda _: None)
 
