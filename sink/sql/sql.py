@@ -139,11 +139,13 @@ class SqlSink(Sink):
         self._written = set()
 
     def _open_again(self) -> None:
-        """Connect again. Raises ReplayRequired for the progress of an earlier sink, whose COMMIT came late:
-        the chunks of this one have other timestamps."""
-        written = self._written
+        """Connect again. Raises ReplayRequired after a COMMIT of an earlier sink that came late, during a
+        load: the chunks of this one have other timestamps."""
+        before, written = self._durable, self._written
         durable = self.open()
-        if durable is not None and not durable.is_loaded and written and self._stored not in written:
+        if durable is None or not written or self._stored in written:
+            return
+        if before is None or not (before.is_loaded and durable.is_loaded):
             raise ReplayRequired(
                 f"{self.target}: a commit of an earlier sink came late, while tables are loaded"
             )

@@ -25,12 +25,14 @@ def store(sink: SqlSink, ts: int, loading: SnapshotProgress | None) -> None:
     sink.flush()
 
 
-def test_a_load_is_read_again_after_a_late_commit_of_its_chunks(tmp_path):
-    """The chunks of the later sink have other timestamps than those of the earlier one."""
+@pytest.mark.parametrize("late", [{"shop.item": TableProgress((7,))}, None])
+def test_a_load_is_read_again_after_a_late_commit_of_its_chunks(late, tmp_path):
+    """The chunks of the later sink have other timestamps than those of the earlier one, also if that has
+    loaded everything."""
     earlier = opened(tmp_path)
     store(earlier, 1, {"shop.item": CREATED})
     later = opened(tmp_path)
-    store(earlier, 3, {"shop.item": TableProgress((7,))})
+    store(earlier, 3, late)
     later.close()  # its connection was lost
     with pytest.raises(ReplayRequired, match="came late"):
         store(later, 2, {"shop.item": TableProgress((5,))})
