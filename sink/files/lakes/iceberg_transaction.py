@@ -23,6 +23,7 @@ from pyiceberg.table.update import (
 from pyiceberg.table.update.snapshot import ExpireSnapshots
 
 from ....errors import SinkError
+from .copies.log import WRITERS
 from .iceberg_expiry import Expired, expired
 
 PROPERTIES: Final = {
@@ -32,10 +33,6 @@ PROPERTIES: Final = {
     TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: "10",
 }
 """Properties of a new table, so that its metadata stays small. Users may change them."""
-
-
-WRITERS: Final = "tidemill/"
-"""Beginning of all writers' names."""
 
 
 def commit_number(name: str, table: Table, writer: str, shared: str = "") -> int:
