@@ -40,7 +40,7 @@ KeepHours = Annotated[
     ),
 ]
 LakeSink = Annotated[
-    str | None, typer.Option("--sink", help="With a feed file: name of the sink that writes the lake")
+    str | None, typer.Option("--sink", help="With a file that has the lake's [[sink]]: its name")
 ]
 _WEEK_HOURS = 168
 
@@ -104,17 +104,32 @@ def _only(what: str, others: Mapping[str, object]) -> None:
 
 
 def _given_lake(what: str, sink: str | None) -> GivenSink:
-    """Return the lake's sink, of a URL, or of a feed file and a name in it. Raises ConfigError."""
+    """Return the lake's sink, of a URL, or of a file and a name in it. Raises ConfigError."""
     if "://" in what:
         from ..sink.registry import given_sink
 
         return given_sink("lake", what)
-    from ..engine.options import feed_options
+    return _sink_in(what, sink, "--sink")
 
-    sinks = {one.name: one.given for one in feed_options(config.read(Path(what))).sinks}
-    if sink not in sinks:
-        raise ConfigError(f"--sink: {what} has no sink {sink!r}; accepted: {', '.join(sinks)}")
-    return sinks[sink]
+
+def _given_copy(what: str, copy: str) -> GivenSink:
+    """As `_given_lake`, of the lake with the present rows."""
+    if "://" in copy:
+        from ..sink.registry import given_sink
+
+        return given_sink("copy", copy, {"mode": "copy"})
+    if "://" in what:
+        raise ConfigError(f"--copy: {copy!r} is no URL, and the name of a sink needs a file with sinks")
+    return _sink_in(what, copy, "--copy")
+
+
+def _sink_in(file: str, name: str | None, flag: str) -> GivenSink:
+    from ..engine.sink_options import sinks_in
+
+    sinks = sinks_in(config.read(Path(file)))
+    if name not in sinks:
+        raise ConfigError(f"{flag}: {file} has no sink {name!r}; accepted: {', '.join(sinks)}")
+    return sinks[name].given
 
 
 @contextmanager
@@ -196,13 +211,12 @@ def _executor(sink: GivenSink, spark: _Spark | None) -> Iterator[Executor | None
 
 def _merge_lake(what: str, sink: str | None, copy: str, index: Path | None, as_json: bool) -> None:
     from ..actors import SystemClock
-    from ..sink.registry import given_sink
 
-    target_sink = given_sink("copy", copy, {"mode": "copy"})
+    given = _given_copy(what, copy)
     with _lake(_given_lake(what, sink)) as lake:
         from ..sink.files.lakes.upkeep import Merge, copy_target
 
-        target = copy_target(copy, target_sink.options, index)
+        target = copy_target(str(given.target), given.options, index)
         report = Merge(lake, target, SystemClock()).run()
     _report(report, report.lines, as_json)
 
@@ -231,7 +245,8 @@ def compact(
     copy: Annotated[
         str | None,
         typer.Option(
-            help="With a lake of changes: URL of the lake to update with the latest row of each key"
+            help="With a lake of changes: lake to update with the latest row of each key, by its URL, or by "
+            "the name of its sink in the file"
         ),
     ] = None,
     index: Annotated[

@@ -17,13 +17,12 @@ from ..config import Given, NameText
 from ..dialects.options import MARK_SCHEMA, MARK_TABLE, MARKS
 from ..errors import ConfigError
 from ..sharding import MergeOptions, Routes
-from ..sink.registry import SINK_FORM
 from ..sink.rules import SinkRules
 from ..sorter import SorterOptions
 from ..sources.registry import OF_ANY
 from ..sources.sections import GivenSource, NamedSource, SourceSection
 from ..sources.several_options import given_source
-from .sink_options import SinkOptions, SinkSection, sinks_of
+from .sink_options import Sinks
 from .telemetry import TelemetryOptions
 from .verification import VerifyOptions
 
@@ -60,10 +59,7 @@ class FeedOptions(StoreOptions, MergeOptions):
     """A position at which the feed is finished; "now" is the source's end when it starts; empty: none."""
     source: Annotated[GivenSource, Given(kind=SourceSection | tuple[NamedSource, ...], parse=given_source)]
     """The source, or several, each with a name."""
-    sinks: Annotated[
-        tuple[SinkOptions, ...],
-        Given(name="sink", kind=tuple[SinkSection, ...], parse=sinks_of, form=SINK_FORM),
-    ] = ()
+    sinks: Sinks = ()
     """Targets; without any, the feed is for `tidemill capture` or `tidemill backfill --keep`."""
     on_table_error: Literal["stop", "park"] = "stop"
     """Effect of an error about one table: stop the feed, or park the table, so that the others go on."""

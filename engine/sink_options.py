@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from ..chain.selection.rule import Rule
 from ..chain.selection.sections import RowsOptions, omission_rules, rules_of, share_rule
 from ..chain.selection.table_option import TABLES
 from ..chain.selection.tables import TablePatterns
-from ..config import FILE, Given, NameText, Rest, Variant, declaration, name
+from ..config import FILE, Given, NameText, Rest, Variant, build, declaration, name
 from ..dialects.options import RowOptions
 from ..errors import ConfigError
-from ..sink.registry import SINKS, GivenSink, given_sink
+from ..sink.registry import SINK_FORM, SINKS, GivenSink, given_sink
 from ..sink.relay.options import RelayOptions
 from ..sink.rules import SinkRules
 
@@ -142,3 +142,21 @@ def sinks_of(sections: Sequence[SinkSection], where: str) -> tuple[SinkOptions, 
         if names.count(one) > 1:
             raise ConfigError(f"{where}.name: two sinks are called {one!r}; each needs a name of its own")
     return sinks
+
+
+Sinks: TypeAlias = Annotated[
+    tuple[SinkOptions, ...], Given(name="sink", kind=tuple[SinkSection, ...], parse=sinks_of, form=SINK_FORM)
+]
+"""Field of the options of a file with `[[sink]]` sections."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SinksOnly:
+    sinks: Sinks = ()
+
+
+def sinks_in(document: Mapping[str, object]) -> dict[str, SinkOptions]:
+    """Return the sinks of a feed.toml, or of a file with `[[sink]]` sections alone, by name. Raises
+    ConfigError for an option of a sink."""
+    sections = {key: value for key, value in document.items() if key == "sink"}
+    return {sink.name: sink for sink in build(_SinksOnly, sections, "").sinks}

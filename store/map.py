@@ -64,11 +64,15 @@ class Map:
 
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the value of each key; None if it isn't there."""
-        get = self._db.get  # with a list of keys it takes one and a half times as long
+        order = sorted(keys)  # of keys at random all lie in other blocks: they would take half as long again
         try:
-            return [get(key) for key in keys]
+            values: list[bytes | None] = self._db.get(order)  # type: ignore[arg-type, assignment]
         except Exception as error:
             self._fail("can't be read", error)
+        if order == keys:
+            return values
+        found = dict(zip(order, values, strict=True))
+        return [found[key] for key in keys]
 
     def pairs(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield the pairs whose keys begin with a prefix, in their order, each key without it."""
@@ -81,10 +85,11 @@ class Map:
         except Exception as error:
             self._fail("can't be read", error)
 
-    def put(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
-        for start in range(0, len(pairs), _BATCH):
+    def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        for start in range(0, len(keys), _BATCH):
             batch = WriteBatch(raw_mode=True)
-            for key, value in pairs[start : start + _BATCH]:
+            end = start + _BATCH
+            for key, value in zip(keys[start:end], values[start:end], strict=True):
                 batch.put(key, value)
             self._write(batch)
 

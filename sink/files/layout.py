@@ -62,6 +62,10 @@ class FileLayout(Protocol):
         """Raise NotReproducible if the rows after a schema change aren't known, and SinkError if it can't be
         followed. Raises as Store does."""
 
+    def fit(self, group: Group, name: str) -> None:
+        """Make a staged file of another process fit to those of others, before their commit. May be repeated.
+        Raises as Store does."""
+
     def path(self, group: Group, first: Ts, last: Ts, origin: str, suffix: str) -> str:
         """Return the name of a new file; empty if it stays hidden. `origin` is unique in the prefix."""
         ...
@@ -104,6 +108,9 @@ class TablesLayout:
         pass
 
     def close(self) -> None:
+        pass
+
+    def fit(self, group: Group, name: str) -> None:
         pass
 
     def path(self, group: Group, first: Ts, last: Ts, origin: str, suffix: str) -> str:

@@ -7,6 +7,7 @@ the source prints it: dates and times, which may be "0000-00-00", and decimals o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -16,7 +17,7 @@ from ...codec.arrow_arrays import counted, repeated
 from ...codec.image import Image
 from ...codec.images import read_images
 from ...codec.text import datetime_text, time_text
-from ...errors import SinkError
+from ...errors import InvariantViolated, SinkError
 from ...events import (
     TEMPORAL,
     Column,
@@ -125,10 +126,13 @@ class ChangeColumns:
         if not any(rows):  # inserts have no rows before
             return pa.nulls(len(rows), self._image_type)
         absent = pa.array([row is None for row in rows], pa.bool_())
-        columns = zip(*[row or self._nulls for row in rows], strict=True)
+        whole = [row or self._nulls for row in rows]
+        if set(map(len, whole)) != {len(self._fields)}:
+            raise InvariantViolated(f"a row of {self.table.full_name} hasn't the table's columns")
         arrays = [
-            _array(self.table.full_name, field, text, values)
-            for field, text, values in zip(self._fields, self._texts, columns, strict=True)
+            # Transposed by zip(*rows), rows have an iterator each, which the garbage collector looks at.
+            _array(self.table.full_name, field, text, list(map(itemgetter(number), whole)))
+            for number, (field, text) in enumerate(zip(self._fields, self._texts, strict=True))
         ]
         return pa.StructArray.from_arrays(arrays, fields=self._fields, mask=absent)
 

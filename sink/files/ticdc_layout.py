@@ -155,6 +155,9 @@ class TicdcLayout:
     def check(self, ddl: Ddl) -> None:
         pass
 
+    def fit(self, group: Group, name: str) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -92,7 +92,8 @@ class Stream:
         for query in self._queries:
             self._start(query, spark)
         while not self._stopping.wait(LOOK_SECONDS):
-            error = self._failure()
+            is_active = any(query.is_active for query in self._queries)
+            error = self._failure()  # after it, so that a query that fails meanwhile isn't taken for finished
             if isinstance(error, Retryable):
                 failures += 1
                 pause = pause_seconds(failures)
@@ -101,7 +102,7 @@ class Stream:
                 self._restart(spark)
             elif error is not None:
                 raise error
-            elif not any(query.is_active for query in self._queries):
+            elif not is_active:
                 return True
             else:
                 self._show("normal", lines(self._queries), file)

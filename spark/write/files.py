@@ -88,6 +88,8 @@ class FilesOfQueries:
         if commits.number <= place.epoch:
             self._check_shared(made, ledger)
             staged = sorted((one for task in made for one in task.staged), key=_order)
+            if len(made) > 1:
+                self._fit(staged)
             ts = max([_last(one) for one in staged], default=commits.durable.ts if commits.durable else 0)
             is_known = place.is_stream and not any(task.loads for task in made)
             reached = Checkpoint(ts, place.mark, None if is_known else {}, place.start.source, place.owner)
@@ -95,6 +97,12 @@ class FilesOfQueries:
         for folder in {name.partition("/")[0] for name in store.names(_staged(place))}:
             if int(folder.partition("-")[0]) <= place.epoch:
                 store.remove_folder(f"{_staged(place)}/{folder}")
+
+    def _fit(self, staged: Sequence[Staged]) -> None:
+        """Make the files of several tasks fit to each other."""
+        for one in staged:
+            if isinstance(one, StagedFile):
+                self._target.layout.fit(one.group, one.name)
 
     def _check_latest(self, place: BatchPartition, state: State | None) -> None:
         """Raise SinkError if another driver of the query is past this batch. It isn't fenced off."""

@@ -21,7 +21,7 @@ from tidemill.engine.feed import Feed
 from tidemill.engine.opening import open_sinks
 from tidemill.engine.options import feed_options
 from tidemill.engine.status import StatusFile
-from tidemill.errors import CheckpointError, ConfigError, Retryable
+from tidemill.errors import CheckpointError, ConfigError, Retryable, TidemillError
 from tidemill.events import Batch, Checkpoint, compose_ts
 from tidemill.sink import SinkFactory
 from tidemill.spark.backfill.backfill import backfill
@@ -36,6 +36,7 @@ from tidemill.spark.run.errors import explain
 from tidemill.spark.run.feed_reads import feed_reads
 from tidemill.spark.run.queries import QueryLog, SinkQuery
 from tidemill.spark.run.run import run
+from tidemill.spark.run.stream import Stream
 from tidemill.testing.child import Child
 from tidemill.testing.mariadb import MariaDb
 from tidemill.testing.mariadb_client import Client
@@ -193,6 +194,34 @@ def test_a_query_whose_start_fails_for_now_is_started_again(
     run(feed(tmp_path, mariadb.url(), f"{sql.database}.*", {"url": f"sqlite:///{tmp_path}/a.db"}))
     assert not failures
     assert in_sqlite(tmp_path / "a.db", f"{sql.database}.item") == [(1,)]
+
+
+def test_a_query_that_fails_while_it_is_looked_at_is_not_taken_for_finished(
+    spark: SparkSession, sql: Client, mariadb: MariaDb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql("CREATE TABLE item (id INT PRIMARY KEY)", "INSERT INTO item VALUES (1)")
+    copy = tmp_path / "a.db"
+    found = feed(tmp_path, mariadb.url(), f"{sql.database}.*", {"url": f"sqlite:///{copy}"})
+    run(found)
+
+    def change(statement: str) -> None:
+        with closing(sqlite3.connect(copy)) as connection, connection:
+            connection.execute(statement)
+
+    change(f'DELETE FROM "{sql.database}.item"')
+    sql("UPDATE item SET id = 2")
+    really = Stream._failure
+
+    def failure(stream: Stream) -> TidemillError | None:
+        error = really(stream)
+        eventually(lambda: not any(query.is_active for query in stream._queries))
+        if error is not None:
+            change(f'INSERT INTO "{sql.database}.item" VALUES (1)')
+        return error
+
+    monkeypatch.setattr(Stream, "_failure", failure)
+    run(found)
+    assert in_sqlite(copy, f"{sql.database}.item") == [(2,)]
 
 
 def test_what_a_backfill_cannot_load_the_local_engine_loads(

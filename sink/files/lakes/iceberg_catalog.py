@@ -34,7 +34,7 @@ from pyiceberg.typedef import Identifier
 from requests import PreparedRequest, RequestException, Response, Session
 from requests.adapters import HTTPAdapter
 from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from ....config import Finding
 from ....errors import ConfigError, Retryable, SinkError
@@ -46,6 +46,8 @@ from .iceberg_transaction import PROPERTIES
 NAME: Final = "tidemill"
 """Name of the catalog in a SQL database, if no other is given."""
 _SECONDS: Final = "tidemill.seconds"
+_OWN_TABLES: Final = 2
+"""Number of tables that a catalog in a SQL database makes for itself."""
 _NO_ANSWER: Final = (
     CommitStateUnknownException,
     ServerError,
@@ -81,12 +83,14 @@ def open_catalog(address: CatalogAddress, store: Store, *, creates: bool = True)
             return _Rest(NAME, **properties, **_rest_properties(address))
         if creates and not options.catalog:
             _make_directory(address)
-        return SqlCatalog(
-            options.warehouse or NAME,
-            **properties,
-            warehouse=location_of(store),
-            init_catalog_tables=str(creates).lower(),
-        )
+        properties |= {"warehouse": location_of(store), "init_catalog_tables": str(creates).lower()}
+        for _ in range(_OWN_TABLES):
+            try:
+                return SqlCatalog(options.warehouse or NAME, **properties)
+            except DBAPIError as error:
+                if "already exists" not in str(error):  # as another process has made one at this moment
+                    raise
+        return SqlCatalog(options.warehouse or NAME, **properties)
 
 
 def _make_directory(address: CatalogAddress) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from threading import RLock
 from urllib.parse import unquote
 
@@ -10,7 +11,9 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.typedef import Identifier
 
 from ....errors import SinkError
+from ..formats import Group
 from ..layout import HIDDEN, day_of
+from ..parquet_format import write_parquet
 from ..store import Store
 from .columns import DATE
 from .copies.iceberg_log import IcebergLog
@@ -19,6 +22,7 @@ from .iceberg_catalog import check_database, open_catalog
 from .iceberg_io import location_of
 from .iceberg_table import Iceberg
 from .layout import DDL, VERSIONS, LakeLayout
+from .parquet import open_parquet, read_rows
 
 
 class IcebergLayout(LakeLayout):
@@ -46,6 +50,20 @@ class IcebergLayout(LakeLayout):
         date = pa.field(DATE, pa.date32(), nullable=False)
         dated = rows.append_column(date, pa.repeat(day, rows.num_rows))
         return pa.Table.from_arrays(dated.columns, schema=self._iceberg(folder).numbered(dated.schema))
+
+    def fit(self, group: Group, name: str) -> None:
+        """Give columns the ids that they have in the other files of the commit: tasks of Spark number those
+        of one table at the same time."""
+        with self._store.open(name) as file:
+            parquet = open_parquet(file)
+            columns = parquet.schema_arrow
+            numbered = self._iceberg(self.folder(group[0])).numbered(columns)
+            if numbered.equals(columns, check_metadata=True):
+                return
+            rows = read_rows(parquet)
+        content = BytesIO()
+        write_parquet(pa.Table.from_arrays(rows.columns, schema=numbered), content)
+        self._store.write(name, content.getvalue())
 
     def _iceberg(self, folder: str) -> Iceberg:
         with self._lock:  # one object plans the columns of all files of a table

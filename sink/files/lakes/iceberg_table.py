@@ -70,13 +70,16 @@ class Iceberg:
     ) -> int:
         with explained(self._name):
             table = self._latest()
-            if table is not None and commit_number(self._name, table, writer) >= number:
+            if table is not None and self._number(table, writer) >= number:
                 return self._version(table)
             files = list(find_files())
             schemas = [pyarrow_to_schema(file.schema) for file in files]
             if table is None:
                 table = self._created(writer, number, schemas)
             return self._added(table, writer, number, made_ms, files, schemas)
+
+    def _number(self, table: Table, writer: str) -> int:
+        return commit_number(self._name, table, writer, self._location)
 
     def _latest(self) -> Table | None:
         return load_table(self._catalog, self._identifier)
@@ -149,7 +152,7 @@ class Iceberg:
     def _settled(self, writer: str, number: int, error: CommitFailedException) -> int:
         """Return the version if a commit of this object that had no answer is in the table."""
         table = self._latest()
-        if table is not None and commit_number(self._name, table, writer) >= number:
+        if table is not None and self._number(table, writer) >= number:
             if any(self._attempted.get(one.snapshot_id) == number for one in table.metadata.snapshots):
                 return self._version(table)
             raise raced(self._identifier) from error

@@ -23,6 +23,7 @@ from pyiceberg.table.update import (
 from pyiceberg.table.update.snapshot import ExpireSnapshots
 
 from ....errors import SinkError
+from .copies.log import WRITERS
 from .iceberg_expiry import Expired, expired
 
 PROPERTIES: Final = {
@@ -34,16 +35,21 @@ PROPERTIES: Final = {
 """Properties of a new table, so that its metadata stays small. Users may change them."""
 
 
-def commit_number(name: str, table: Table, writer: str) -> int:
+def commit_number(name: str, table: Table, writer: str, shared: str = "") -> int:
     """Return the number of the writer's last commit in a table, which is a property with the writer's name.
-    Raises SinkError if another program made the table."""
+
+    It is 0 in a table at the location `shared` that another writer of the folder made. Raises SinkError if
+    another program made the table.
+    """
     number = table.properties.get(writer)
-    if number is None:
-        raise SinkError(
-            f"{name} is an Iceberg table that another program or feed made: remove it, or give another "
-            "catalog or namespace"
-        )
-    return int(number)
+    if number is not None:
+        return int(number)
+    if table.location() == shared and any(one.startswith(WRITERS) for one in table.properties):
+        return 0
+    raise SinkError(
+        f"{name} is an Iceberg table that another program or feed made: remove it, or give another "
+        "catalog or namespace"
+    )
 
 
 def summary_of(writer: str, number: int, made_ms: int) -> dict[str, str]:

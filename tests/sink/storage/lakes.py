@@ -145,6 +145,14 @@ class _Iceberg(Lake):
         assert snapshot is not None
         return snapshot.snapshot_id
 
+    def make(self, name: str, rows: pa.Table) -> None:
+        """Make a table as another program does."""
+        with self.catalog() as catalog:
+            catalog.create_namespace_if_not_exists(self.identifier(name)[0])
+            catalog.create_table(self.identifier(name), rows.schema, f"file://{self.path}/{name}").append(
+                rows
+            )
+
 
 class IcebergLake(_Iceberg, DirectoryPlace):
     kind = "Iceberg"
@@ -170,13 +178,6 @@ class IcebergLake(_Iceberg, DirectoryPlace):
         store = Directory(self.path)
         catalog = open_catalog(address.catalog, store)
         return Iceberg(catalog, self.identifier(name), f"file://{self.path}/{name}", keep_snapshots=100)
-
-    def make(self, name: str, rows: pa.Table) -> None:
-        with self.catalog() as catalog:
-            catalog.create_namespace_if_not_exists(self.identifier(name)[0])
-            catalog.create_table(self.identifier(name), rows.schema, f"file://{self.path}/{name}").append(
-                rows
-            )
 
 
 class IcebergBucket(_Iceberg, BucketPlace):

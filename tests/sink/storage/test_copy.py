@@ -108,6 +108,25 @@ def test_a_process_that_dies_at_any_call_of_the_store_makes_each_commit_once(tmp
     assert calls > 50
 
 
+# --- rows
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [],
+        [update(PAIRS, (2, "b", None), (2, "b", 7))],
+        [insert(PAIRS, 6, "f", 6), delete(PAIRS, 6, "f", 6)],
+    ],
+)
+def test_a_key_that_another_row_left_in_the_same_commit_is_found_again(place, others):
+    moved = transaction(3, update(PAIRS, (1, "a", 1), (5, "a", 1)), insert(PAIRS, 1, "a", 2), *others)
+    later = transaction(4, update(PAIRS, (1, "a", 2), (1, "a", 3)))
+    feed(place.sink(flush_seconds=0.0), [*BEGUN, moved, later])  # with one index
+    rows = {row["a"]: (row["b"], row["n"]) for row in rows_of(place, "shop.pairs")}
+    assert rows == {1: ("a", 3), 2: ("b", 7 if len(others) == 1 else None), 5: ("a", 1)}
+
+
 # --- statements
 
 

@@ -60,7 +60,8 @@ def test_larger_files_take_their_size_and_no_objects_for_their_rows(tmp_path):
 def test_the_memory_of_a_map_does_not_depend_on_its_keys(tmp_path):
     pairs = Map(tmp_path / "map")
     for first in range(0, 200_000, 20_000):
-        pairs.put([(key.to_bytes(8, "big"), bytes(12)) for key in range(first, first + 20_000)])
+        keys = [key.to_bytes(8, "big") for key in range(first, first + 20_000)]
+        pairs.put(keys, [bytes(12)] * len(keys))
     pairs._db.flush(wait=True)
     own = pairs._db.property_int_value("rocksdb.estimate-table-readers-mem")
     pairs.close()

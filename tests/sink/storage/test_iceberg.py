@@ -22,7 +22,10 @@ from requests import ConnectionError as NoConnection
 
 from tidemill.errors import Retryable, SinkError
 from tidemill.sink import Delivery
-from tidemill.sink.files.lakes.iceberg_catalog import create_namespace
+from tidemill.sink.files.directory import Directory
+from tidemill.sink.files.lakes.iceberg_address import iceberg_of
+from tidemill.sink.files.lakes.iceberg_catalog import create_namespace, open_catalog
+from tidemill.sink.files.lakes.iceberg_options import IcebergOptions
 from tidemill.sink.files.lakes.layout import DataFile
 from tidemill.sink.kind import SinkContext
 from tidemill.sink.registry import given_sink, survey_sink
@@ -326,6 +329,19 @@ def test_a_namespace_is_made_by_several_at_once(lake):
         for number in range(30):
             list(threads.map(make, [f"n{number}"] * 4))
         assert len(catalog.list_namespaces()) == 32
+
+
+def test_a_catalog_is_made_by_several_at_once(tmp_path):
+    together = Barrier(4)
+
+    def make(path: Path) -> None:
+        address = iceberg_of(f"iceberg+sql://{path}", IcebergOptions())
+        together.wait()
+        open_catalog(address.catalog, Directory(path)).close()
+
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(10):
+            list(threads.map(make, [tmp_path / f"{number}"] * 4))
 
 
 def test_a_database_that_can_not_be_opened_is_named(lake):

@@ -11,7 +11,7 @@ from pyroaring import BitMap64
 from tidemill.errors import SinkError, StoreError
 from tidemill.sink.files.directory import Directory
 from tidemill.sink.files.lakes.copies.deletion_vectors import read_vector, write_vectors
-from tidemill.sink.files.lakes.copies.key_index import KeyIndex, Place, id_of
+from tidemill.sink.files.lakes.copies.key_index import KeyIndex, id_of
 from tidemill.store.map import Map
 
 
@@ -25,36 +25,37 @@ def index(tmp_path):
 def places(keys, wanted, files):
     """Return the places of keys in a table with these files, each with the rows that are gone."""
     ids = {id_of(path): gone for path, gone in files.items()}
-    found = keys.find(wanted, lambda file, row: file in ids and row not in ids[file])
-    return [one.place for one in found]
+    found = keys.find(wanted, lambda file, rows: [file in ids and row not in ids[file] for row in rows], [])
+    return [(one["file"].tobytes(), one["row"]) if one["file"] else None for one in found.now]
 
 
-def put(keys, path, *rows, committed=()):
-    keys.put(id_of(path), rows, {id_of(one) for one in committed})
+def put(keys, path, rows, committed=None):
+    """Put keys with their rows."""
+    keys.put(id_of(path), [*rows], [*rows.values()], committed)
     keys.know(path, id_of(path))
 
 
 def test_a_place_counts_only_in_a_file_of_the_table(index):
     keys = index.keys("shop.orders", "id")
-    put(keys, "a", (b"1", 0, b""), (b"2", 7, b""))
-    assert places(keys, [b"1", b"2", b"3"], {"a": {0}}) == [None, Place(id_of("a"), 7), None]
+    put(keys, "a", {b"1": 0, b"2": 7})
+    assert places(keys, [b"1", b"2", b"3"], {"a": {0}}) == [None, (id_of("a"), 7), None]
     assert places(keys, [b"1"], {"b": set()}) == [None]
 
 
 def test_a_commit_that_failed_leaves_the_place_before_it(index):
     keys = index.keys("shop.orders", "id")
-    put(keys, "a", (b"1", 5, b""))
+    put(keys, "a", {b"1": 5})
     for path in ("b", "c"):  # two files of one commit
-        (found,) = keys.find([b"1"], lambda *_: True)
-        put(keys, path, (b"1", 0, found.places), committed=["a"])
-    assert places(keys, [b"1"], {"a": {5}, "c": set()}) == [Place(id_of("c"), 0)]
-    assert places(keys, [b"1"], {"a": set()}) == [Place(id_of("a"), 5)]
+        found = keys.find([b"1"], lambda _, rows: [True] * len(rows), [id_of("a")])
+        put(keys, path, {b"1": 0}, found.committed)
+    assert places(keys, [b"1"], {"a": {5}, "c": set()}) == [(id_of("c"), 0)]
+    assert places(keys, [b"1"], {"a": set()}) == [(id_of("a"), 5)]
 
 
 def test_it_outlives_its_process_and_forgets_what_it_is_told_to(tmp_path):
     index = KeyIndex(tmp_path / "keys")
-    put(index.keys("t", "id"), "a", (b"1", 0, b""))
-    put(index.keys("u", "id"), "a", (b"1", 1, b""))
+    put(index.keys("t", "id"), "a", {b"1": 0})
+    put(index.keys("u", "id"), "a", {b"1": 1})
     index.close()
     index.close()
     keys = index.keys("t", "id")
@@ -63,7 +64,7 @@ def test_it_outlives_its_process_and_forgets_what_it_is_told_to(tmp_path):
     keys.forget([b"1"], ["a"])
     assert index.keys("t", "id").files == {"b": id_of("a")}
     assert places(keys, [b"1"], {"a": set()}) == [None]
-    assert places(index.keys("u", "id"), [b"1"], {"a": set()}) == [Place(id_of("a"), 1)]
+    assert places(index.keys("u", "id"), [b"1"], {"a": set()}) == [(id_of("a"), 1)]
     assert index.keys("u", "id and name").files == {}
     assert places(index.keys("u", "id"), [b"1"], {"a": set()}) == [None]
     index.close()
@@ -71,7 +72,7 @@ def test_it_outlives_its_process_and_forgets_what_it_is_told_to(tmp_path):
 
 def test_a_damaged_index_is_made_again(tmp_path):
     first = Map(tmp_path / "map")
-    first.put([(b"a", b"1")])
+    first.put([b"a"], [b"1"])
     with pytest.raises(StoreError, match="can't be opened"):
         Map(tmp_path / "map")
     first.close()

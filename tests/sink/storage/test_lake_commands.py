@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 
 import pytest
 
 from tidemill.sink.files.lakes.upkeep import LakePlan, decode_lake_plan, encode_lake_plan
 from tidemill.testing.child import CLI, Child
+from tidemill.testing.iceberg_rest import IcebergRest
 from tidemill.testing.s3 import LOGIN, S3Process
 
 from .copies import DeltaCopies
 from .fed_lake import FedLake
-from .lakes import DeltaBucket, DeltaLake, IcebergLake
+from .lakes import DeltaBucket, DeltaLake, IcebergLake, RestLake
 from .test_upkeep import OFTEN, PLACES
 
 
@@ -135,6 +141,76 @@ def test_a_history_is_merged_again_and_again_and_killed(tmp_path: Path) -> None:
     fed.sink.close()
 
 
+@contextmanager
+def demanding(port: int, token: str) -> Iterator[int]:
+    """Pass requests with a token to a catalog, and refuse others; yield the port to ask."""
+
+    class Door(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if self.headers.get("Authorization") != f"Bearer {token}":
+                self.reply(401, b"{}")
+                return
+            there = HTTPConnection("127.0.0.1", port)
+            there.request(self.command, self.path, content, {"Content-Type": "application/json"})
+            with closing(there):
+                found = there.getresponse()
+                self.reply(found.status, found.read())
+
+        def reply(self, status: int, content: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(b"" if self.command == "HEAD" else content)
+
+        do_GET = do_POST = do_HEAD = do_DELETE = answer  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_history_is_merged_into_a_catalog_that_needs_a_token(
+    iceberg_rest: IcebergRest, tmp_path: Path
+) -> None:
+    fed = FedLake(DeltaLake(tmp_path / "lake", **OFTEN))
+    fed.insert(3)
+    file = tmp_path / "lakes.toml"
+    present = RestLake(tmp_path / "present", iceberg_rest.port)
+    with demanding(iceberg_rest.port, "geheim") as port:
+        sections = f"""
+            [[sink]]
+            name = "history"
+            url = "{fed.place.url()}"
+            [[sink]]
+            name = "present"
+            url = "iceberg+rest://127.0.0.1:{port}"
+            location = "{present.path}"
+            mode = "copy"
+            """
+        arguments = ["compact", file, "--sink", "history", "--copy", "present"]
+        file.write_text(sections)
+        status, said = tidemill(*arguments)
+        assert (status != 0, "the catalog denies access" in said) == (True, True), said
+        status, said = tidemill(*arguments[:-1], "history")
+        assert (status != 0, 'expected mode = "copy"' in said) == (True, True), said
+        file.write_text(f'{sections}token = "geheim"')
+        status, said = tidemill(*arguments)
+        assert (status, "changes and" in said) == (0, True), said
+    rows = present.arrow("shop.item").to_pylist()
+    assert sorted((row["id"], row["note"]) for row in rows) == sorted(fed.rows.items())
+    fed.sink.close()
+
+
 def test_a_lake_in_a_bucket_by_a_feed_file(tmp_path: Path) -> None:
     """Credentials that can't be in a URL are those of the sink."""
     os.environ.update(LOGIN)
@@ -183,11 +259,14 @@ def test_a_lake_in_a_bucket_by_a_feed_file(tmp_path: Path) -> None:
             "--plan: not with --copy",
         ),
         (["compact", "delta://{0}", "--copy", "sqlite:///x"], "sink copy"),
+        (["compact", "delta://{0}", "--copy", "x"], "--copy: 'x' is no URL, and the name of a sink needs"),
+        (["compact", "{0}/lakes.toml", "--sink", "a", "--copy", "x"], "has no sink 'x'; accepted: a"),
         (["compact", "iceberg+sql://{0}", "--plan", "{0}/plan"], "there is no catalog"),
     ],
 )
 def test_mistakes_are_one_sentence(tmp_path: Path, arguments: list[str], sentence: str) -> None:
     (tmp_path / "plan").write_text(encode_lake_plan(LakePlan(2, "delta:///elsewhere", 168, 1, [])))
+    (tmp_path / "lakes.toml").write_text(f'[[sink]]\nname = "a"\nurl = "delta://{tmp_path}"\n')
     status, said = tidemill(*[one.format(tmp_path) for one in arguments])
     assert status != 0
     assert sentence in " ".join(said.split())

@@ -290,7 +290,7 @@ def test_what_is_no_history_is_said(tmp_path: Path) -> None:
         merged(history, PLACES["delta"](tmp_path / "full"))
     with pytest.raises(ConfigError, match="no lake that can be analyzed"):
         copy_target("s3://bucket/x", given_sink("copy", "s3://bucket/x").options)
-    with pytest.raises(ConfigError, match='the present rows need mode = "copy"'):
+    with pytest.raises(ConfigError, match='expected mode = "copy", of a lake with the present rows'):
         copy_target("delta:///x", given_sink("copy", "delta:///x").options)
 
 

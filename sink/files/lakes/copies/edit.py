@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
-from typing import Final, TypeAlias
+from itertools import chain, compress
+from typing import Any, Final, TypeAlias
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,7 +19,7 @@ from ...store import Store
 from .alteration import Alteration, alteration
 from .columns import copy_schema, is_same_layout, key_names
 from .files import CopyFiles
-from .key_index import NOTHING, FileId, Found, KeyIndex, TableKeys, id_of
+from .key_index import FileId, KeyIndex, Places, TableKeys, by_file, id_of
 from .log import CopyCommit, CopyLog, Snapshot
 from .rows import GONE, NetRows, StagedChanges, encoded_keys
 
@@ -136,49 +138,53 @@ class Edit:
         """Apply changes in parts. Yield the rows that are added to a file; later parts may delete them."""
         written = 0
         for part in changes.parts():
-            found = [NOTHING] * len(part.last)
+            arrived = [*part.last]
+            rows = np.fromiter(part.last.values(), np.int64, len(arrived))
+            stay = rows != GONE
+            committed = None
             if not part.is_new:
-                found = list(keys.find(part.last, self._is_present))
-                self._check(changes.table, part, found)
-                self._delete(found)
-            added = [
-                (key, row, one.places)
-                for (key, row), one in zip(part.last.items(), found, strict=True)
-                if row != GONE
-            ]
-            if len(self._gone) < _MOST_GONE:
-                self._gone.update([key for key, row in part.last.items() if row == GONE])
-            self._gone.difference_update([key for key, _, _ in added])
-            if added:
-                own = [(key, row, places) for row, (key, _, places) in enumerate(added, written)]
-                keys.put(file, own, self._committed)
-                written += len(added)
+                found = keys.find(arrived, self._is_present, self._committed)
+                self._check(changes.table, part, found.now)
+                self._delete(found.now)
+                committed = found.committed[stay]
+            if not stay.all():
+                if len(self._gone) < _MOST_GONE:
+                    self._gone.update(compress(arrived, (~stay).tolist()))
+                arrived, rows = [*compress(arrived, stay.tolist())], rows[stay]
+            if self._gone:
+                self._gone.difference_update(arrived)
+            if arrived:
+                keys.put(file, arrived, np.arange(written, written + len(arrived)), committed)
+                written += len(arrived)
                 reach("copy.part")
-                yield part.rows.take([row for _, row, _ in added])
+                is_whole = np.array_equal(rows, np.arange(len(part.rows)))
+                yield part.rows if is_whole else part.rows.take(rows)
 
-    def _check(self, table: Table, changes: NetRows, found: Sequence[Found]) -> None:
-        for (key, had), one in zip(changes.had.items(), found, strict=True):
-            if had != (one.place is not None):
-                what = "lacks a row that the source changed" if had else "has a row that the source inserted"
-                name = table.full_name
-                shown = ", ".join(map(str, msgspec.msgpack.decode(key)))
-                raise SinkError(
-                    f"{self._name}: the copy of {name} {what}, with the key {shown}: another program changed "
-                    "it; load the table again",
-                    name,
-                )
+    def _check(self, table: Table, changes: NetRows, now: Places) -> None:
+        had = np.fromiter(changes.had.values(), np.bool_, len(now))
+        wrong = np.flatnonzero(had != (now["file"] != 0))
+        if wrong.size:
+            what = "lacks a row that the source changed"
+            if not had[wrong[0]]:
+                what = "has a row that the source inserted"
+            name = table.full_name
+            shown = ", ".join(map(str, msgspec.msgpack.decode([*changes.had][wrong[0]])))
+            raise SinkError(
+                f"{self._name}: the copy of {name} {what}, with the key {shown}: another program changed it; "
+                "load the table again",
+                name,
+            )
 
-    def _delete(self, found: Sequence[Found]) -> None:
-        rows: dict[FileId, list[int]] = {}
-        for one in found:
-            if one.place is not None:
-                rows.setdefault(one.place.file, []).append(one.place.row)
-        for file, own in rows.items():
-            self._files.delete(self._paths[file], own)
+    def _delete(self, now: Places) -> None:
+        for file, own in by_file(now):
+            self._files.delete(self._paths[file], now["row"][own].tolist())
 
-    def _is_present(self, file: FileId, row: int) -> bool:
+    def _is_present(self, file: FileId, rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         path = self._paths.get(file)
-        return path is not None and row not in self._files.vector(path)
+        if path is None:
+            return np.zeros(len(rows), np.bool_)
+        gone = self._files.vector(path)
+        return ~np.fromiter(map(gone.__contains__, rows.tolist()), np.bool_, len(rows))
 
     # --- keys
 
@@ -200,10 +206,10 @@ class Edit:
         """Read the keys of a file that the index doesn't know."""
         names, gone, first = key_names(table), self._files.vector(path), 0
         for part in self._files.read(path, self._columns, _only(table, names)):
-            rows = encoded_keys(part, names)
-            own = [(key, row, b"") for row, key in enumerate(rows, first) if row not in gone]
-            keys.put(id_of(path), own, set())
-            first += len(rows)
+            own = encoded_keys(part, names)
+            rows = [row for row in range(first, first + len(own)) if row not in gone]
+            keys.put(id_of(path), [own[row - first] for row in rows], rows)
+            first += len(own)
         keys.know(path, id_of(path))
 
     # --- the commit

@@ -8,12 +8,15 @@ columns of the files that it doesn't know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from .....store.map import Map
 from .....store.temporary import temporary_directory
@@ -21,30 +24,22 @@ from .....store.temporary import temporary_directory
 FileId = bytes
 """Digest of the name under which a file's keys were read."""
 _ID_BYTES: Final = 8
-_ROW_BYTES: Final = 4
-_PLACE_BYTES: Final = _ID_BYTES + _ROW_BYTES
+PLACE: Final = np.dtype([("file", f"u{_ID_BYTES}"), ("row", ">u4")])
+"""A row by its file's id and its number, as the index has it; the file is 0 if there is none."""
+Places: TypeAlias = npt.NDArray[Any]
+"""Array of PLACE: a commit of a million keys has no object for each place."""
 _TABLE: Final = b"t"
 _FILE: Final = b"f"
 _KEY: Final = b"k"
 
 
-class Place(NamedTuple):
-    """A row."""
-
-    file: FileId
-    row: int
-
-
 class Found(NamedTuple):
-    """The entry of a key."""
+    """The entries of some keys, in their order."""
 
-    place: Place | None
-    """Where the row is; None if there is none."""
-    places: bytes
-    """All places of the key, for `put`."""
-
-
-NOTHING: Final = Found(None, b"")
+    now: Places
+    """Where the rows are."""
+    committed: Places
+    """Where they were as of the last commit, for `put`."""
 
 
 class KeyIndex:
@@ -93,42 +88,49 @@ class TableKeys:
         if known is not None and known != self._prefix:
             pairs.remove_prefix(known)
         if known != self._prefix:
-            pairs.put([(name, self._prefix)])
+            pairs.put([name], [self._prefix])
         marks = pairs.pairs(self._prefix + _FILE)
         self.files: Final[dict[str, FileId]] = {path.decode(): file for path, file in marks}
         """The files whose keys are known, by path."""
 
-    def find(self, keys: Iterable[bytes], is_present: Callable[[FileId, int], bool]) -> Iterator[Found]:
-        """Yield what is known of each key. `is_present` returns True for a row that the table has now."""
+    def find(
+        self,
+        keys: Sequence[bytes],
+        is_present: Callable[[FileId, npt.NDArray[Any]], npt.NDArray[np.bool_]],
+        committed: Collection[FileId],
+    ) -> Found:
+        """Return what is known of each key. `is_present` says of a file's rows which of them the table has
+        now, and `committed` are the files that it had as of the last commit."""
         prefix = self._prefix + _KEY
-        for places in self._map.get([prefix + key for key in keys]):
-            place = None
-            for start in range(0, len(places or b""), _PLACE_BYTES):
-                one = _place(places, start)  # type: ignore[arg-type]
-                if is_present(*one):
-                    place = one
-                    break
-            yield Found(place, places or b"")
+        entries = [entry or b"" for entry in self._map.get([prefix + key for key in keys])]
+        width = max(PLACE.itemsize, *map(len, entries))
+        padded = b"".join([entry.ljust(width, b"\0") for entry in entries])
+        places = np.frombuffer(padded, PLACE)
+        counts = np.zeros(len(places), np.bool_)
+        for file, own in by_file(places):
+            counts[own] = is_present(file, places["row"][own])
+        was = np.isin(places["file"], np.frombuffer(b"".join(committed), PLACE["file"]))
+        return Found(*[_first(places, which, len(keys)) for which in (counts, was)])
 
-    def put(self, file: FileId, rows: Iterable[tuple[bytes, int, bytes]], committed: set[FileId]) -> None:
-        """Note keys of a file: each with its row, and all places that `find` returned.
-
-        Of those the one in a file of `committed` is kept: it counts if the new file isn't committed.
-        """
-        prefix = self._prefix + _KEY
-        self._map.put(
-            [
-                (
-                    prefix + key,
-                    file + row.to_bytes(_ROW_BYTES, "big") + (_of(committed, places) if places else b""),
-                )
-                for key, row, places in rows
-            ]
-        )
+    def put(
+        self, file: FileId, keys: Sequence[bytes], rows: npt.ArrayLike, committed: Places | None = None
+    ) -> None:
+        """Note keys of a file with their rows, and with the places that `find` returned as committed: they
+        count if the new file isn't committed."""
+        entries = np.zeros((len(keys), 2), PLACE)
+        entries["file"][:, 0] = np.frombuffer(file, PLACE["file"])
+        entries["row"][:, 0] = rows
+        if committed is not None:
+            entries[:, 1] = committed
+        sizes = np.where(entries["file"][:, 1] != 0, 2, 1) * PLACE.itemsize
+        content, prefix = entries.tobytes(), self._prefix + _KEY
+        starts = range(0, len(content), 2 * PLACE.itemsize)
+        values = [content[start : start + size] for start, size in zip(starts, sizes.tolist(), strict=True)]
+        self._map.put([prefix + key for key in keys], values)
 
     def know(self, path: str, file: FileId) -> None:
         """Note that all keys of a file are there by an id: its own, or that of a file with the same rows."""
-        self._map.put([(self._prefix + _FILE + path.encode(), file)])  # after its keys: see Map
+        self._map.put([self._prefix + _FILE + path.encode()], [file])  # after its keys: see Map
         self.files[path] = file
 
     def forget(self, keys: Sequence[bytes], paths: Sequence[str]) -> None:
@@ -148,14 +150,18 @@ def _digest(text: str) -> bytes:
     return blake2b(text.encode(), digest_size=_ID_BYTES).digest()
 
 
-def _place(places: bytes, start: int) -> Place:
-    middle = start + _ID_BYTES
-    return Place(places[start:middle], int.from_bytes(places[middle : middle + _ROW_BYTES], "big"))
+def by_file(places: Places) -> Iterator[tuple[FileId, npt.NDArray[np.intp]]]:
+    """Yield each file of some places with their indices."""
+    files = places["file"]
+    order = np.argsort(files, kind="stable")
+    for own in np.split(order, np.flatnonzero(np.diff(files[order])) + 1):
+        if own.size and files[own[0]]:
+            yield files[own[0]].tobytes(), own
 
 
-def _of(committed: set[FileId], places: bytes) -> bytes:
-    """Return the place that is in a committed file, as it is kept; empty if there is none."""
-    for start in range(0, len(places), _PLACE_BYTES):
-        if places[start : start + _ID_BYTES] in committed:
-            return places[start : start + _PLACE_BYTES]
-    return b""
+def _first(places: Places, counts: npt.NDArray[np.bool_], keys: int) -> Places:
+    """Return the first place of each key that counts. All keys have the same number of places."""
+    counting = counts.reshape(keys, -1)
+    first: Places = places.reshape(keys, -1)[np.arange(keys), counting.argmax(axis=1)]
+    first[~counting.any(axis=1)] = np.zeros((), PLACE)
+    return first

@@ -64,7 +64,12 @@ def _net(changes: pa.Table, schema: pa.Schema, names: Sequence[str]) -> NetRows:
     arrived = encoded_keys(after, names)
     if _is_snapshot(changes):
         return NetRows(True, {key: row for row, key in enumerate(arrived) if key}, {}, after)
-    left = encoded_keys(_image(changes, "before", schema), names)
+    before = _image(changes, "before", pa.schema([schema.field(name) for name in names]))
+    if before.equals(after.select(names)):  # updates that keep their keys: an object fewer for each
+        return NetRows(False, _numbered(arrived), dict.fromkeys(arrived, True), after)
+    left = encoded_keys(before, names)
+    if not any(left):
+        return NetRows(False, _numbered(arrived), dict.fromkeys(arrived, False), after)
     last: dict[bytes, int] = {}
     had: dict[bytes, bool] = {}
     for row, (old, new) in enumerate(zip(left, arrived, strict=True)):
@@ -77,9 +82,15 @@ def _net(changes: pa.Table, schema: pa.Schema, names: Sequence[str]) -> NetRows:
     return NetRows(False, last, had, after)
 
 
+def _numbered(keys: Sequence[bytes]) -> dict[bytes, int]:
+    return dict(zip(keys, range(len(keys)), strict=True))
+
+
 def encoded_keys(rows: pa.Table, names: Sequence[str]) -> list[bytes]:
     """Return the key of each row as bytes, equal if and only if the keys are; empty where there is no row."""
     columns: list[list[Any]] = [rows.column(name).to_pylist() for name in names]
+    if not rows.column(names[0]).null_count:
+        return list(map(_encode, zip(*columns, strict=True)))
     return [b"" if key[0] is None else _encode(key) for key in zip(*columns, strict=True)]
 
 
@@ -91,4 +102,5 @@ def _is_snapshot(changes: pa.Table) -> bool:
 
 def _image(changes: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
     image = changes.column(name).combine_chunks()
-    return pa.Table.from_arrays(image.flatten(), image.type.names).cast(schema)
+    rows = pa.Table.from_arrays(image.flatten(), image.type.names)
+    return rows.select(schema.names).cast(schema)

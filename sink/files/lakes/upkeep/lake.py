@@ -133,7 +133,7 @@ def copy_target(url: str, options: object, scratch: Path | None = None) -> Files
     None: a temporary directory. Raises ConfigError for other sinks."""
     place = _place(url, options)
     if not place.options.is_copy:
-        raise ConfigError(f'{redacted(url)}: the present rows need mode = "copy": leave the other mode out')
+        raise ConfigError(f'{redacted(url)}: expected mode = "copy", of a lake with the present rows')
     return files_target(place.store, place.options, place.catalog, scratch)
 
 

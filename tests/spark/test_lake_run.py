@@ -1,4 +1,4 @@
-"""A feed into Delta tables with `--engine spark`, killed at the points of its commits."""
+"""A feed into the tables of a lake with `--engine spark`, killed at the points of its commits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from tidemill.engine.feed import Feed
 from tidemill.engine.opening import open_sinks
@@ -16,6 +15,7 @@ from tidemill.testing.mariadb_client import Client
 from tidemill.testing.progress import feed_ended
 
 from ..services.test_lake_feeds import changes
+from ..sink.storage.lakes import LAKES, Lake, RestLake
 from .test_run import SMALL, SOON_SECONDS, feed, running
 
 POINTS = [
@@ -28,14 +28,10 @@ POINTS = [
 ]
 
 
-def rows_of(lake: Path, table: str) -> list[dict[str, Any]]:
-    return DeltaTable(lake / table).to_pyarrow_table().to_pylist()
-
-
-def rebuilt(lake: Path, table: str) -> list[tuple[Any, ...]]:
+def rebuilt(lake: Lake, table: str) -> list[tuple[Any, ...]]:
     """Apply each change once, and return the rows."""
     rows: dict[int, tuple[Any, ...]] = {}
-    for change in changes(rows_of(lake, table)):
+    for change in changes(lake.arrow(table).to_pylist()):
         if change["before"] is not None:
             del rows[change["before"]["id"]]
         if change["after"] is not None:
@@ -44,15 +40,22 @@ def rebuilt(lake: Path, table: str) -> list[tuple[Any, ...]]:
     return [rows[key] for key in sorted(rows)]
 
 
+@pytest.fixture(params=[*LAKES, "rest"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    if request.param == "rest":
+        port = request.getfixturevalue("iceberg_rest").port
+        return RestLake(tmp_path / "lake", port, credential="feed:secret")
+    return LAKES[request.param](tmp_path / "lake")
+
+
 @pytest.mark.parametrize("points", [POINTS[1:4:2], pytest.param(POINTS, marks=pytest.mark.soak)])
 def test_a_driver_is_killed_between_the_steps_of_its_commits(
-    sql: Client, mariadb: MariaDb, tmp_path: Path, points: list[str]
+    sql: Client, mariadb: MariaDb, tmp_path: Path, lake: Lake, points: list[str]
 ) -> None:
     """The local engine loads the feed. The first kill ends the driver as it takes over, the others end the
     process that commits its batches."""
-    lake = tmp_path / "lake"
     sql("CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(40))", "INSERT INTO item VALUES (-1, 'there')")
-    found = feed(tmp_path, mariadb.url(), f"{sql.database}.item", {"url": f"delta://{lake}"})
+    found = feed(tmp_path, mariadb.url(), f"{sql.database}.item", {"url": lake.url(), **lake.options})
     options = feed_options(found)
     local = Feed(options, open_sinks(options))
     local.start()
@@ -72,7 +75,7 @@ def test_a_driver_is_killed_between_the_steps_of_its_commits(
     table = f"{sql.database}.item"
     present = [row[:2] for row in sql("SELECT * FROM item ORDER BY id")]
     assert [row[:2] for row in rebuilt(lake, table)] == present
-    named = [one.name for one in DeltaTable(lake / table).schema().fields]
+    named = lake.arrow(table).column_names
     assert named[-3:] == ["before", "after", "date"]
-    statements = [one["op"] for one in changes(rows_of(lake, "ddl"))]
+    statements = [one["op"] for one in changes(lake.arrow("ddl").to_pylist())]
     assert statements == ["create", *["alter"] * len(points)]
