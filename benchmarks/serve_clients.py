@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
 
@@ -72,4 +73,5 @@ async def _main(url: str, requests: int, per_second: int, streams: int) -> None:
 
 
 if __name__ == "__main__":
+    os.nice(19)
     asyncio.run(_main(sys.argv[1], *map(int, sys.argv[2:])))
