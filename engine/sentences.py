@@ -113,7 +113,8 @@ def _what(wait: Wait) -> str:
         case "merge":
             return f"an item of {wait.on}: {wait.reason}"
         case "worker":
-            return f"the target to take {wait.reason}; {wait.count} transactions depend on others like that"
+            held = f"; {wait.count} transactions depend on others like that" if wait.count else ""
+            return f"the target to take {wait.reason}{held}"
         case "transaction":
             return f"the end of a large transaction, of which it has {wait.count:,} rows"
         case "region":
