@@ -45,8 +45,8 @@ LOOK_SECONDS = 0.5
 """Pause between updates of a running feed's status and its file, ..."""
 LOOKS_PART = 50
 """... but at least this multiple of the last update's duration, as there may be 100,000 tables, ..."""
-MOST_LOOK_SECONDS = 20.0
-"""... and at most this."""
+MOST_LOOK_SECONDS = 5.0
+"""... and at most this: a short update takes long on a busy machine, and people wait for the status."""
 TABLES_SECONDS = 2.0
 """Least pause between updates of the list of all tables."""
 
