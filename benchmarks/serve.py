@@ -2,7 +2,7 @@
 
 MariaDB's log is followed into a Python callback that reads every row. The clients are another process, of the
 lowest priority, as those of another machine take no CPU time here: event streams that are all read, and
-requests of the API at a steady rate, each with a connection of its own. `beside_clients` is the feed's
+requests of the API at a steady rate, over connections that are kept. `beside_clients` is the feed's
 throughput, `cpu` the rows per second of CPU time of the process with the feed and the server, and
 `requests_ms_p99` the latency of the requests.
 """
