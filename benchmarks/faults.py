@@ -1,4 +1,4 @@
-"""What is said of faults of live feeds: python -m tidemill.benchmarks.faults [NAME ...]
+"""Faults of live feeds, and what is said of each: python -m tidemill.benchmarks.faults [NAME ...]
 
 Makes each fault of `testing/faults/`, or those whose names have one of the words. The first line is read
 where people read it: as the command `explain` prints it, in the API, and on the page. It has to name the
@@ -47,7 +47,7 @@ _Readers: TypeAlias = Mapping[str, Callable[[], str]]
 
 @dataclass
 class Diagnosis:
-    """What was said of a fault."""
+    """The lines that were read of a fault."""
 
     fault: Fault
     seconds: dict[str, float] = field(default_factory=dict)
