@@ -370,7 +370,7 @@ class Feed:
             took = self._clock.now() - began
             shared = self._parts.shared
             least = LOOK_SECONDS if shared is None else max(LOOK_SECONDS, shared.look_seconds)
-            pause = min(max(least, LOOKS_PART * took), MOST_LOOK_SECONDS)
+            pause = max(least, min(LOOKS_PART * took, MOST_LOOK_SECONDS))
 
     def _save_tables(self) -> None:
         began = self._clock.now()
