@@ -1,7 +1,10 @@
 """A feed's throughput beside clients of its HTTP server, and without them, in turn.
 
-MariaDB's log is followed into a Python callback, as in the benchmark mysql. The clients are another process:
-event streams that are all read, and requests of the API at a steady rate. `requests_ms_p99` is their latency.
+MariaDB's log is followed into a Python callback that reads every row. The clients are another process, of the
+lowest priority, as those of another machine take no CPU time here: event streams that are all read, and
+requests of the API at a steady rate, over connections that are kept. `beside_clients` is the feed's
+throughput, `cpu` the rows per second of CPU time of the process with the feed and the server, and
+`requests_ms_p99` the latency of the requests.
 """
 
 from __future__ import annotations
@@ -15,13 +18,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..actors import SystemClock
 from ..engine.feed import Feed
 from ..engine.opening import checkpoint_file
 from ..engine.options import feed_options
-from ..events import Item, row_count
+from ..events import Item, Transaction
 from ..server.asgi import application
 from ..server.hosted import GivenFeed
 from ..server.registry import Registry
@@ -29,33 +32,32 @@ from ..server.security import Access
 from ..server.serving import HttpServer
 from ..sink.python import python_sink
 from ..testing.mariadb import MariaDb
-from .mysql import create_tables, write_rows
+from .mysql import create_tables, log_end
 
 
 def run(
     *,
-    rows: int = 1_000_000,
+    rows: int = 4_000_000,
     requests: int = 2_000,
     per_second: int = 200,
     streams: int = 200,
     rounds: int = 3,
 ) -> dict[str, object]:
     """Return one result in the form that all benchmarks share; the yardstick is the feed alone."""
-    alone, beside, latencies = [], [], []
+    load = (requests, per_second, streams)
+    alone, beside, answered = [], [], []
     with (
         tempfile.TemporaryDirectory(prefix="tidemill-bench-") as folder,
         MariaDb(Path(folder) / "mariadb") as server,
     ):
         create_tables(server)
-        span = write_rows(server, rows, 1_000)
+        span = _write(server, rows)
         for number in range(rounds):
-            alone.append(rows / _follow(server, Path(folder) / f"alone-{number}", span, rows, None, []))
-            load = (requests, per_second, streams)
+            alone.append(_follow(server, Path(folder) / f"alone-{number}", span, rows, None, []))
             done: list[dict[str, Any]] = []
-            beside.append(rows / _follow(server, Path(folder) / f"beside-{number}", span, rows, load, done))
-            latencies.append(done[0]["ms_p99"])
-    figures = {"beside_clients": statistics.median(beside)}
-    yardstick = {"beside_clients": statistics.median(alone)}
+            beside.append(_follow(server, Path(folder) / f"beside-{number}", span, rows, load, done))
+            answered.append(done[0])
+    figures, yardstick = _throughput(rows, beside), _throughput(rows, alone)
     return {
         "bench": "serve",
         "settings": {
@@ -65,10 +67,41 @@ def run(
             "streams": streams,
             "rounds": rounds,
         },
-        "figures": {**figures, "requests_ms_p99": statistics.median(latencies)},
+        "figures": {
+            **figures,
+            "requests_ms_p99": statistics.median(one["ms_p99"] for one in answered),
+            "requests": statistics.median(one["requests"] for one in answered),
+        },
         "yardstick": yardstick,
         "ratio": {name: figures[name] / yardstick[name] for name in figures},
     }
+
+
+class _Times(NamedTuple):
+    """Times from the first row to the last, in seconds."""
+
+    clock: float
+    cpu: float
+
+
+def _throughput(rows: int, times: Sequence[_Times]) -> dict[str, float]:
+    return {
+        "beside_clients": rows / statistics.median(one.clock for one in times),
+        "cpu": rows / statistics.median(one.cpu for one in times),
+    }
+
+
+def _write(server: MariaDb, rows: int) -> tuple[str, str]:
+    """Write rows in transactions of 1,000; return the positions before and after."""
+    with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        start = log_end(cursor)
+        for first in range(0, rows, 1_000):
+            cursor.execute(
+                f"INSERT INTO bench.followed SELECT seq + {first}, (1 << 63) + seq, seq + 0.25, seq / 7,"
+                " CONCAT('name of ', seq), '2026-03-01 04:05:06', seq % 100, REPEAT('n', 40)"
+                " FROM bench.seq_1_to_1000"
+            )
+        return start, log_end(cursor)
 
 
 def _follow(
@@ -78,8 +111,8 @@ def _follow(
     rows: int,
     load: tuple[int, int, int] | None,
     done: list[dict[str, object]],
-) -> float:
-    """Return the seconds from the first row to the last; `done` gets the clients' result."""
+) -> _Times:
+    """Return the times of one run; `done` gets the clients' result."""
     start, end = span
     options = feed_options(
         {
@@ -93,13 +126,18 @@ def _follow(
             },
         }
     )
-    count, first, last = 0, 0.0, 0.0
+    count = 0
+    first = last = _Times(0.0, 0.0)
 
     def receive(items: Sequence[Item]) -> None:
         nonlocal count, first, last
-        first = first or time.perf_counter()
-        count += row_count(items)
-        last = time.perf_counter()
+        if not count:
+            first = _now()
+        for item in items:
+            if isinstance(item, Transaction):
+                for _ in item.rows:
+                    count += 1
+        last = _now()
 
     feed = Feed(options, [python_sink("python", receive, checkpoint_file(options, "python"))])
     clock = SystemClock()
@@ -112,7 +150,11 @@ def _follow(
         raise feed.error
     if count != rows:
         raise RuntimeError(f"{count} rows arrived, {rows} were written")
-    return last - first
+    return _Times(last.clock - first.clock, last.cpu - first.cpu)
+
+
+def _now() -> _Times:
+    return _Times(time.perf_counter(), time.process_time())
 
 
 @contextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import ip_address
 
 from ..errors import ConfigError
 
 
+@lru_cache(64)  # a server asks for each request, and parsing takes as long as an answer
 def is_loopback(host: str) -> bool:
     """True for localhost and for an address of the loopback interface."""
     if host == "localhost":

@@ -117,7 +117,9 @@ class OpenFeed(FeedHandle, Generic[T_co]):
         self._processed = _Processed()
         self._is_arrow = arrow
         python = SinkFactory(
-            lambda: _Sink("python", self._receive, store, self._processed, ddl=ddl, reads_rows=not arrow)
+            lambda: _Sink(
+                "python", self._receive, store, self._processed, self._waits, ddl=ddl, reads_rows=not arrow
+            )
         )
         self._clock = SystemClock()
         self._handed_out = 0, 0  # commit and start ts of the last item
@@ -169,13 +171,11 @@ class OpenFeed(FeedHandle, Generic[T_co]):
             raise UsageError(f"invalid_dates: {invalid_dates!r} is neither 'fail' nor 'null'")
         return ArrowBatches(self._received, self.batches, invalid_dates)
 
-    def explain(self) -> list[Wait]:
-        """Return what waits, on what, and since when; also on an `ack` of this program."""
-        waits = super().explain()
-        if self._acknowledged < self._handed_out[0]:
-            seconds = self._clock.now() - self._unacknowledged_since
-            waits.append(Wait("program", "acknowledgement", seconds))
-        return waits
+    def _waits(self) -> list[Wait]:
+        """Return the wait for an `ack` of this program, if there is one."""
+        if self._acknowledged >= self._handed_out[0]:
+            return []
+        return [Wait("program", "acknowledgement", self._clock.now() - self._unacknowledged_since)]
 
     def _receive(self, items: Sequence[Item]) -> None:
         if self._acknowledged >= self._handed_out[0]:
@@ -295,7 +295,7 @@ class _Processed(Acknowledgements):
 
 
 class _Sink(PythonSink):
-    """Notes that the requested flush is made."""
+    """Notes that the requested flush is made, and tells what the program hasn't acknowledged."""
 
     def __init__(
         self,
@@ -303,12 +303,17 @@ class _Sink(PythonSink):
         receive: Receiver,
         store: CheckpointStore,
         processed: _Processed,
+        unacknowledged: Callable[[], list[Wait]],
         *,
         ddl: bool,
         reads_rows: bool,
     ) -> None:
         super().__init__(name, receive, store, acknowledgements=processed, ddl=ddl, reads_rows=reads_rows)
         self._processed = processed
+        self._unacknowledged = unacknowledged
+
+    def waits(self) -> list[Wait]:
+        return self._unacknowledged()
 
     def flush(self) -> Checkpoint | None:
         self._processed.flush_is_due = False

@@ -8,7 +8,7 @@ from typing import Final, assert_never
 from msgspec import Struct
 
 from ..config.advice import advice
-from ..events import Wait, WaitKind
+from ..events import JOB_QUEUE, Wait, WaitKind
 from .lag import Lag
 from .sentences import sentence
 from .status import RUNNING, FeedStatus, SinkStatus
@@ -39,7 +39,10 @@ def cause_of(status: FeedStatus, waits: Sequence[Wait]) -> Cause | None:
     """Return the root cause; None if nothing holds the feed up."""
     if status.state not in RUNNING:
         return _failure(status) if status.detail else None
-    first = min((wait for wait in waits if _is_long(wait)), key=_order, default=None)
+    long = [wait for wait in waits if _is_long(wait)]
+    first = min(long, key=_order, default=None)
+    if first is not None and first.table == JOB_QUEUE and first.region:  # people know their own tables
+        first = next((one for one in sorted(long, key=_order) if _is_of_same_region(one, first)), first)
     if first is not None and _rank(first.kind) < _OF_QUEUES:
         return Cause(first.stage, sentence(first), _remedy(first))
     return _late(status) or (None if first is None else _full(first, waits))
@@ -57,6 +60,10 @@ def _is_long(wait: Wait) -> bool:
 
 def _order(wait: Wait) -> tuple[int, float]:
     return _rank(wait.kind), -wait.seconds
+
+
+def _is_of_same_region(wait: Wait, first: Wait) -> bool:
+    return (wait.kind, wait.region) == (first.kind, first.region) and wait.table != JOB_QUEUE
 
 
 _OF_QUEUES: Final = 7

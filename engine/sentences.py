@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ..events import Wait, physical_ms
+from ..events import JOB_QUEUE, Wait, physical_ms
 from .verification import VerifyStatus
 
 NAMED = 3
@@ -64,7 +64,7 @@ def _moment(time: float) -> str:
 
 def _table(wait: Wait) -> str:
     """Return the table that a Wait is about; empty if there is none."""
-    if wait.table == "schema jobs":
+    if wait.table == JOB_QUEUE:
         return "the job queue of the schema"
     if wait.table:
         return f"table {wait.table}"
@@ -113,7 +113,8 @@ def _what(wait: Wait) -> str:
         case "merge":
             return f"an item of {wait.on}: {wait.reason}"
         case "worker":
-            return f"the target to take {wait.reason}; {wait.count} transactions depend on others like that"
+            held = f"; {wait.count} transactions depend on others like that" if wait.count else ""
+            return f"the target to take {wait.reason}{held}"
         case "transaction":
             return f"the end of a large transaction, of which it has {wait.count:,} rows"
         case "region":

@@ -90,7 +90,7 @@ from .table import (
     source_and_table,
 )
 from .ts import LOGICAL_BITS, MAX_LOGICAL, Ts, compose_ts, parse_ts, physical_ms, timestamp
-from .wait import ActorName, Wait, WaitKind, room_wait
+from .wait import JOB_QUEUE, ActorName, Wait, WaitKind, room_wait
 
 __all__ = [
     "AS_BYTES",
@@ -104,6 +104,7 @@ __all__ = [
     "FLOATS",
     "FORMER",
     "INTEGERS",
+    "JOB_QUEUE",
     "KINDS",
     "LOGICAL_BITS",
     "MAX_LOGICAL",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -11,6 +11,10 @@ WaitKind: TypeAlias = Literal[
     "barrier", "held", "worker", "merge", "transaction",
     "region", "scan", "lookup", "region retry", "lock", "scan turn", "division",
 ]  # fmt: skip
+
+
+JOB_QUEUE: Final = "schema jobs"
+"""Stands for the name of TiDB's queue of schema jobs in `Wait.table`."""
 
 
 class ActorName(str):

@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, compile_path
 from starlette.types import ASGIApp
 
 from ..errors import TidemillError
@@ -26,6 +26,7 @@ from .events import Broadcast, EventStream
 from .openapi import openapi
 from .operation import BASE, JSON, Operation, operations
 from .problem import Problem, problem_of
+from .recent import RecentAnswers
 from .registry import Registry
 from .responses import json_response, refusal
 from .security import Access, Guard
@@ -90,8 +91,10 @@ def application(registry: Registry, access: Access) -> Application:
         slow.close()
 
     made = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _refused})
+    views = [compile_path(one.path)[0] for one in declared if one.is_view]
     is_open = {"/", "/page/", *(one.path for one in declared if one.is_open)}
-    return Application(Guard(made, access, is_open), broadcast)
+    recent = RecentAnswers(made, lambda path: any(one.match(path) for one in views), registry.clock)
+    return Application(Guard(recent, access, is_open), broadcast)
 
 
 class _Slow:

@@ -15,7 +15,7 @@ import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
 from .model.feeds import EventsQuery, FeedEvent, FeedList
-from .operation import operation
+from .operation import EVENTS, operation
 from .problem import Problem
 from .registry import Registry
 
@@ -60,6 +60,7 @@ class Broadcast:
         self.streams = 0
         """Number of open streams."""
         self._ticked: asyncio.Event = asyncio.Event()
+        self._seconds = TICK_SECONDS  # until the next tick
         self._task: asyncio.Task[None] | None = None
         self.is_closed = False
 
@@ -68,7 +69,7 @@ class Broadcast:
         self.is_closed = True
         self._ticked.set()
 
-    @operation("GET", "/events", media="text/event-stream")
+    @operation("GET", "/events", media=EVENTS)
     def events(self, query: EventsQuery) -> EventStream:
         """Send the list of feeds about once a second while it changes, as the event `feeds`.
 
@@ -98,11 +99,8 @@ class Broadcast:
                 elif quiet >= COMMENT_SECONDS:
                     quiet = 0.0
                     yield b": \n\n"
-                ticked = self._ticked
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(COMMENT_SECONDS):
-                        await ticked.wait()
-                quiet += TICK_SECONDS
+                await self._ticked.wait()
+                quiet += self._seconds
         finally:
             self.streams -= 1
             if feed:
@@ -129,7 +127,8 @@ class Broadcast:
                     self._each[name][0].set(data)
             ticked, self._ticked = self._ticked, asyncio.Event()
             ticked.set()
-            await asyncio.sleep(max(TICK_SECONDS, len(feeds) * self.streams / MAX_BYTES_PER_SECOND))
+            self._seconds = max(TICK_SECONDS, len(feeds) * self.streams / MAX_BYTES_PER_SECOND)
+            await asyncio.sleep(self._seconds)
         if self.is_closed:
             self._ticked.set()  # the streams end
 

@@ -18,14 +18,13 @@ _KEYS: Final[dict[str, Callable[[TableStatus], float | str]]] = {
 
 
 def listed(tables: Sequence[TableStatus], query: TablesQuery) -> TableList:
-    """Return the tables that a query asks for; tables that are equal in it are sorted by name."""
+    """Return what a query asks for of tables, which come by name; those that are equal in it stay so."""
     search = query.search.lower()
     matching = [
         table
         for table in tables
         if (not search or search in table.name.lower()) and query.state in ("", table.state)
     ]
-    matching.sort(key=lambda table: table.name)
-    matching.sort(key=_KEYS[query.sort], reverse=query.order == "desc")
+    matching.sort(key=_KEYS[query.sort], reverse=query.order == "desc")  # equal ones stay by name
     page = matching[query.offset : query.offset + query.limit]
     return TableList(page, len(matching), dict(Counter(table.state for table in tables)))

@@ -16,6 +16,7 @@ import msgspec
 
 BASE: Final = "/api/v1"
 JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
 F = TypeVar("F", bound=Callable[..., object])
@@ -50,6 +51,11 @@ class Operation:
     """Type of the response's body; other than JSON, the answer is text or a stream."""
     is_slow: bool = False
     """True if it waits for databases: then it runs in other threads than the rest."""
+
+    @property
+    def is_view(self) -> bool:
+        """True if it looks at this process only, and answers all clients alike."""
+        return self.method == "GET" and not (self.is_slow or self.is_open or self.media == EVENTS)
 
     @property
     def documented_path(self) -> str:

@@ -13,7 +13,7 @@ from ..actors import Clock, PooledRef, Target
 from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.job import Job
 from ..errors import TidemillError
-from ..events import Changes, Item, Sorted, Ts, Wait
+from ..events import JOB_QUEUE, Changes, Item, Sorted, Ts, Wait
 from ..failpoint import reach
 from ..mounter import TidbMounter
 from ..puller.grpc.transport import SOCKETS, Transport
@@ -29,8 +29,6 @@ from .tikv_loads import SchemaKnown, TikvLoadActor, TikvLoads, tables_to_load
 
 DDL_KEYSPACE: Final = 0
 """The sorter's number for the keyspace of the schema's jobs; TiDB's table ids begin above."""
-JOB_QUEUE: Final = "schema jobs"
-"""Name of that keyspace in a Wait."""
 LOAD_KEYSPACE: Final = (1 << 63) - 1
 """That of the tables that are loaded again."""
 PREWRITE_BUFFER_BYTES: Final = 96 << 20
@@ -109,7 +107,7 @@ class TikvSource(TidbSource):
             start_ts=ts,
             schema_version=self._schema_version,
             resolved=self._schema_resolved,
-            name="schema jobs",
+            name=JOB_QUEUE,
             supervisor=context.coordinator,
         )
         with self._lock:

@@ -136,19 +136,25 @@ def _holes(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
 
 
 def _failing(feed: EventFeed) -> dict[Subscription, Failure]:
-    """Return the longest-delayed failures of the retry limiter, one per subscription."""
+    """Return one failure of each subscription that lacks keys by it: the longest delayed, or the last."""
     failures: dict[Subscription, Failure] = {}
-    for failure in feed.failures.limiter.first(PARKED):
-        if not failure.subscription.stopped:
+    for failure in [*feed.failures.limiter.first(PARKED), *feed.failures.recent()]:
+        if not failure.subscription.stopped and _lacking(failure.subscription):
             failures.setdefault(failure.subscription, failure)
     return failures
+
+
+def _lacking(subscription: Subscription) -> list[Ts]:
+    """Return up to where the keys are complete that no region serves, by part."""
+    asked = [request.checkpoint_ts for request in subscription.requests if not request.initialised]
+    return [ts for _, ts in subscription.lock.free()] + asked
 
 
 def _failed(feed: EventFeed, moments: Moments) -> Iterator[Wait]:
     failing, counts = _failing(feed), feed.failures.counts
     for subscription, failure in islice(failing.items(), NAMED):
         reason = failure.action.reason
-        complete = max((ts for _, ts in subscription.lock.free()), default=0)
+        complete = max(_lacking(subscription), default=0)
         yield Wait(
             str(subscription.ref.name),
             "region retry",

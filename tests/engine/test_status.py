@@ -22,7 +22,7 @@ from tidemill.engine.status import (
 )
 from tidemill.engine.verification import Divergence, VerifyStatus
 from tidemill.errors import CheckpointError
-from tidemill.events import Wait
+from tidemill.events import JOB_QUEUE, Wait
 
 STATUS = FeedStatus(
     name="shop",
@@ -230,6 +230,25 @@ def test_a_root_cause_goes_before_what_it_holds_up():
     assert explanation(STATUS, [*waits, retry])[0].endswith(
         "Too many connections: raise the server's maximum number of connections, or close some"
     )
+
+
+def test_a_region_is_named_by_the_users_table_before_the_job_queue():
+    waits = [
+        Wait("jobs", "region retry", 5.0, table=JOB_QUEUE, region=2, reason="NotLeader"),
+        Wait("a", "region retry", 4.9, table="shop.a", region=2, reason="NotLeader"),
+    ]
+    assert "table shop.a has waited 4.9 s" in explanation(STATUS, waits)[0]
+    elsewhere = [waits[0], msgspec.structs.replace(waits[1], region=3)]
+    assert "the job queue of the schema has waited 5.0 s" in explanation(STATUS, elsewhere)[0]
+
+
+@pytest.mark.parametrize(
+    ("count", "held"), [(3, "; 3 transactions depend on others like that"), (0, "")], ids=["some", "none"]
+)
+def test_a_worker_that_waits_says_what_it_holds_up(count: int, held: str) -> None:
+    wait = Wait("sink copy worker 4", "worker", 8.2, reason="commit ts 5 (shop.item)", count=count)
+    said = f"sink copy worker 4 has waited 8.2 s for the target to take commit ts 5 (shop.item){held}"
+    assert explanation(STATUS, [wait])[1] == said
 
 
 def test_short_waits_are_no_cause():

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 import tidemill
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.progress import eventually
 from tidemill.testing.shop_copies import log_end
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -133,6 +134,7 @@ def test_explain_says_that_an_acknowledgement_is_waited_for(mariadb, orders, tmp
     with opened(mariadb, orders, tmp_path) as feed:
         txn = next(iter(feed))
         assert "acknowledgement" in [wait.kind for wait in feed.explain()]
+        eventually(lambda: "acknowledgement" in [wait.kind for wait in feed.status().waits])
         feed.ack(txn)
         assert [wait for wait in feed.explain() if wait.kind == "acknowledgement"] == []
 

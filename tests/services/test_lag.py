@@ -10,9 +10,8 @@ import pytest
 
 from tidemill.engine.lag import NO_LAG
 from tidemill.engine.status import FeedStatus
+from tidemill.testing.faults.place import Place, stop
 from tidemill.testing.progress import eventually
-
-from .fault_place import Place, stop
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from typing import Final
 
 from msgspec import Struct
 
@@ -18,6 +19,11 @@ from .retry_limiter import ROUND_SECONDS, RetryLimiter
 
 log = logging.getLogger("tidemill.puller")
 
+RECENT_SECONDS: Final = 2.0
+"""Time for which a failure explains why its keys aren't served: also while they are requested again."""
+RECENT: Final = 100
+"""Maximum number of subscriptions whose last failures are kept."""
+
 
 class Failure(Struct, frozen=True):
     """A region that failed; its keys are free."""
@@ -29,7 +35,6 @@ class Failure(Struct, frozen=True):
     action: Reaction
     store_id: int = 0
     address: str = ""
-    since: float = 0.0
 
 
 class Failures:
@@ -50,6 +55,7 @@ class Failures:
         self.limiter: RetryLimiter[Failure] = RetryLimiter()
         self.counts: dict[str, int] = {}
         """Number of failures by reason, since the start."""
+        self._last: dict[Subscription, tuple[float, Failure]] = {}  # with its time, the oldest first
         self._cache = cache
         self._clock = clock
         self._on_range = on_range
@@ -60,10 +66,19 @@ class Failures:
     def add(self, failure: Failure) -> None:
         reason = failure.action.reason
         self.counts[reason] = self.counts.get(reason, 0) + 1
+        self._last.pop(failure.subscription, None)
+        self._last[failure.subscription] = self._clock.now(), failure
+        if len(self._last) > RECENT:
+            del self._last[next(iter(self._last))]
         if failure.action.wait:
             asyncio.get_running_loop().call_later(failure.action.wait, self._admit, failure)
         else:
             self._admit(failure)
+
+    def recent(self) -> list[Failure]:
+        """Return the last failure of each subscription, if it was within RECENT_SECONDS."""
+        horizon = self._clock.now() - RECENT_SECONDS
+        return [failure for at, failure in self._last.values() if at > horizon]
 
     def _admit(self, failure: Failure) -> None:
         now = self._clock.now()

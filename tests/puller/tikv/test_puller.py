@@ -103,6 +103,17 @@ def test_a_region_that_is_not_initialised_is_named_with_its_store(cluster, tmp_p
         rig.until_resolved(cluster.tso())
 
 
+def test_a_region_that_fails_is_named_while_it_is_asked_for_again(cluster, tmp_path):
+    cluster.hold_scans()
+    cluster.fail_next(cluster.region_of(record_key(TABLE, 1)), "not_leader", 1, "feed")
+    with Rig(cluster, tmp_path, clock=ManualClock()) as rig:
+        rig.add(TABLE)
+        rig.eventually(lambda: "NotLeader" in rig.puller.feed.failures.counts)
+        rig.eventually(lambda: rig.requests and rig.requests[0].request_id)
+        (failing,) = [wait for wait in rig.puller.explain() if wait.kind == "region retry"]
+        assert (failing.region, failing.reason) == (rig.requests[0].id, "NotLeader")
+
+
 def test_keys_that_no_region_holds_are_named(cluster, tmp_path):
     with Rig(cluster, tmp_path) as rig:
         cluster.pd_down()

@@ -1,38 +1,34 @@
-"""A fault, and the place where it is made: servers and a feed of a test's own."""
+"""The place where a fault is made: servers and a feed of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pymysql
 
-from tidemill.engine.feed import Feed
-from tidemill.engine.opening import open_sinks
-from tidemill.engine.options import feed_options
-from tidemill.engine.progress import explanation
-from tidemill.engine.status import FeedStatus
-from tidemill.testing.certificates import Authority
-from tidemill.testing.mariadb import PASSWORD, MariaDb
-from tidemill.testing.progress import eventually, feed_ended
-from tidemill.testing.proxy import Proxy
+from ...engine.feed import Feed
+from ...engine.opening import open_sinks
+from ...engine.options import feed_options
+from ...engine.status import FeedStatus
+from ..certificates import Authority
+from ..mariadb import PASSWORD, MariaDb
+from ..progress import eventually, feed_ended
+from ..proxy import Proxy
 
 USER = "feeder"
 ROWS = "INSERT INTO shop.item (name) SELECT REPEAT('x', {size}) FROM shop.seq_1_to_{count}"
 
 
 class Place:
-    """A source and a target of a test's own, and what runs between them."""
+    """A source and a target, and the feed between them."""
 
     def __init__(self, directory: Path, template: Path, stack: ExitStack) -> None:
         self.directory = directory
         self.template = template
         self.stack = stack
         self.feed: Feed
-        self.lines: Callable[[], list[str]] = lambda: explanation(self.feed.status(), self.feed.explain())
         self.document: dict[str, Any] = {}
 
     # --- servers
@@ -163,39 +159,3 @@ def authority(place: Place) -> str:
 
 def is_healthy(status: FeedStatus) -> bool:
     return status.state == "normal" and all(sink.ts and not sink.loading for sink in status.sinks)
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A fault of a live feed."""
-
-    name: str
-    make: Callable[[Place], None]
-    """Starts the feed, and makes the fault."""
-    stage: str
-    """Pattern of the part to blame: the first line has it ..."""
-    words: tuple[str, ...]
-    """... and these patterns: the cause, and what to do."""
-    innocent: str
-    """Pattern that the first line mustn't have."""
-    quick: bool = False
-
-
-FAULTS: list[Fault] = []
-
-
-def fault(
-    *words: str, stage: str, innocent: str = "", quick: bool = False
-) -> Callable[[Callable[[Place], None]], Callable[[Place], None]]:
-    def add(make: Callable[[Place], None]) -> Callable[[Place], None]:
-        FAULTS.append(Fault(make.__name__, make, stage, words, innocent or INNOCENT.get(stage, ""), quick))
-        return make
-
-    return add
-
-
-SINK, SOURCE = "sink copy", "source"
-INNOCENT = {
-    SINK: r": source\b|the source is|catches up|region",
-    SOURCE: r"sink \w+ (is slow|has waited)|slowest",
-}

@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
-import tidemill
-from tidemill.codec.tidb.key import record_key
-from tidemill.emulator.sql.sql import Tidb
-from tidemill.engine.progress import explanation
-from tidemill.testing.disk import small_disk
-from tidemill.testing.kafka import Kafka, missing
-from tidemill.testing.mariadb import MariaDb
-from tidemill.testing.progress import eventually
-
-from .fault_place import PASSWORD, ROWS, SINK, SOURCE, Place, execute, fault, is_healthy
-from .faults import both
+from ...codec.tidb.key import record_key
+from ...embedded import OpenFeed
+from ...embedded.embedded import open_feed
+from ...emulator.sql.sql import Tidb
+from ...puller.mysql.options import MysqlOptions
+from ..disk import small_disk
+from ..kafka import Kafka, missing
+from ..mariadb import PASSWORD, MariaDb
+from ..progress import eventually
+from .databases import both
+from .fault import SINK, SOURCE, fault
+from .place import ROWS, Place, execute, is_healthy
 
 TIDB = r"sink \w+ (is slow|has waited)|slowest"
 
@@ -48,7 +49,7 @@ def a_message_is_too_large(place: Place) -> None:
 
 @fault("denied|Forbidden|FORBIDDEN|403|forbidden", "right", stage=SINK)
 def the_object_store_denies_writing(place: Place) -> None:
-    from tidemill.testing.s3 import LOGIN, S3Store
+    from ..s3 import LOGIN, S3Store
 
     os.environ.update(LOGIN)
     store = place.stack.enter_context(S3Store())
@@ -67,14 +68,14 @@ def the_disk_of_the_relay_is_full(place: Place) -> None:
         place.write(10, 100_000)
 
 
-def followed(place: Place, consume: Callable[[tidemill.OpenFeed], None]) -> None:
+def followed(place: Place, consume: Callable[[OpenFeed[Any]], None]) -> None:
     """Follow the source by a program."""
     place.source()
-    source = tidemill.MysqlOptions(port=place.from_.port, password=PASSWORD, user="feeder")
-    feed = place.stack.enter_context(tidemill.open(source, ["shop.*"], data_dir=place.directory / "state"))
+    source = MysqlOptions(port=place.from_.port, password=PASSWORD, user="feeder")
+    feed = place.stack.enter_context(open_feed(source, ["shop.*"], data_dir=place.directory / "state"))
+    place.feed = feed.feed
     thread = Thread(target=consume, args=(feed,), daemon=True)
     thread.start()
-    place.lines = lambda: explanation(feed.status(), feed.explain())
     eventually(lambda: is_healthy(feed.status()))
 
 
@@ -82,7 +83,7 @@ def followed(place: Place, consume: Callable[[tidemill.OpenFeed], None]) -> None
 def a_program_acknowledges_nothing(place: Place) -> None:
     taken = Event()
 
-    def consume(feed: tidemill.OpenFeed) -> None:
+    def consume(feed: OpenFeed[Any]) -> None:
         for txn in feed:
             if not taken.is_set():
                 feed.ack(txn)

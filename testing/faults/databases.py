@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from tidemill.testing.disk import small_disk
-from tidemill.testing.progress import eventually
-
-from .fault_place import SINK, SOURCE, USER, Place, authority, fault, stop, url_of
+from ..disk import small_disk
+from ..progress import eventually
+from .fault import SINK, SOURCE, fault
+from .place import USER, Place, authority, stop, url_of
 
 
 def both(place: Place) -> None:
