@@ -16,6 +16,7 @@ from ..sink import Sink
 from ..sink.rules import SinkRules
 from ..sources.source import Rank, Source, SourceInfo
 from .checkpoint import lowest
+from .failures import blamed
 from .options import FeedOptions
 from .patterns import reject_changes, reject_new_unmatched, reject_unmatched
 
@@ -142,7 +143,9 @@ def _reject_foreign(
             "connect to that server, or name another target"
         )
     if checkpoint.position and not renews and source.rank(checkpoint.position) > source.rank(present.end):
-        raise CheckpointError(source.behind(name, checkpoint.position, present.end))
+        with blamed("source"):
+            said = source.behind(name, checkpoint.position, present.end)
+        raise CheckpointError(said)
 
 
 def check_merge(options: FeedOptions, source: Source) -> None:

@@ -20,7 +20,7 @@ from ..mounter import APPLY_ALL, Catalog, History, Mounter, Policy
 from ..puller.lane import ALONE, Lane
 from ..puller.mysql.key_space import KeySnapshot
 from ..puller.mysql.options import MysqlOptions
-from ..puller.mysql.probe import probe_any
+from ..puller.mysql.probe import probe_any, wait_if_logged
 from ..puller.mysql.pull import MOST_POLL_SECONDS
 from ..puller.mysql.puller import MysqlPuller
 from ..puller.mysql.retention import RetentionWatch
@@ -96,6 +96,7 @@ class MysqlSource(Source):
         return Position.parse(position).rank
 
     def behind(self, sink: str, position: str, end: str) -> str:
+        wait_if_logged(self._options, Position.parse(position))
         return (
             f"sink {sink} is at {position}, and the binlog of {self.address} ends before, at {end}: "
             "it was reset or restored from a backup; name another target to begin with a new snapshot"

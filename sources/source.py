@@ -118,7 +118,8 @@ class Source(ABC):
 
     @abstractmethod
     def behind(self, sink: str, position: str, end: str) -> str:
-        """Return the error text for a sink whose position is after the source's end."""
+        """Return the error text for a sink whose position is after the source's end. Raises Retryable if the
+        source will have it in a moment."""
 
     @abstractmethod
     def start(self, context: StartContext) -> None:

@@ -18,7 +18,7 @@ from ...errors import SinkError
 from ...events import Row, Table
 from .schema import Schema
 from .select import Relation, select
-from .server import MysqlServer
+from .server import MysqlServer, View
 from .system import relation, show_create_table
 from .table import MemoryTable
 
@@ -58,6 +58,7 @@ class Answer(Struct, frozen=True):
 
 
 _DONE: Final = Answer()
+_STATUS: Final = ("File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB")
 Handle: TypeAlias = Callable[[str, re.Match[str]], Answer]
 
 
@@ -67,11 +68,17 @@ class Answers:
     def __init__(self, server: MysqlServer, account: str) -> None:
         self._server = server
         self._account = account
-        self._view: dict[tuple[str, str], tuple[MemoryTable, list[Row]]] | None = None
-        """Tables as of START TRANSACTION; None outside of a transaction."""
-        self._view_end = server.log.end
+        self._view: View | None = None
+        """The tables as of START TRANSACTION; None outside of a transaction."""
+        self._locked: View | None = None
+        """The tables as of FLUSH TABLES WITH READ LOCK; None without it. To this session nothing seems to be
+        committed while it has the lock."""
         self.variables: dict[str, str] = {}
         """Variables of the user, without the @, in small letters."""
+
+    @property
+    def _is_mariadb(self) -> bool:
+        return self._server.vendor == "MariaDB"
 
     @property
     def _schema(self) -> Schema:
@@ -108,7 +115,10 @@ class Answers:
             case "SHOW":
                 return self._show(sql)
             case "START":
-                self._begin()
+                self._view = self._locked or self._server.view()
+                return _DONE
+            case "FLUSH" | "UNLOCK" if not self._is_mariadb:
+                self._locked = self._server.view(waits=True) if first.value == "FLUSH" else None
                 return _DONE
             case "ROLLBACK" | "COMMIT":
                 tokens.take()
@@ -123,16 +133,12 @@ class Answers:
 
     # --- rows ------------------------------------------------------------------------------------
 
-    def _begin(self) -> None:
-        self._view_end = self._server.log.end
-        self._view = {name: (table, [*table.rows.values()]) for name, table in self._schema.tables.items()}
-
     def _find(self, schema: str, name: str) -> Relation:
         if schema.lower() == "information_schema":
             return relation(self._schema, name)
         table = self._table(schema, name)
         names = tuple([column.name for column in table.table.columns])
-        rows = [*table.rows.values()] if self._view is None else self._view[schema, name][1]
+        rows = [*table.rows.values()] if self._view is None else self._view.tables[schema, name][1]
         return Relation(names, rows, table.table)
 
     def _table(self, schema: str, name: str) -> MemoryTable:
@@ -140,7 +146,7 @@ class Answers:
         if table is None:
             raise Refused(_NO_SUCH_TABLE, f"Table '{schema}.{name}' doesn't exist")
         if self._view is not None:
-            before = self._view.get((schema, name))
+            before = self._view.tables.get((schema, name))
             if before is None or before[0].number != table.number:
                 raise Refused(_TABLE_DEF_CHANGED, "Table definition has changed, please retry transaction")
         return table
@@ -208,13 +214,18 @@ class Answers:
                 tokens.expect("(")
                 tokens.skip_to_closing()
                 return Decimal(f"{self._server.now():.6f}")
-            case "BINLOG_GTID_POS":
+            case "BINLOG_GTID_POS" if self._is_mariadb:
                 tokens.expect("(")
                 file = tokens.string()
                 tokens.expect(",")
                 offset = tokens.number()
                 tokens.expect(")")
-                return self._server.log.gtid_at(file, offset)
+                return self._server.log.gtids_at(file, offset)
+            case "WAIT_FOR_EXECUTED_GTID_SET" if not self._is_mariadb:
+                tokens.expect("(")
+                gtids = tokens.string()
+                tokens.skip_to_closing()
+                return int(not self._server.waits_for(gtids))
             case "1":
                 return 1
         raise NotUnderstood(token.text)
@@ -246,7 +257,8 @@ class Answers:
         if matched := _SHOW_TABLE.fullmatch(sql):
             table = self._table(*Tokens(matched[1]).qualified_name(""))
             try:
-                return Answer(("Table", "Create Table"), [(table.table.name, show_create_table(table))])
+                statement = show_create_table(table, self._server.vendor)
+                return Answer(("Table", "Create Table"), [(table.table.name, statement)])
             except SinkError as error:
                 raise NotUnderstood(str(error)) from None
         if matched := _SHOW_VARIABLES.fullmatch(sql):
@@ -260,20 +272,22 @@ class Answers:
                 return Answer(
                     ("Log_name", "File_size"), [(name, len(data)) for name, data in log.files.items()]
                 )
-            case "SHOW MASTER STATUS":
-                names = ("File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB")
-                return Answer(names, [(*log.end, "", "")])
-            case "SHOW ALL SLAVES STATUS":
+            case "SHOW MASTER STATUS" if self._is_mariadb:
+                return Answer(_STATUS, [(*log.end, "", "")])
+            case "SHOW BINARY LOG STATUS" if not self._is_mariadb:
+                end, gtids = log.end, str(log.gtids)
+                if self._locked is not None:
+                    end, gtids = self._locked.end, self._locked.gtids
+                return Answer((*_STATUS, "Executed_Gtid_Set"), [(*end, "", "", gtids)])
+            case "SHOW ALL SLAVES STATUS" | "SHOW REPLICA STATUS":
                 return Answer(("Connection_name",))
         raise NotUnderstood("SHOW")
 
     def _shown(self, pattern: str | None, listed: str | None) -> list[Row]:
-        file, offset = self._view_end
-        known = {
-            **self._server.variables(),
-            "Binlog_snapshot_file": file,
-            "Binlog_snapshot_position": offset,
-        }
+        known = dict(self._server.variables())
+        if self._is_mariadb:
+            file, offset = self._server.log.end if self._view is None else self._view.end
+            known |= {"Binlog_snapshot_file": file, "Binlog_snapshot_position": offset}
         if listed is not None:
             wanted = {name.strip(" '").lower() for name in listed.split(",")}
             return [(name, str(value)) for name, value in known.items() if name.lower() in wanted]

@@ -29,8 +29,10 @@ class Faults:
 class Connection(asyncio.Protocol):
     """Used in the loop's thread only; `lock` guards the server's state, which scripts change too."""
 
-    def __init__(self, session: Session, lock: RLock, faults: Faults) -> None:
+    def __init__(self, session: Session, lock: RLock, faults: Faults, seek_seconds: float) -> None:
+        """A client that requests the log gets nothing for `seek_seconds`."""
         self.session: Final = session
+        self._seek_seconds = seek_seconds
         self._lock = lock
         self._faults = faults
         self._pending = b""
@@ -53,8 +55,11 @@ class Connection(asyncio.Protocol):
         self.ended.set()
 
     def data_received(self, data: bytes) -> None:
+        was_following = self.session.is_following
         with self._lock:
             self.session.receive(data)
+        if self._seek_seconds and self.session.is_following and not was_following and self._pause is None:
+            self._pause = asyncio.get_running_loop().call_later(self._seek_seconds, self._go_on)
         self.pump()
 
     def pause_writing(self) -> None:
@@ -75,7 +80,7 @@ class Connection(asyncio.Protocol):
             self._send(data, self._faults.now.bytes_per_second)
         if self._transport is not None and self.session.is_closed and not self._pending:
             self._transport.close()
-        elif self._heartbeat is None and self.session.is_following:
+        elif self._heartbeat is None and self._pause is None and self.session.is_following:
             self._await_heartbeat()
 
     def cut(self) -> None:

@@ -60,11 +60,13 @@ class TableImage:
         """Return the body of a Table_map event."""
         return table_id.to_bytes(6, "little") + b"\1\0" + self._map
 
-    def rows_head(self, table_id: int, *, updates: bool, is_last: bool) -> bytes:
-        """Return the body of a rows event before its images."""
+    def rows_head(self, table_id: int, *, updates: bool, is_last: bool, is_extensible: bool) -> bytes:
+        """Return the body of a rows event before its images; `is_extensible` is that of a MySQL, whose events
+        have room for further parts."""
         width = len(self._encode)
         present = bitmap([True] * width) * (1 + updates)
-        return table_id.to_bytes(6, "little") + bytes((is_last, 0)) + lenenc(width) + present
+        more = b"\2\0" if is_extensible else b""
+        return table_id.to_bytes(6, "little") + bytes((is_last, 0)) + more + lenenc(width) + present
 
     def row(self, row: Row) -> bytes:
         """Return the image of a row."""

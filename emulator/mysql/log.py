@@ -1,30 +1,37 @@
-"""The binlog: files of events as MariaDB 10.11 writes them, with CRC32 and GTIDs.
+"""The binlog: files of events as MariaDB 10.11 or MySQL 8.4 writes them, with CRC32 and GTIDs.
 
-Source: MariaDB's sql/log_event.h and sql/log_event.cc.
+Source: MariaDB's sql/log_event.h and sql/log_event.cc, MySQL's libs/mysql/binlog/event.
 """
 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
-VERSION: Final = "10.11.14-MariaDB-log"
+from .gtids import GROUP, DomainGtids, Gtid, Gtids, IntervalGtids
+
+Vendor: TypeAlias = Literal["MariaDB", "MySQL"]
+VERSIONS: Final[dict[Vendor, str]] = {"MariaDB": "10.11.14-MariaDB-log", "MySQL": "8.4.6"}
 FIRST_OFFSET: Final = 4
 _MAGIC: Final = b"\xfebin"
 _HEADER: Final = struct.Struct("<IBIIIH")
 """Time, type, server id, size, end, flags."""
-_DOMAIN: Final = 0
-_LOG_FORMAT: Final = bytes.fromhex(
-    "13380d000800120004040404120000e400041a08000000080808020000000a0a0a0000000000000a0a0a"
-) + bytes(119) + bytes.fromhex("041304000d0808080a0a0a")  # fmt: skip
+_LOG_FORMATS: Final[dict[Vendor, bytes]] = {
+    "MariaDB": bytes.fromhex(
+        "13380d000800120004040404120000e400041a08000000080808020000000a0a0a0000000000000a0a0a"
+    ) + bytes(119) + bytes.fromhex("041304000d0808080a0a0a"),
+    "MySQL": bytes.fromhex(
+        "13000d0008000000000400040000006300041a08000000000000020000000a0a0a2a2a001234000a280000"
+    ),
+}  # fmt: skip
 """The size of a header, and those of the fixed parts of each type of event."""
 _CRC32: Final = b"\1"
 _ARTIFICIAL: Final = 0x20
 _STANDALONE, _TRANSACTIONAL, _PARALLEL, _DDL = 1, 4, 8, 32
+_LOGICAL_CLOCK: Final = 2
 
 
 class Kind(IntEnum):
@@ -37,6 +44,12 @@ class Kind(IntEnum):
     UPDATE_ROWS = 24
     DELETE_ROWS = 25
     HEARTBEAT = 27
+    MYSQL_WRITE_ROWS = 30
+    MYSQL_UPDATE_ROWS = 31
+    MYSQL_DELETE_ROWS = 32
+    MYSQL_GTID = 33
+    ANONYMOUS_GTID = 34
+    PREVIOUS_GTIDS = 35
     GTID = 162
     GTID_LIST = 163
 
@@ -50,23 +63,26 @@ class NotInLog(Exception):
     """A position that the log doesn't have."""
 
 
-class _End(NamedTuple):
-    """The end of a transaction."""
+class _Logged(NamedTuple):
+    """A transaction in a file."""
 
-    number: int
-    """The number in its GTID."""
-    origin: int
-    """The id of the server that wrote it first, also in its GTID."""
+    gtid: Gtid | None
     file: str
-    offset: int
+    begin: int
+    end: int
 
 
 class Log:
     """The files in memory. Times are Unix seconds, of `now`."""
 
-    def __init__(self, server_id: int, now: Callable[[], float], name: str = "binlog") -> None:
+    def __init__(
+        self, server_id: int, now: Callable[[], float], name: str = "binlog", vendor: Vendor = "MariaDB"
+    ) -> None:
         """`name` begins the names of the files."""
         self.server_id = server_id
+        self.vendor: Final = vendor
+        self.gtids: Final[Gtids] = self.read_gtids("")
+        """The ids of all transactions."""
         self.files: dict[str, bytearray] = {}
         """By name, the oldest first."""
         self.replicas: list[Log] = []
@@ -74,9 +90,14 @@ class Log:
         self._file_name = name.encode()
         self._now = now
         self._count = 0
-        self._ends: list[_End] = []
-        self._number = 0
+        self._transactions: list[_Logged] = []
+        self._begun: dict[tuple[str, int], _Logged] = {}
+        """Transactions by their file and beginning."""
         self._begin_file()
+
+    def read_gtids(self, text: str) -> Gtids:
+        """Return a set of GTIDs of this log's form. Raises ValueError."""
+        return DomainGtids(text) if self.vendor == "MariaDB" else IntervalGtids(text)
 
     @property
     def end(self) -> tuple[str, int]:
@@ -85,27 +106,58 @@ class Log:
         return file, len(data)
 
     @property
+    def transactions(self) -> int:
+        """The number of transactions so far."""
+        return len(self._transactions)
+
+    @property
     def gtid(self) -> str:
-        """The last GTID; empty before the first."""
-        return self._gtid(self._number)
+        """The GTID of the last transaction; empty if it has none, and before the first."""
+        gtid = self._transactions[-1].gtid if self._transactions else None
+        return "" if gtid is None else self.gtids.text(gtid)
 
-    def add(self, events: Iterable[Event], *, is_statement: bool) -> None:
-        """Append a transaction, or a statement that is one; here and in the replicas."""
-        flags = _STANDALONE | _PARALLEL | _DDL if is_statement else _TRANSACTIONAL | _PARALLEL
-        gtid = struct.pack("<QIB6x", self._number + 1, _DOMAIN, flags)
-        whole = [Event(Kind.GTID, gtid), *events]
+    def end_after(self, transactions: int) -> tuple[str, int]:
+        """Return the position after that number of transactions."""
+        if transactions == len(self._transactions):
+            return self.end
+        if not transactions:
+            return next(iter(self.files)), FIRST_OFFSET
+        last = self._transactions[transactions - 1]
+        return last.file, last.end
+
+    def add(self, events: Iterable[Event], *, is_statement: bool, domain: int | None = 0) -> Gtid | None:
+        """Append a transaction, or a statement that is one; here and in the replicas. Return its GTID: none
+        with None as its domain, as a MySQL allows."""
+        gtid = None if domain is None else self.gtids.next(self.server_id, domain)
+        whole = [self._gtid_event(gtid, is_statement=is_statement), *events]
         for log in (self, *self.replicas):
-            log._add(whole, self.server_id)
+            log._add(whole, gtid, self.server_id)
+        return gtid
 
-    def _add(self, events: Sequence[Event], origin: int) -> None:
+    def _add(self, events: Sequence[Event], gtid: Gtid | None, origin: int) -> None:
+        file, begin = self.end
         for event in events:
             self._append(event, origin)
-        self._number += 1
-        self._ends.append(_End(self._number, origin, *self.end))
+        if gtid is not None:
+            self.gtids.add(gtid)
+        logged = _Logged(gtid, file, begin, self.end[1])
+        self._transactions.append(logged)
+        self._begun[file, begin] = logged
+
+    def _gtid_event(self, gtid: Gtid | None, *, is_statement: bool) -> Event:
+        if self.vendor == "MariaDB":
+            assert gtid is not None
+            flags = _STANDALONE | _PARALLEL | _DDL if is_statement else _TRANSACTIONAL | _PARALLEL
+            return Event(Kind.GTID, struct.pack("<QIB6x", gtid.number, gtid.domain, flags))
+        kind, uuid, number = Kind.ANONYMOUS_GTID, bytes(16), 0
+        if gtid is not None:
+            kind, uuid, number = Kind.MYSQL_GTID, GROUP.bytes, gtid.number
+        order = len(self._transactions)
+        return Event(kind, struct.pack("<B16sQBQQ", 0, uuid, number, _LOGICAL_CLOCK, order, order + 1))
 
     def xid(self) -> Event:
         """Return the event that commits the next transaction."""
-        return Event(Kind.XID, struct.pack("<Q", self._number + 1))
+        return Event(Kind.XID, struct.pack("<Q", len(self._transactions) + 1))
 
     def rotate(self) -> None:
         """Begin a new file, as FLUSH BINARY LOGS does."""
@@ -121,48 +173,56 @@ class Log:
                 return
             del self.files[name]
 
-    def gtid_at(self, file: str, offset: int) -> str | None:
-        """Return the last GTID before a position; None if it isn't between two transactions of the log."""
+    def transactions_at(self, file: str, offset: int) -> int:
+        """Return the number of the transactions before a position in one of the files."""
+        names = [*self.files]
+        return sum(
+            one.file not in self.files
+            or names.index(one.file) < names.index(file)
+            or (one.file == file and one.end <= offset)
+            for one in self._transactions
+        )
+
+    def gtids_at(self, file: str, offset: int) -> str | None:
+        """Return the GTIDs before a position; None if it isn't between two transactions of the log."""
         if file not in self.files or not self._is_event(file, offset):
             return None
-        names = [*self.files]
-        number = 0
-        for end in self._ends:
-            is_before = end.file not in self.files or names.index(end.file) < names.index(file)
-            if is_before or (end.file == file and end.offset <= offset):
-                number = end.number
-        return self._gtid(number)
+        gtids = self.read_gtids("")
+        for one in self._transactions[: self.transactions_at(file, offset)]:
+            if one.gtid is not None:
+                gtids.add(one.gtid)
+        return str(gtids)
 
-    def after_gtid(self, gtid: str) -> tuple[str, int]:
-        """Return the position after the transaction of a GTID, or the beginning for an empty one.
-
-        Raises NotInLog if that is unknown here, or if what follows was purged.
-        """
-        first = next(iter(self.files))
-        try:
-            domain, _, number = map(int, gtid.split("-")) if gtid else (_DOMAIN, 0, 0)
-        except ValueError:
-            raise NotInLog(f"the GTID {gtid!r} can't be read") from None
-        at = bisect_left(self._ends, number, key=lambda end: end.number)
-        if domain != _DOMAIN or number > self._number or (number and self._ends[at].number != number):
-            raise NotInLog(f"the GTID {gtid} isn't in the binlog")
-        following = self._ends[at + 1 if number else 0 :]
-        if following and following[0].file not in self.files:
-            raise NotInLog(f"the binlog after the GTID {gtid or 'none'} was purged")
-        if not number or self._ends[at].file not in self.files:
-            return first, FIRST_OFFSET
-        return self._ends[at].file, self._ends[at].offset
-
-    def reader(self, file: str, offset: int, named_offset: int | None = None) -> Reader:
-        """Return the events from a position on; `named_offset` is what the first one names instead.
-
-        Raises NotInLog.
-        """
+    def reader(self, file: str, offset: int) -> Reader:
+        """Return the events from a position on. Raises NotInLog."""
         if file not in self.files:
             raise NotInLog("Could not find first log file name in binary log index file")
         if not self._is_event(file, offset):
             raise NotInLog(f"{file} has no event at {offset}")
-        return Reader(self, file, offset, offset if named_offset is None else named_offset)
+        return Reader(self, file, offset, offset)
+
+    def reader_after(self, gtids: Gtids, named_offset: int) -> Reader:
+        """Return the events of the transactions that a client hasn't, by their GTIDs; `named_offset` is what
+        the first event names in place of its position.
+
+        Raises NotInLog if some of the client's are unknown here, or if what follows was purged.
+        """
+        if self.vendor == "MariaDB" and not self.gtids.has_all(gtids):
+            raise NotInLog(f"the GTIDs {gtids} aren't in the binlog")
+        before: _Logged | None = None
+        for one in self._transactions:
+            if one.gtid is None or one.gtid not in gtids:
+                if one.file not in self.files:
+                    raise NotInLog(f"the binlog after the GTIDs {str(gtids) or 'none'} was purged")
+                break
+            before = one
+        if before is None or before.file not in self.files:
+            return Reader(self, next(iter(self.files)), FIRST_OFFSET, named_offset, gtids)
+        return Reader(self, before.file, before.end, named_offset, gtids)
+
+    def begun_at(self, file: str, offset: int) -> _Logged | None:
+        """Return the transaction that begins at a position."""
+        return self._begun.get((file, offset))
 
     def heartbeat(self, reader: Reader) -> bytes:
         """Return the event that says that the reader has everything."""
@@ -183,18 +243,15 @@ class Log:
         self._count += 1
         self.files[self._name(self._count).decode()] = bytearray(_MAGIC)
         created = int(self._now())
-        version = VERSION.encode().ljust(50, b"\0")
-        body = struct.pack("<H", 4) + version + struct.pack("<I", created) + _LOG_FORMAT + _CRC32
+        version = VERSIONS[self.vendor].encode().ljust(50, b"\0")
+        log_format = _LOG_FORMATS[self.vendor] + _CRC32
+        body = struct.pack("<H", 4) + version + struct.pack("<I", created) + log_format
         self._append(Event(Kind.FORMAT_DESCRIPTION, body))
-        origin = self._ends[-1].origin if self._ends else 0
-        state = struct.pack("<IIQ", _DOMAIN, origin, self._number) if self._number else b""
-        self._append(Event(Kind.GTID_LIST, struct.pack("<I", bool(state)) + state))
+        kind = Kind.GTID_LIST if self.vendor == "MariaDB" else Kind.PREVIOUS_GTIDS
+        self._append(Event(kind, self.gtids.encode()))
 
     def _name(self, number: int) -> bytes:
         return b"%s.%06d" % (self._file_name, number)
-
-    def _gtid(self, number: int) -> str:
-        return f"{_DOMAIN}-{self._ends[number - 1].origin}-{number}" if number else ""
 
     def _append(self, event: Event, origin: int = 0) -> None:
         file, offset = self.end
@@ -211,19 +268,25 @@ class Log:
 class Reader:
     """The events for one replica: first the name and the format of the file, then those from a position."""
 
-    def __init__(self, log: Log, file: str, offset: int, named_offset: int) -> None:
+    def __init__(
+        self, log: Log, file: str, offset: int, named_offset: int, skipped: Gtids | None = None
+    ) -> None:
+        """Transactions with the GTIDs `skipped` aren't sent."""
         self._log = log
+        self._skipped = skipped
         self.file = file
         self.offset = offset
         self._pending = self._opening(file, offset, named_offset)
 
     def next(self) -> bytes:
-        """Return the next event; empty at the log's end. Raises NotInLog if the file was purged."""
+        """Return the next event; empty at the log's end. Raises NotInLog if the file was purged, or if a
+        transaction without a GTID comes after those of a client."""
         if self._pending:
             return self._pending.pop(0)
         data = self._log.files.get(self.file)
         if data is None:
             raise NotInLog(f"{self.file} was purged")
+        self._skip()
         if self.offset < len(data):
             start, self.offset = self.offset, self.offset + event_bytes(data, self.offset)
             return bytes(data[start : self.offset])
@@ -233,6 +296,17 @@ class Reader:
             return b""
         self.file, self.offset = following[0], FIRST_OFFSET
         return self._log.named(self.file, FIRST_OFFSET)
+
+    def _skip(self) -> None:
+        """Pass over the transactions that the client has."""
+        if self._skipped is None:
+            return
+        while logged := self._log.begun_at(self.file, self.offset):
+            if logged.gtid is None:
+                raise NotInLog("Cannot replicate anonymous transaction when AUTO_POSITION = 1")
+            if logged.gtid not in self._skipped:
+                return
+            self.offset = logged.end
 
     def _opening(self, file: str, offset: int, named_offset: int) -> list[bytes]:
         pending = [self._log.named(file, named_offset)]

@@ -1,4 +1,4 @@
-"""A MariaDB in this process, of which a script makes the tables and the rows, and which feeds follow.
+"""A MariaDB or MySQL in this process: a script makes its tables and rows, and feeds follow it.
 
 with Mysql() as mysql:
     mysql.execute("create database shop")
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from threading import RLock
 from types import TracebackType
@@ -24,6 +25,7 @@ from ...events import Row
 from ..loop import LoopThread
 from .changes import Change
 from .connection import Connection, Fault, Faults
+from .log import Vendor
 from .server import MysqlServer
 from .session import Session
 from .transaction import MysqlTransaction
@@ -47,7 +49,8 @@ async def _listen(connected: Callable[[], Connection], port: int) -> tuple[Liste
 
 
 class Mysql:
-    """An emulated MariaDB 10.11 on loopback: definitions by statements, rows by transactions, a binlog.
+    """An emulated MariaDB 10.11, or MySQL 8.4, on loopback: definitions by statements, rows by transactions,
+    a binlog.
 
     It starts when created or entered; `close` (or leaving) ends its thread and frees its port. All methods
     are thread-safe; a transaction belongs to one thread.
@@ -64,11 +67,17 @@ class Mysql:
         listen: Listen = _listen,
         log_name: str = "binlog",
         replica_of: Mysql | None = None,
+        vendor: Vendor = "MariaDB",
+        visible_seconds: float = 0.0,
+        seek_seconds: float = 0.0,
     ) -> None:
         """`loop` runs the connections, by default a new one; `listen` makes the listener. `log_name` begins
         the names of the binlog's files. With `replica_of`, to which nothing may be written before, both
         servers have the same tables, and each logs the other's transactions, under the same GTIDs, in files
-        of its own."""
+        of its own. Servers of MySQL are of one group, and take their GTIDs from blocks of their own.
+
+        A transaction is visible to new views `visible_seconds` after it is in the binlog. A client that
+        requests the binlog gets nothing for `seek_seconds`."""
         self.clock: Final = clock or SystemClock()
         self.server: Final[MysqlServer] = MysqlServer(
             self.clock.time,
@@ -77,6 +86,8 @@ class Mysql:
             password=password,
             log_name=log_name,
             replica_of=None if replica_of is None else replica_of.server,
+            vendor=vendor,
+            visible_seconds=visible_seconds,
         )
         """The server without its connections; to be used while `lock` is held."""
         self.lock: Final[RLock] = RLock() if replica_of is None else replica_of.lock
@@ -86,11 +97,13 @@ class Mysql:
             for other in [replica_of, *replica_of._replicas]:
                 other._replicas.append(self)
                 self._replicas.append(other)
+        self._seek_seconds: Final = seek_seconds
         self._faults = Faults()
         self._connections: dict[Connection, None] = {}
         self._threads = count(1)
         self._listen: Final = listen
         self._listener: Listener | None = None
+        self._owns_loop: Final = loop is None
         self._loop = loop or LoopThread("emulated mysql")
         self._loop.run(self._begin())
 
@@ -119,16 +132,18 @@ class Mysql:
 
     # --- contents --------------------------------------------------------------------------------
 
-    def execute(self, statement: str) -> None:
+    def execute(self, statement: str, *, domain: int | None = 0) -> None:
         """Run and log a statement that changes definitions: CREATE, ALTER, DROP, RENAME, TRUNCATE; or USE.
 
-        Raises ValueError for a statement whose effect the emulator doesn't know, or that has none.
+        `domain` is that of a MariaDB's GTID; None: without a GTID, which a MySQL allows. Raises ValueError
+        for a statement whose effect the emulator doesn't know, or that has none.
         """
         with self._changing() as server:
-            server.execute(statement)
+            server.execute(statement, domain)
 
-    def transaction(self) -> MysqlTransaction:
-        return MysqlTransaction(self.server, self.lock, self._commit)
+    def transaction(self, *, domain: int | None = 0) -> MysqlTransaction:
+        """Return a transaction; `domain` is that of `execute`."""
+        return MysqlTransaction(self.server, self.lock, partial(self._commit, domain=domain))
 
     def rows(self, name: str) -> list[Row]:
         """Return the present rows of a table by its qualified name."""
@@ -175,10 +190,11 @@ class Mysql:
     # --- life ------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End all connections, and the thread. Idempotent."""
+        """End all connections, and the thread of a loop of its own. Idempotent."""
         if not self._loop.stopped:
             self._loop.run(self._stop_listening())
-            self._loop.stop()
+            if self._owns_loop:
+                self._loop.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -188,9 +204,9 @@ class Mysql:
     ) -> None:
         self.close()
 
-    def _commit(self, changes: Sequence[Change]) -> None:
+    def _commit(self, changes: Sequence[Change], domain: int | None) -> None:
         with self._changing() as server:
-            server.commit(changes)
+            server.commit(changes, domain)
 
     @contextmanager
     def _changing(self) -> Iterator[MysqlServer]:
@@ -228,7 +244,7 @@ class Mysql:
     def _connected(self) -> Connection:
         with self.lock:
             session = Session(self.server, next(self._threads))
-        connection = Connection(session, self.lock, self._faults)
+        connection = Connection(session, self.lock, self._faults, self._seek_seconds)
         self._connections[connection] = None
         ended = asyncio.ensure_future(connection.ended.wait())
         ended.add_done_callback(lambda _: self._connections.pop(connection, None))

@@ -17,7 +17,7 @@ from ...codec.mysql.field import Type
 from ...codec.mysql.result_rows import result_type
 from ...events import Row, Table
 from .bits import lenenc, string
-from .log import VERSION
+from .log import VERSIONS, Vendor
 
 PLUGIN: Final = b"mysql_native_password"
 _UTF8MB4: Final = collation_id("utf8mb4_general_ci")
@@ -68,8 +68,9 @@ class PacketReader:
             yield number, payload
 
 
-def greeting(thread: int, salt: bytes) -> bytes:
-    head = b"\x0a5.5.5-" + VERSION.encode() + b"\0" + struct.pack("<I", thread) + salt[:8] + b"\0"
+def greeting(vendor: Vendor, thread: int, salt: bytes) -> bytes:
+    version = ("5.5.5-" if vendor == "MariaDB" else "") + VERSIONS[vendor]
+    head = b"\x0a" + version.encode() + b"\0" + struct.pack("<I", thread) + salt[:8] + b"\0"
     low, high = _ABILITIES & 0xFFFF, _ABILITIES >> 16
     settings = struct.pack("<HBHHB10x", low, _UTF8MB4, _AUTOCOMMIT, high, len(salt) + 1)
     return head + settings + salt[8:] + b"\0" + PLUGIN + b"\0"

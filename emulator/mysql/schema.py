@@ -15,6 +15,7 @@ from ...codec.mysql.tokens import NotUnderstood, Tokens
 from ...events import Action, CreateTable, DropTable, RenameTables, TableName, TruncateTable
 from ...mounter import Catalog
 from ...mounter.mysql.ddl import Statements
+from .log import Vendor
 from .table import MemoryTable
 
 COLLATIONS: Final = {
@@ -28,21 +29,25 @@ COLLATIONS: Final = {
     "latin2": "latin2_general_ci",
     "greek": "greek_general_ci",
 }
-"""Default collations by character set."""
+"""Default collations by character set, of a MariaDB."""
+MYSQL_COLLATIONS: Final = COLLATIONS | {"utf8mb4": "utf8mb4_0900_ai_ci"}
 SERVER_CHARSET: Final = Charset("utf8mb4", "utf8mb4_general_ci")
-SQL_MODE: Final = 0x54200000
-"""MariaDB's default: strict, ERROR_FOR_DIVISION_BY_ZERO, NO_AUTO_CREATE_USER, NO_ENGINE_SUBSTITUTION."""
+SQL_MODES: Final[dict[Vendor, int]] = {"MariaDB": 0x54200000, "MySQL": 0x45A00020}
+"""Defaults. Both are strict, with ERROR_FOR_DIVISION_BY_ZERO and NO_ENGINE_SUBSTITUTION; a MariaDB's has
+NO_AUTO_CREATE_USER, a MySQL's ONLY_FULL_GROUP_BY, NO_ZERO_IN_DATE and NO_ZERO_DATE."""
 
 
 class Schema:
     """Tables by name, changed by statements as the feed's own catalog understands them."""
 
-    def __init__(self) -> None:
+    def __init__(self, vendor: Vendor) -> None:
+        self.vendor: Final[Vendor] = vendor
+        self.collations: Final = COLLATIONS if vendor == "MariaDB" else MYSQL_COLLATIONS
         self.tables: dict[TableName, MemoryTable] = {}
         self.current = ""
         """The session's database (USE)."""
         self._catalog = Catalog()
-        self._catalog.learn((), dict(COLLATIONS))
+        self._catalog.learn((), dict(self.collations))
         self._numbers = count(18)
 
     @property
@@ -74,7 +79,8 @@ class Schema:
 
         Raises ValueError for one that isn't known here, or that has no effect; nothing is changed then.
         """
-        query = Query(self.current, statement, now, sql_mode=SQL_MODE, server_charset=SERVER_CHARSET)
+        sql_mode = SQL_MODES[self.vendor]
+        query = Query(self.current, statement, now, sql_mode=sql_mode, server_charset=SERVER_CHARSET)
         before = self._catalog.whole()
         try:
             tables = self._after(query)

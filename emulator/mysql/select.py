@@ -18,7 +18,8 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from ...codec.mysql.tokens import NotUnderstood, Tokens
-from ...events import AS_INT, Column, Row, Table, key_order
+from ...events import AS_INT, Column, Row, Table
+from .order import server_order
 
 Condition: TypeAlias = Callable[[Row], bool]
 Find: TypeAlias = Callable[[str, str], "Relation"]
@@ -155,7 +156,7 @@ def _form(relation: Relation, place: int) -> Callable[[object], object]:
     column = relation.column(place)
     if column is None:
         return lambda value: value
-    order = key_order(Table("", "", (column,), (0,)))
+    order = server_order(Table("", "", (column,), (0,)))
     if order is None:
         raise NotUnderstood(f"the order of {column.name}")
     return lambda value: order((value,))[0]
@@ -233,7 +234,7 @@ def _literal(tokens: Tokens, column: Column | None) -> object:
         return value
     if column.kind == "time" and isinstance(value, str):
         value = _duration(value)
-    order = key_order(Table("", "", (column,), (0,)))
+    order = server_order(Table("", "", (column,), (0,)))
     assert order is not None
     return order((value,))[0]
 

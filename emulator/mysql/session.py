@@ -12,12 +12,17 @@ from ...codec.mysql.result_rows import LONGEST_PAYLOAD
 from ...codec.mysql.result_writer import ResultWriter, packets_of
 from . import packets
 from .answers import Answer, Answers, Refused
+from .gtids import IntervalGtids
 from .log import NotInLog, Reader
 from .server import MysqlServer
 
 _ACCESS_DENIED, _UNKNOWN_COMMAND, _UNKNOWN_STATEMENT, _NO_BINLOG = 1045, 1047, 1243, 1236
 _BY_COORDINATES: Final = struct.Struct("<IHI")
 """Offset, flags and the replica's server id of a dump; the file's name follows, empty for one by GTID."""
+_AFTER_GTIDS: Final = struct.Struct("<HII")
+"""The beginning of a MySQL's dump by GTID: flags, server id, length of a file's name."""
+_SET: Final = struct.Struct("<QI")
+"""Offset, and length of the set of GTIDs."""
 _HEARTBEAT_PERIOD: Final = "master_heartbeat_period"
 _CONNECT_STATE: Final = "slave_connect_state"
 _DEFAULT_HEARTBEAT_SECONDS: Final = 60.0
@@ -33,6 +38,7 @@ class Command(IntEnum):
     PREPARE = 0x16
     EXECUTE = 0x17
     CLOSE = 0x19
+    BINLOG_DUMP_GTID = 0x1E
 
 
 class Session:
@@ -47,7 +53,7 @@ class Session:
         self._statements: dict[int, str] = {}
         self._following: Reader | None = None
         self._sequence = 0
-        self._out = bytearray(packets_of(packets.greeting(thread, self._salt)))
+        self._out = bytearray(packets_of(packets.greeting(server.vendor, thread, self._salt)))
         self.is_closed = False
         """True if the connection ends after the bytes that are to be sent."""
 
@@ -127,6 +133,8 @@ class Session:
                     self._statements.pop(int.from_bytes(body[:4], "little"), None)
                 case Command.BINLOG_DUMP:
                     self._dump(answers, body)
+                case Command.BINLOG_DUMP_GTID if self._server.vendor == "MySQL":
+                    self._dump_after(body)
                 case _:
                     raise Refused(_UNKNOWN_COMMAND, f"the emulated server has no command {command:#04x}")
         except Refused as refused:
@@ -166,10 +174,18 @@ class Session:
             if file:
                 self._following = log.reader(file, offset)
             else:
-                self._following = log.reader(
-                    *log.after_gtid(answers.variables.get(_CONNECT_STATE, "")), named_offset=offset
-                )
-        except NotInLog as error:
+                gtids = log.read_gtids(answers.variables.get(_CONNECT_STATE, ""))
+                self._following = log.reader_after(gtids, offset)
+        except (NotInLog, ValueError) as error:
+            self._end_of_log(str(error))
+
+    def _dump_after(self, body: bytes) -> None:
+        try:
+            _, _, name_bytes = _AFTER_GTIDS.unpack_from(body)
+            offset, _ = _SET.unpack_from(body, _AFTER_GTIDS.size + name_bytes)
+            gtids = IntervalGtids.decode(body[_AFTER_GTIDS.size + name_bytes + _SET.size :])
+            self._following = self._server.log.reader_after(gtids, offset)
+        except (NotInLog, ValueError, struct.error) as error:
             self._end_of_log(str(error))
 
     # --- output ----------------------------------------------------------------------------------

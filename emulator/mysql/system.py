@@ -14,7 +14,8 @@ from ...codec.mysql.values import printed_time
 from ...dialects.mysql.details import created
 from ...dialects.mysql.text import type_text
 from ...events import Column, Row
-from .schema import COLLATIONS, Schema
+from .log import Vendor
+from .schema import Schema
 from .select import Relation
 from .table import MemoryTable
 
@@ -29,8 +30,9 @@ def relation(schema: Schema, name: str) -> Relation:
     return Relation(names, [*rows(schema)])
 
 
-def show_create_table(table: MemoryTable) -> str:
-    return created(table.table, table.known.details, quoted(table.table.name), is_mariadb=True)
+def show_create_table(table: MemoryTable, vendor: Vendor) -> str:
+    name = quoted(table.table.name)
+    return created(table.table, table.known.details, name, is_mariadb=vendor == "MariaDB")
 
 
 def _tables(schema: Schema) -> Iterator[Row]:
@@ -41,7 +43,7 @@ def _tables(schema: Schema) -> Iterator[Row]:
 def _columns(schema: Schema) -> Iterator[Row]:
     for (database, name), one in schema.tables.items():
         for place, column in enumerate(one.table.columns):
-            is_json = column.kind == "json"
+            is_json = column.kind == "json" and schema.vendor == "MariaDB"
             yield (
                 database,
                 name,
@@ -51,7 +53,7 @@ def _columns(schema: Schema) -> Iterator[Row]:
                 "utf8mb4" if is_json else column.charset,
                 "utf8mb4_bin" if is_json else column.collation,
                 "YES" if column.nullable else "NO",
-                _shown_default(column),
+                _shown_default(column) if schema.vendor == "MariaDB" else _mysql_default(column),
                 _extra(one, column),
                 "PRI" if place in one.table.key else "",
             )
@@ -85,6 +87,14 @@ def _shown_default(column: Column) -> str | None:
     return text
 
 
+def _mysql_default(column: Column) -> str | None:
+    """Return a default as MySQL prints it: constants without quotes, none for NULL."""
+    shown = None if column.default is None else _shown_default(column)
+    if shown is None or not shown.startswith("'"):
+        return shown
+    return shown[1:-1].replace("''", "'")
+
+
 def _extra(table: MemoryTable, column: Column) -> str:
     words = []
     if column.name.lower() == table.known.auto_increment.lower():
@@ -110,7 +120,7 @@ def _statistics(schema: Schema) -> Iterator[Row]:
 def _checks(schema: Schema) -> Iterator[Row]:
     for (database, name), one in schema.tables.items():
         for column in one.table.columns:
-            if column.kind == "json":
+            if column.kind == "json" and schema.vendor == "MariaDB":
                 yield database, name, column.name, f"json_valid({quoted(column.name)})"
         for check in one.known.details.checks:
             yield database, name, check.name, check.condition
@@ -144,7 +154,7 @@ _TABLES: Final[dict[str, tuple[tuple[str, ...], Callable[[Schema], Iterator[Row]
     "SCHEMATA": (("SCHEMA_NAME", "DEFAULT_CHARACTER_SET_NAME", "DEFAULT_COLLATION_NAME"), _schemata),
     "CHARACTER_SETS": (
         ("CHARACTER_SET_NAME", "DEFAULT_COLLATE_NAME"),
-        lambda _: iter(COLLATIONS.items()),
+        lambda schema: iter(schema.collations.items()),
     ),
     "REFERENTIAL_CONSTRAINTS": (
         (

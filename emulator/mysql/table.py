@@ -10,8 +10,9 @@ from typing import Any, Final, TypeAlias
 
 from ...codec.mysql.column_defaults import NotComputable, default_for_existing_rows
 from ...codec.mysql.known_table import KnownTable
-from ...events import Action, AddColumn, ChangeColumn, Column, DropColumn, OrderedKey, Row, key_order
+from ...events import Action, AddColumn, ChangeColumn, Column, DropColumn, OrderedKey, Row
 from .image import TableImage
+from .order import server_order
 from .values import holder
 
 Key: TypeAlias = Any
@@ -170,7 +171,7 @@ def _check(known: KnownTable) -> None:
 def _key_function(known: KnownTable) -> Callable[[Row], OrderedKey]:
     """Return the function from a row to its key; by its values, if no order of them is known here."""
     table = known.table
-    ordered = key_order(table)
+    ordered = server_order(table)
     return ordered or (lambda row: tuple([row[place] for place in table.key]))
 
 

@@ -140,11 +140,18 @@ class History:
         head = next(records, (None, 0))[0]
         if not isinstance(head, _Head):
             return Catalog(), 0
-        if head.version != _VERSION or head.source != self._source:
-            raise StoreError(
-                f"{self.path} is of version {head.version} and of {head.source}, not of {self._source}: "
-                f"{_REMOVE}"
+        if head.version != _VERSION:
+            raise StoreError(f"{self.path} is of version {head.version}, not {_VERSION}: {_REMOVE}")
+        if head.source != self._source:
+            # A new feed began at another server, and then a late commit told of an earlier beginning.
+            log.warning(
+                "%s is of %s, not of %s, and its definitions are not used: a table is loaded again if a "
+                "statement on it needs its definition",
+                self.path,
+                head.source,
+                self._source,
             )
+            return Catalog(), 0
         if head.base_ts > ts:
             log.warning(
                 "%s begins at ts %d, after the checkpoint's %d: a table is loaded again if a statement on it "

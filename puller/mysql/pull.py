@@ -40,7 +40,7 @@ from .load import Loader
 from .load_progress import LoadProgress, open_progress
 from .log_watch import LogWatch
 from .options import MysqlOptions
-from .probe import probe
+from .probe import probe, wait_if_logged
 from .reader import BinlogReader
 from .replication import ReplicationWatch
 from .requirements import Survey, survey
@@ -380,6 +380,7 @@ class Pull:
         assert decoder is not None
         decoder.stop_at(until)
         if until is not None and decoder.position.rank > until.rank:
+            wait_if_logged(replace(self._options, failover=()), decoder.position)
             raise SourceError(
                 f"the binlog of {self._options.address} ends at {until}, before the checkpoint's position "
                 f"{decoder.position}: it was reset, or this is another server; take a new snapshot"

@@ -1,4 +1,4 @@
-"""Emulated MariaDBs, one a replica of the other, as a world's source."""
+"""Emulated servers of MariaDB or MySQL, one a replica of the other, as a world's source."""
 
 from __future__ import annotations
 
@@ -27,20 +27,22 @@ from .sockets import HOST, SimulatedOptions, Stream, listen
 from .upstream import Surroundings
 from .writers import Writers
 
+SILENT_DOMAIN: Final = 1
+"""A GTID domain in which nothing is written once the feed has started."""
 MOST_PASSED: Final = 800
 """Maximum number of bytes that pass before a stall, about those of a transaction."""
 
 
 class Binlog:
-    """The ts of the truth is the number in the GTID of a transaction."""
-
-    name = "mariadb"
+    """The ts of the truth is the number of transactions in the log."""
 
     def __init__(self, around: Surroundings) -> None:
+        plan = around.plan
+        self.name = plan.vendor.lower()
         self._around = around
-        self._loop = ClusterLoop("mariadb", around.host, around.scheduler)
+        self._loop = ClusterLoop(self.name, around.host, around.scheduler)
         self._servers: list[Mysql] = []
-        for number in range(around.plan.servers):
+        for number in range(plan.servers):
             server = Mysql(
                 server_id=1 + number,
                 clock=around.scheduler.clock,
@@ -48,6 +50,9 @@ class Binlog:
                 listen=partial(listen, around.network),
                 log_name=f"log{number}",
                 replica_of=self._servers[0] if self._servers else None,
+                vendor=plan.vendor,
+                visible_seconds=plan.visible_seconds,
+                seek_seconds=plan.seek_seconds,
             )
             for _ in range(3 * number):
                 server.rotate()
@@ -55,10 +60,15 @@ class Binlog:
         self._primary = self._servers[0]
         """The server that is written to."""
         self._is_faulty = False
-        self.writers = Writers(self, around.plan, around.scheduler, around.truth, around.note)
+        self._lost: list[Mysql] = []
+        """Servers that don't come back."""
+        self._domains = [*range(plan.domains)]
+        self.writers = Writers(self, plan, around.scheduler, around.truth, around.note)
 
     def create(self, random: Random) -> None:
         self.writers.create(self._around.plan.tables, self._around.plan.rows, random)
+        if SILENT_DOMAIN in self._domains:
+            self._domains.remove(SILENT_DOMAIN)
 
     def options(self) -> dict[str, Any]:
         plan = self._around.plan
@@ -108,10 +118,30 @@ class Binlog:
                 self._during(server.down, seconds)
             case "fail_over":
                 before = self._primary
-                self._primary = random.choice([one for one in self._servers if one is not before])
+                self._primary = random.choice(self._others())
                 self._during(before.down, seconds)
+            case "lose":
+                others = self._others()
+                if others != [self._primary]:
+                    self._lose(self._primary)
+                    self._primary = random.choice(others)
             case _:
                 raise ValueError(f"no fault is called {step.word!r}")
+
+    def _others(self) -> list[Mysql]:
+        """Return the servers that may be written to from now on in place of the present one."""
+        others = [one for one in self._servers if one is not self._primary and one not in self._lost]
+        return others or [self._primary]
+
+    def _lose(self, server: Mysql) -> None:
+        """Have a server go down for good."""
+        self._lost.append(server)
+
+        def lose() -> None:
+            self._around.scheduler.wait(lambda: not self._is_faulty)
+            server.close()
+
+        self._around.scheduler.start(self._around.host, "fault", lose)
 
     def _during(self, fault: Callable[[], AbstractContextManager[None]], seconds: float) -> None:
         """Have a fault for a while, unless there is one."""
@@ -132,7 +162,13 @@ class Binlog:
             stream.flow()
 
     def as_of(self, checkpoint: Checkpoint) -> Ts:
-        return _number(Position.parse(checkpoint.position).gtid) if checkpoint.position else 0
+        if not checkpoint.position:
+            return 0
+        position = Position.parse(checkpoint.position)
+        log = self._servers[0].server.log
+        if position.gtid and not self._around.plan.is_permissive:
+            return log.read_gtids(position.gtid).count
+        return log.transactions_at(position.file, position.offset)
 
     def end(self) -> None:
         self._loop._end()
@@ -141,19 +177,23 @@ class Binlog:
 
     def execute(self, statement: str) -> Ts:
         self._primary.execute(statement.replace(" clustered", ""))
-        return _number(self._primary.gtid)
+        return self._transactions
 
-    def begin(self, _word: str, _random: Random) -> MysqlTransaction:
-        return self._primary.transaction()
+    def begin(self, _word: str, random: Random) -> MysqlTransaction:
+        is_anonymous = self._around.plan.is_permissive and random.random() < 0.5
+        domain = None if is_anonymous else self._domains[0]
+        if len(self._domains) > 1:
+            domain = random.choice(self._domains)
+        return self._primary.transaction(domain=domain)
 
     def commit(self, txn: MysqlTransaction) -> Ts:
         txn.commit()
-        return _number(self._primary.gtid)
+        return self._transactions
+
+    @property
+    def _transactions(self) -> int:
+        return self._primary.server.log.transactions
 
 
 def _is_following(stream: Stream) -> bool:
     return isinstance(stream.protocol, Connection) and stream.protocol.session.is_following
-
-
-def _number(gtid: str) -> Ts:
-    return int(gtid.rpartition("-")[2])

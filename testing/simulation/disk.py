@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -43,6 +43,8 @@ class Disk:
     def __init__(self, note: Callable[[str, str], None]) -> None:
         self.faults: deque[DiskFault] = deque()
         self.hits = 0
+        self.is_rotten = False
+        """True if a bit of a file of definitions was turned over."""
         self._note = note
         self._synced: dict[Path, int] = {}
         """Sizes of files when they were synced."""
@@ -70,10 +72,20 @@ class Disk:
         ):
             yield
 
+    def rot(self, paths: Iterable[Path], random: Random) -> None:
+        """Turn over a bit of each file."""
+        for path in paths:
+            if data := path.read_bytes():
+                self.hits += 1
+                self.is_rotten = True
+                at = random.randrange(len(data))
+                path.write_bytes(data[:at] + bytes([data[at] ^ 1 << random.randrange(8)]) + data[at + 1 :])
+                self._note("disk", f"a bit of {path.name} is turned over at byte {at} of {len(data)}")
+
     def crash(self, directory: Path, left: Path, random: Random) -> None:
         """Lose, in a copy of a directory, some of what its files have that isn't synced."""
         for path, synced in self._synced.items():
-            if path.is_relative_to(directory) and path.stat().st_size > synced:
+            if path.is_relative_to(directory) and path.exists() and path.stat().st_size > synced:
                 lose(left / path.relative_to(directory), random, synced)
 
     def value(self, value: bytes | None) -> bytes | None:

@@ -65,6 +65,17 @@ class FeedMachine(Machine):
         return self._options.data_dir
 
     @property
+    def definitions(self) -> list[Path]:
+        """The files with definitions of a binlog's tables."""
+        return sorted(self.data_dir.glob("*.catalog"))
+
+    def remove_named_in(self, error: TidemillError) -> None:
+        """Do as an error says about a damaged file: remove it."""
+        for path in self.definitions:
+            if str(path) in str(error):
+                path.unlink()
+
+    @property
     def left(self) -> Path:
         """The data directory after a kill."""
         return self.data_dir.with_suffix(".left")

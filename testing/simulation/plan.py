@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...emulator.mysql.log import Vendor
 from ...emulator.options import CommitMode
 from ...failpoint import POINTS
 from .disk import DISK_FAULTS
@@ -45,7 +46,7 @@ BINLOG_FAULTS: Final = (
     "stall",
     "stall_log",
 )
-"""Faults of an emulated MariaDB, and of the way to it."""
+"""Faults of an emulated MariaDB or MySQL, and of the way to it."""
 WRITES: Final = ("write", "slow write", "dying write")
 """A slow writer holds its locks for seconds, a dying one leaves them."""
 RELOAD: Final = "reload"
@@ -54,6 +55,8 @@ PAUSE: Final = "pause"
 RESUME: Final = "resume"
 """Requests to apply nothing of a table for a while."""
 DISK: Final = "disk"
+ROT: Final = "rot"
+"""A kill, after which a bit is turned over in the file of a binlog's definitions."""
 STOP_SCANS: Final = "stop_scans"
 """Incremental scans of a store begin again, and stop after their first batch."""
 GC: Final = "gc"
@@ -86,6 +89,9 @@ BUSY_LOAD_FAULTS: Final = (("slow_log", "cut_log", "hold", "stall"), ("stall_log
 """Faults beside such a load; one of these."""
 EARLY_SECONDS: Final = 4.0
 """Time in which a binlog's tables are described and loaded, unless much goes wrong."""
+LONG_LATENCY_SECONDS: Final = 0.05
+DESCRIBED_SECONDS: Final = 12.0
+"""Time in which a binlog's tables are described where latencies are long."""
 LOAD_SECONDS: Final = 0.8
 """About as long as it takes until the tables are loaded."""
 _OF_SOURCE: Final[dict[WorldSource, tuple[str, ...]]] = {
@@ -161,6 +167,16 @@ class Plan(Struct, frozen=True):
     source: WorldSource = "tikv"
     servers: int = 1
     """Number of servers with the same transactions, in binlogs of their own."""
+    vendor: Vendor = "MariaDB"
+    """Program of the servers with a binlog."""
+    domains: int = 1
+    """Number of a MariaDB's GTID domains."""
+    is_permissive: bool = False
+    """True if some transactions of a MySQL have no GTID."""
+    visible_seconds: float = 0.0
+    """Time after which new views have a transaction that is in the binlog."""
+    seek_seconds: float = 0.0
+    """Time for which a server looks for the position from which it is to send its binlog."""
     snapshot_workers: int = 0
     """Connections that load tables beside a binlog."""
     batch_bytes: int = 1 << 20
@@ -207,7 +223,7 @@ def plan_of(seed: int) -> Plan:
 
 
 def binlog_plan_of(seed: int) -> Plan:
-    """Draw a world whose source is a MariaDB."""
+    """Draw a world whose source is a MariaDB or MySQL."""
     random = Random(f"binlog {seed}")
     plan = plan_of(seed)
     seconds = max(plan.end, 3.0)
@@ -238,7 +254,7 @@ def binlog_plan_of(seed: int) -> Plan:
         plan = replace(
             plan, rows=12, scan_page=random.choice((1, 3)), latency_seconds=random.choice((0.002, 0.05))
         )
-    return replace(
+    plan = replace(
         plan,
         source="binlog",
         servers=servers,
@@ -247,6 +263,30 @@ def binlog_plan_of(seed: int) -> Plan:
         steps=_ordered(steps),
         slow=random.choice(("puller", "sink", "decoder", "chunks", "mariadb", "coordinator", "", "")),
     )
+    return _of_vendor(plan, Random(f"vendor {seed}"))
+
+
+def _of_vendor(plan: Plan, random: Random) -> Plan:
+    """Draw what the servers with the binlog are, and what befalls them and the file of definitions once."""
+    is_calm = not any(step.is_fault for step in plan.steps)
+    steps = [*plan.steps]
+    seconds = max(plan.end, 3.0)
+    if plan.servers > 1 and not is_calm and random.random() < 0.4:
+        steps.append(_step(random, seconds, "lose"))
+    if not is_calm and any(step.word == "ddl" for step in steps):
+        steps += [_step(random, seconds, ROT) for _ in range(random.choice((0, 0, 1)))]
+    if not is_calm and plan.latency_seconds >= LONG_LATENCY_SECONDS:
+        steps += [_step(random, DESCRIBED_SECONDS, "rotate") for _ in range(random.choice((0, 24)))]
+    plan = replace(
+        plan,
+        steps=_ordered(steps),
+        seek_seconds=random.choice((0.0, 0.0, 0.0, 0.0, 2.5)),
+        visible_seconds=random.choice((0.0, 0.3)) if plan.latency_seconds else 0.0,
+    )
+    if random.random() < 0.6:
+        return replace(plan, domains=random.choice((1, 2, 3)))
+    slow = plan.slow.replace("mariadb", "mysql")
+    return replace(plan, vendor="MySQL", slow=slow, is_permissive=plan.servers == 1 and random.random() < 0.7)
 
 
 PLANS: Final[dict[WorldSource, Callable[[int], Plan]]] = {"tikv": plan_of, "binlog": binlog_plan_of}

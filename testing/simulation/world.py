@@ -23,7 +23,7 @@ from .cluster import Cluster
 from .disk import DISK_FAULTS, Disk
 from .feed_machine import FeedMachine
 from .network import Network
-from .plan import CALM_SECONDS, DISK, PAUSE, RELOAD, RESUME, Plan, Step
+from .plan import CALM_SECONDS, DISK, PAUSE, RELOAD, RESUME, ROT, Plan, Step
 from .scheduler import Host, Scheduler
 from .selection import Selection
 from .story import readable
@@ -89,6 +89,8 @@ class World:
         self._kills = 0
         self._armed: tuple[str, int] | None = None
         """The failpoint that kills the machine, and after how many passes."""
+        self._rots = False
+        """True if the definitions are damaged before the next machine starts."""
         self._is_over = False
         self._is_load_played = True
         """False while a part of the script is to be played beside a load."""
@@ -183,6 +185,9 @@ class World:
                 self.machine.request(word, Random(step.seed), self.note)
         elif word == "kill":
             self._kill("killed")
+        elif word == ROT:
+            self._rots = True
+            self._kill("killed, and its disk is damaged")
         elif word == "kill at":
             point, _, nth = step.detail.partition(":")
             self._armed = point, int(nth)
@@ -265,6 +270,9 @@ class World:
         )
         if before is not None and before.left.exists():
             before.left.rename(machine.data_dir)
+        if self._rots:
+            self._rots = False
+            self.disk.rot(machine.definitions, self.scheduler.random)
         self.note(machine.name, "starts")
         self.scheduler.start(machine, f"{machine.name} main", machine.run)
 
@@ -272,6 +280,8 @@ class World:
         """Return True for the error of a feed that its disk has failed: then it is started again."""
         if isinstance(error, StoreError) and self.disk.hits:
             self.note("disk", f"the feed has ended: {error}")
+            if self.machine is not None and self.disk.is_rotten:
+                self.machine.remove_named_in(error)
             self.scheduler.start(self._host, "recovery", lambda: self._kill("is started again"))
             return True
         self.wrong(f"the feed failed: {type(error).__name__}: {error}")

@@ -15,6 +15,8 @@ from .truth import Change, State, TableState, Truth
 SCHEMA: Final = "sim"
 LOG: Final = f"{SCHEMA}.log"
 KEYS: Final = 16
+TEXT_KEYS: Final = ("b0", "B1", "b2", "B3")
+"""Keys in the order of a collation that holds both cases of a letter for equal, which code points haven't."""
 WIDE: Final = 5_000
 """Characters of a wide value."""
 TABLES: Final = {
@@ -151,7 +153,7 @@ class Writers:
         columns = self._tables[table].columns
         number = random.randrange(KEYS)
         pair = table.endswith("pair")
-        key: Any = (number % 4, f"b{number // 4}") if pair else number
+        key: Any = (number % 4, TEXT_KEYS[number // 4]) if pair else number
         width = 2 if pair else 1
         short = table.partition(".")[2]
         before = txn.get(table, key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tidemill.events import Column, Table
 from tidemill.mounter.mysql import history as history_module
 from tidemill.mounter.mysql.catalog import Catalog, CatalogChange, TableChange
 from tidemill.mounter.mysql.ddl import Statements
-from tidemill.mounter.mysql.history import History
+from tidemill.mounter.mysql.history import History, _Head, _record
 
 STATEMENTS = """
 CREATE TABLE a (id INT KEY, v VARCHAR(9))
@@ -100,10 +101,19 @@ def test_damage_is_an_error_that_names_the_place(path: Path) -> None:
     assert path.read_bytes() == content
 
 
-def test_the_history_of_another_source_is_an_error(path: Path) -> None:
+def test_the_history_of_another_source_is_not_used(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     played(path)
-    with pytest.raises(StoreError, match="source-1, not of source-2: remove it"):
-        History(path, "source-2").restore(5)
+    with closing(History(path, "source-2")) as history:
+        assert history.restore(5).state == "unknown"
+    assert "is of source-1, not of source-2, and its definitions are not used" in caplog.text
+
+
+def test_the_history_of_another_version_is_an_error(path: Path) -> None:
+    played(path)
+    head = _Head(version=2, source="source-1")
+    path.write_bytes(_record(head))
+    with pytest.raises(StoreError, match="is of version 2, not 1: remove it"):
+        History(path, "source-1").restore(5)
 
 
 def test_without_a_file_nothing_is_known(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""One script on the emulated MariaDB and on a real one: a feed gets the same items from both."""
+"""One script on the emulated MariaDB or MySQL and on a real one: a feed gets the same items from both."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from pymysql.cursors import Cursor
 import tidemill
 from tidemill.codec.mysql.tokens import qualified
 from tidemill.dialects.mysql.text import compile_values, create_table
+from tidemill.emulator.mysql.log import Vendor
 from tidemill.emulator.mysql.mysql import Mysql
 from tidemill.events import Ddl
 from tidemill.testing.column_kinds import KEYED, KEYLESS, NULLS, ROWS
 from tidemill.testing.mariadb import MariaDb
+from tidemill.testing.mysql import MySql
 
 Op = tuple[Any, ...]
 Step = str | list[Op]
@@ -135,13 +137,24 @@ def items(url: str, state: Path, **options: object) -> list[Any]:
     return got
 
 
+@pytest.fixture(params=["MariaDB", "MySQL"])
+def vendor(request: pytest.FixtureRequest) -> Vendor:
+    vendor: Vendor = request.param
+    return vendor
+
+
 @pytest.fixture
-def real(private_mariadb: MariaDb) -> MariaDb:
-    return private_mariadb.start()
+def real(vendor: Vendor, request: pytest.FixtureRequest) -> MariaDb | MySql:
+    if vendor == "MariaDB":
+        server: MariaDb = request.getfixturevalue("private_mariadb")
+        return server.start()
+    mysql: MySql = request.getfixturevalue("private_mysql")
+    mysql.options += ("--collation-server=utf8mb4_general_ci",)
+    return mysql.start()
 
 
-def test_a_load_then_a_log_after_a_restart(real: MariaDb, tmp_path: Path) -> None:
-    with Mysql() as mysql, real.connect() as connection, connection.cursor() as cursor:
+def test_a_load_then_a_log_after_a_restart(vendor: Vendor, real: MariaDb | MySql, tmp_path: Path) -> None:
+    with Mysql(vendor=vendor) as mysql, real.connect() as connection, connection.cursor() as cursor:
         both = {"fake": (mysql.url, []), "real": (real.url(), [])}
         client = Real(cursor)
         for script, options in ((BEFORE, {"snapshot_workers": 0}), (AFTER, {})):
@@ -156,9 +169,10 @@ def test_a_load_then_a_log_after_a_restart(real: MariaDb, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("table", [KEYED, KEYLESS], ids=["keyed", "keyless"])
-def test_every_kind_of_column(real: MariaDb, tmp_path: Path, table: tidemill.Table) -> None:
+def test_every_kind_of_column(private_mariadb: MariaDb, tmp_path: Path, table: tidemill.Table) -> None:
     values = compile_values(table)
     definition = create_table(table, qualified(table.schema, table.name))
+    real = private_mariadb.start()
     with Mysql() as mysql, real.connect() as connection, connection.cursor() as cursor:
         run = cursor.execute
         for statement in ("CREATE DATABASE shop", definition):
@@ -182,9 +196,11 @@ def test_every_kind_of_column(real: MariaDb, tmp_path: Path, table: tidemill.Tab
             assert ours == theirs
 
 
-def test_existing_rows_come_in_chunks_beside_the_log(real: MariaDb, tmp_path: Path) -> None:
+def test_existing_rows_come_in_chunks_beside_the_log(
+    vendor: Vendor, real: MariaDb | MySql, tmp_path: Path
+) -> None:
     """Several connections load, in an order of their own."""
-    with Mysql() as mysql, real.connect() as connection, connection.cursor() as cursor:
+    with Mysql(vendor=vendor) as mysql, real.connect() as connection, connection.cursor() as cursor:
         client = Real(cursor)
         for step in BEFORE:
             client.step(step)
