@@ -123,9 +123,9 @@ class Disk:
 
 
 def _damaged(data: bytes) -> bytes:
-    """Return the data with a bit of its middle turned over."""
-    middle = len(data) // 2
-    return data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
+    """Return the data with a bit turned over near its end, where a block has its rows."""
+    place = len(data) * 7 // 8
+    return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
 
 
 class _Database:

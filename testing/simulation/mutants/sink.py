@@ -142,6 +142,15 @@ SINK: Final = (
         within=30,
     ),
     mutant(
+        "a checkpoint between items of one ts",
+        "sink/batch_cutter.py",
+        "        return None if items and _next_is_at(self.waiting, items[-1].commit_ts) else checkpoint\n",
+        "        return checkpoint\n",
+        "A transaction that was committed in one phase has the ts of a schema change, of which the target "
+        "is told to have both: the second one is left out.",
+        killed_by="tests/sink/test_delivery.py::test_no_checkpoint_comes_between_a_ddl_and_rows_of_the_same_ts",
+    ),
+    mutant(
         "checkpoints at one ts are one",
         "events/checkpoint.py",
         "        if self.ts == other.ts and (self.loading != other.loading or self.stages != "

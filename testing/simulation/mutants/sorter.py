@@ -131,8 +131,8 @@ SORTER: Final = (
         "after it are lost.",
         Patch(
             "sorter/db/layout.py",
-            "        if len(block) < place.keys:\n"
-            '            raise StoreError(f"{place.keys - len(block)} changes are missing")\n',
+            "        if len(blocks) < place.keys:\n"
+            '            raise StoreError(f"{place.keys - len(blocks)} changes are missing")\n',
             "",
         ),
         within=300,
@@ -151,8 +151,9 @@ SORTER: Final = (
     mutant(
         "an unread checksum",
         "sorter/db/layout.py",
-        '    if crc32(packed) != int.from_bytes(value[:4], "little"):\n',
-        "    if False:\n",
+        "        return block_from_bytes(value)\n",
+        '        crc = __import__("zlib").crc32(value[8:]).to_bytes(4, "little")\n'
+        "        return block_from_bytes(value[:4] + crc + value[8:])\n",
         "A damaged value is decoded as it is.",
         within=10,
     ),
