@@ -138,21 +138,21 @@ class SqlSink(Sink):
         self._is_unmoved = True
         self._written = set()
 
-    def _open_again(self) -> None:
-        """Connect again. Raises ReplayRequired after a COMMIT of an earlier sink that came late, during a
-        load: the chunks of this one have other timestamps."""
-        before, written = self._durable, self._written
+    def _open_again(self, batch: Batch) -> None:
+        """Connect again, to write a batch. Raises ReplayRequired after a COMMIT of an earlier sink that came
+        late, during a load: the chunks of this one have other timestamps."""
+        known, written = self._durable or batch.checkpoint, self._written
         durable = self.open()
         if durable is None or not written or self._stored in written:
             return
-        if before is None or not (before.is_loaded and durable.is_loaded):
+        if known is None or not (known.is_loaded and durable.is_loaded):
             raise ReplayRequired(
                 f"{self.target}: a commit of an earlier sink came late, while tables are loaded"
             )
 
     def write(self, batch: Batch) -> None:
         if not self._connected:
-            self._open_again()
+            self._open_again(batch)
         # After a commit whose response was lost, the target has more than this sink knew.
         items = batch.items if self._durable is None else lacking(self._durable, batch.items)
         if self.applied:

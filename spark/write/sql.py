@@ -58,7 +58,7 @@ class SharedSqlSink(SqlSink):
         except NotReproducible as error:
             raise SinkError(f"{error}: give the query an empty target and load everything again") from error
 
-    def _open_again(self) -> None:
+    def _open_again(self, batch: Batch) -> None:  # noqa: ARG002
         """Connect again. What another attempt has stored meanwhile is of the same rows."""
         self.open()
 
