@@ -40,7 +40,7 @@ def rebuilt(lake: Lake, table: str) -> list[tuple[Any, ...]]:
     return [rows[key] for key in sorted(rows)]
 
 
-@pytest.fixture(params=[*LAKES, "rest"])
+@pytest.fixture(params=[*LAKES, pytest.param("rest", marks=pytest.mark.soak)])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
     if request.param == "rest":
         port = request.getfixturevalue("iceberg_rest").port
