@@ -263,7 +263,7 @@ class Mounter:
         self._rolled_back = self._loads = False
         self._overlay = None
         if chunk is not None and not chunk.table:
-            self.catalog.end_loading()
+            self._end_loading()
             self._note(change)
         commit_ts, start_ts = change.commit_ts, change.start_ts
         if runs and runs[0].commit_ts != commit_ts:
@@ -275,6 +275,14 @@ class Mounter:
                 return
             self._part(change, [], items)
         items.append(Transaction(commit_ts, start_ts, self._source, Rows(runs), position, True, chunk))
+
+    def _end_loading(self) -> None:
+        """Note that all tables are loaded but those that are paused, which exist without a definition."""
+        if self.catalog.state == "loading":
+            self.catalog.end_loading()
+            for name in sorted(self._unneeded):
+                schema, _, table = name.partition(".")
+                self.catalog.forget((schema, table))
 
     def _read_ddl(self, change: KvChange) -> list[Ddl]:
         statement = decode_statement(change.value)
@@ -301,6 +309,7 @@ class Mounter:
             self._loads = True
             self._overlay, self._after = Overlay(ordered_keys), statement.after
         elif isinstance(statement, GoneTable):
+            self._unneeded.discard(f"{statement.schema}.{statement.name}")
             self.catalog.remove((statement.schema, statement.name))
             ddls = [self._ddl(change, Change(statement.schema, statement.name, (DropTable(),)))]
         else:

@@ -44,6 +44,7 @@ from tidemill.events import (
     Ddl,
     Item,
     KvChange,
+    RenameTables,
     RowChange,
     Sorted,
     Table,
@@ -375,6 +376,19 @@ def test_rows_that_no_target_needs_are_not_read_until_there_is_another_table(loa
     with pytest.raises(SourceError, match="without column c0"):
         rows_of(bench, partial(bench.change(1, "+1", TS)))
     assert [row.after for row in rows_of(bench, bench.change(1, "+3", TS))] == [(3,)]
+
+
+@pytest.mark.parametrize("word", ["x", "*"])
+def test_a_table_that_was_paused_during_the_snapshot_is_a_table_when_it_is_renamed(word: str) -> None:
+    """Another one that isn't known by then is a view, and its renaming is of no concern."""
+    bench = Bench()
+    bench.mounter = Mounter(bench.layouts, "source-1", TablePatterns.parse(["shop.*"]), reloading=["shop.t"])
+    bench.mount("defaults", word, ".end")
+    (ddl,) = bench.mount("!RENAME TABLE shop.t TO shop.other", ".")
+    assert isinstance(ddl, Ddl)
+    assert ddl.actions == (RenameTables(((("shop", "t"), ("shop", "other")),)),)
+    (item,) = bench.mount("!RENAME TABLE shop.v TO shop.w", ".")
+    assert isinstance(item, Transaction)
 
 
 def test_rows_before_a_later_definition_are_for_no_target(tmp_path: Path) -> None:
