@@ -28,7 +28,6 @@ from .retry_deadline import RetryDeadline
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-
 SAID: Final = "kind string, text string"
 _SAID: Final = pa.schema([("kind", pa.string()), ("text", pa.string())])
 _Said: TypeAlias = tuple[str, str]

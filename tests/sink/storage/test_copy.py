@@ -127,6 +127,19 @@ def test_a_key_that_another_row_left_in_the_same_commit_is_found_again(place, ot
     assert rows == {1: ("a", 3), 2: ("b", 7 if len(others) == 1 else None), 5: ("a", 1)}
 
 
+def test_a_key_that_becomes_a_negative_zero_is_another_one(place):
+    table = Table("shop", "pairs", (Column("k", "double", nullable=False), Column("n", "int")), key=(0,))
+    changed = [
+        transaction(3, update(table, (0.0, 1), (-0.0, 2))),
+        transaction(4, update(table, (-0.0, 2), (-0.0, 3))),
+    ]
+    feed(
+        place.sink(flush_seconds=0.0),
+        [create(1, table), LOADED, transaction(2, insert(table, 0.0, 1)), *changed],
+    )
+    assert [(str(row["k"]), row["n"]) for row in place.list("shop.pairs")] == [("-0.0", 3)]
+
+
 # --- statements
 
 

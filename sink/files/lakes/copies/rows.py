@@ -65,7 +65,8 @@ def _net(changes: pa.Table, schema: pa.Schema, names: Sequence[str]) -> NetRows:
     if _is_snapshot(changes):
         return NetRows(True, {key: row for row, key in enumerate(arrived) if key}, {}, after)
     before = _image(changes, "before", pa.schema([schema.field(name) for name in names]))
-    if before.equals(after.select(names)):  # updates that keep their keys: an object fewer for each
+    has_floats = any(map(pa.types.is_floating, before.schema.types))  # of which 0.0 equals -0.0
+    if not has_floats and before.equals(after.select(names)):  # keys that stay: an object fewer for each
         return NetRows(False, _numbered(arrived), dict.fromkeys(arrived, True), after)
     left = encoded_keys(before, names)
     if not any(left):
