@@ -12,6 +12,7 @@ from ..tidb.run import KvRun
 from .arrow import Buffers
 from .column import Description
 from .json_texts import JsonColumn
+from .row_texts import Part
 
 NULLABLE: Final[int]
 HIDDEN: Final[int]
@@ -59,6 +60,7 @@ def json_texts(
     most_bytes: int,
     /,
 ) -> Buffers: ...
+def row_texts(count: int, parts: tuple[Part, ...], powers: bytes, /) -> list[bytes]: ...
 def time_texts(
     output: int, width: int, scale: int, rows: int, validity: Any | None, values: Any, /
 ) -> tuple[Any, Any]: ...

@@ -60,7 +60,7 @@ def json_texts(fields: Sequence[Field], count: int, absent: pa.Array | None) -> 
     """
     columns = tuple([_column(field, "," if place else "") for place, field in enumerate(fields)])
     mask, first = (None, 0) if absent is None else (absent.buffers()[1], absent.offset)
-    buffers_read = native.json_texts(columns, count, mask, first, _powers_of_ten(), MOST_BYTES)
+    buffers_read = native.json_texts(columns, count, mask, first, powers_of_ten(), MOST_BYTES)
     buffers = [None if one is None else pa.py_buffer(one) for one in buffers_read]
     return pa.Array.from_buffers(pa.string(), count, buffers)
 
@@ -85,7 +85,7 @@ def _form(type_: pa.DataType) -> tuple[int, int]:
 
 
 @cache
-def _powers_of_ten() -> bytes:
+def powers_of_ten() -> bytes:
     """Return the first 128 bits of the powers of ten that source/double_text.h names, rounded up."""
     return b"".join(_leading_bits(power).to_bytes(16, sys.byteorder) for power in range(-292, 325))
 

@@ -23,7 +23,7 @@ from .debezium_schemas import legal
 from .encoder import refuse
 from .options import AvroOptions
 from .sql_default import constant, spelled
-from .value_lines import plain, value_lines
+from .value_lines import integers, value_lines
 
 _TYPES: Final[dict[Kind, tuple[str, str]]] = {
     "tinyint": ("int", "INT"), "smallint": ("int", "INT"), "mediumint": ("int", "INT"), "int": ("int", "INT"),
@@ -137,7 +137,7 @@ def _writer(encoding: str, table: Table, column: Column, options: AvroOptions) -
     """Return the writer of values that aren't NULL."""
     match column.kind:
         case "bigint" if column.unsigned and options.avro_bigint_unsigned_handling_mode == "string":
-            return written(plain)
+            return written(integers)
         case "bigint" if column.unsigned:
             return unsigned(encoding, table, column, wrap=not options.refuse_inexact)
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year":

@@ -16,6 +16,7 @@ from ...events import (
     Column,
     Ddl,
     Op,
+    Row,
     RowChange,
     Table,
     Ts,
@@ -24,7 +25,7 @@ from ...events import (
 from ...events.per_table import PerTable
 from .canal_columns import WIDER, sql_type
 from .claims import Claim, ClaimStore
-from .columns import Fields, Texts, Values, Writer, columns_of, joined
+from .columns import Fields, Parts, Texts, Writer, column_of, columns_of, joined
 from .compression import Compress, compressor
 from .definition import Definition, Describe, bare_type, definition_of, full_type
 from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order, refuse
@@ -32,7 +33,7 @@ from .json_text import html_json_bytes, html_json_lines
 from .options import CanalOptions
 from .oversize import LargeRows
 from .statement_kind import named, statement_kind
-from .value_lines import value_lines, wrapped
+from .value_lines import HTML_STRINGS, value_lines, wrapped
 
 NAME: Final = "canal-json"
 
@@ -157,24 +158,23 @@ class _TableForm:
             extension = b'}],"_tidb":{"commitTs":%d%b}}'
             tail = by_transaction(changes, lambda change: extension % (change.commit_ts, mark))
         form = self._part(places)
-        columns = columns_of(befores(changes) if op == "delete" else afters(changes))
-        texts = form.fields.texts(columns)
-        before: list[bytes | Texts] = [b',"old":null,"data":[{']
+        rows = befores(changes) if op == "delete" else afters(changes)
+        before: Parts = [b',"old":null,"data":[{']
         if op == "update":
-            old = form.fields.texts(columns_of(befores(changes)))
+            old = form.fields.of(befores(changes))
             if self._options.only_output_updated_columns or self._options.content_compatible:
-                differ = [list(map(ne, *both)) for both in zip(old, texts, strict=True)]
-                before = [b',"old":[{', form.fields.some(old, differ), b'}],"data":[{']
-            else:
-                before = [b',"old":[{', *form.fields.parts(old), b'}],"data":[{']
+                texts = [form.fields.texts(columns_of(some)) for some in (befores(changes), rows)]
+                differ = [list(map(ne, *both)) for both in zip(*texts, strict=True)]
+                old = [form.fields.some(texts[0], differ)]
+            before = [b',"old":[{', *old, b'}],"data":[{']
         start = [
             self._head,
             _TYPES[op],
             by_transaction(changes, lambda change: b"%d" % physical_ms(change.commit_ts)),
             b',"ts":%d,"sql":"","sqlType":' % now,
-            form.types(columns),
+            form.types(rows),
         ]
-        return joined(len(changes), [*start, *before, *form.fields.parts(texts), tail])
+        return joined(len(changes), [*start, *before, *form.fields.of(rows), tail])
 
 
 class _ColumnsForm:
@@ -197,12 +197,12 @@ class _ColumnsForm:
         ]
         self.fields: Final = Fields(fields, b",")
 
-    def types(self, columns: Sequence[Values]) -> bytes | Texts:
+    def types(self, rows: list[Row]) -> bytes | Texts:
         """Return the types of each row, or those of all."""
         if not self._unsigned:
             return self._types[()]
         wide = [
-            [value is not None and value >= least for value in columns[place]]
+            [value is not None and value >= least for value in column_of(rows, place)]
             for place, least in self._unsigned
         ]
         return [self._types[flags] for flags in zip(*wide, strict=True)]
@@ -235,4 +235,4 @@ def _writer(table: Table, column: Column, zone: tzinfo) -> Writer:
             [None if value is None else value.decode("latin-1") for value in values]
         )
     lines = value_lines(NAME, table, column, zone)
-    return html_json_lines if lines is None else wrapped(lines, b'"', b'"')
+    return HTML_STRINGS if lines is None else wrapped(lines, b'"', b'"')

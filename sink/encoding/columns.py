@@ -1,6 +1,7 @@
-"""Messages made a column at a time, by calls of C code over all rows of a batch.
+"""Messages made of constant bytes and the values of columns.
 
-A row of eight columns takes 2 µs, and 7 with a Python expression for each row.
+Native code joins them row by row: a row of eight columns takes 0.5 µs. Without it, they are made a column at
+a time, by calls of C code over all rows of a batch: 2 µs, and 7 with a Python expression for each row.
 """
 
 from __future__ import annotations
@@ -10,21 +11,23 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, Final, Protocol, TypeAlias
 
+from ...codec.native import library
+from ...codec.native.row_texts import Part, RowValues, ValueWriter, row_texts
 from ...events import Row
 
 Values: TypeAlias = Sequence[Any]
 """The values of one column; None is NULL."""
 Texts: TypeAlias = list[bytes]
 """The bytes of each value of a column."""
-Parts: TypeAlias = list[bytes | Texts]
-"""Parts of messages: bytes that all of them have, and bytes for each."""
-Writer: TypeAlias = Callable[[Values], Texts]
+Parts: TypeAlias = list[Part]
+"""Parts of messages: bytes that all of them have, bytes for each, and values of rows."""
+Writer: TypeAlias = Callable[[Values], Texts] | ValueWriter
 
 
 class RowParts(Protocol):
     """The form of some columns of a table."""
 
-    def of(self, rows: Sequence[Row]) -> Parts:
+    def of(self, rows: list[Row]) -> Parts:
         """Return the parts of messages with these rows."""
 
 
@@ -37,8 +40,17 @@ def columns_of(rows: Sequence[Row]) -> list[Values]:
     return [column_of(rows, place) for place in range(len(rows[0]))]
 
 
+def values_of(rows: list[Row], place: int, writer: Writer) -> Part:
+    """Return the values of a column as a part of messages."""
+    if isinstance(writer, ValueWriter):
+        return RowValues(rows, place, writer)
+    return writer(column_of(rows, place))
+
+
 def joined(count: int, parts: Parts) -> Texts:
     """Return `count` messages of these parts."""
+    if library.in_use:
+        return row_texts(count, parts)
     pieces: list[Iterable[bytes]] = []
     same = b""
     for part in parts:
@@ -47,7 +59,7 @@ def joined(count: int, parts: Parts) -> Texts:
             continue
         if same:
             pieces.append(repeat(same, count))
-        pieces.append(part)
+        pieces.append(part.writer(column_of(part.rows, part.place)) if isinstance(part, RowValues) else part)
         same = b""
     if same or not pieces:
         pieces.append(repeat(same, count))
@@ -73,14 +85,14 @@ class Fields:
         """Return the texts of each field."""
         return [writer(columns[place]) for place, writer in self._fields]
 
-    def parts(self, texts: Sequence[Texts]) -> Parts:
+    def parts(self, texts: Sequence[Part]) -> Parts:
         """Return the parts of messages that have these texts."""
         parts: Parts = [part for both in zip(self._starts, texts, strict=True) for part in both]
         return [*parts, self._after] if parts and self._after else parts
 
-    def of(self, rows: Sequence[Row]) -> Parts:
+    def of(self, rows: list[Row]) -> Parts:
         """Return the parts of messages with these rows."""
-        return self.parts(self.texts(columns_of(rows)))
+        return self.parts([values_of(rows, place, writer) for place, writer in self._fields])
 
     def some(self, texts: Sequence[Texts], chosen: Iterable[Iterable[bool]]) -> list[bytes]:
         """Return the fields of each row that are chosen in it."""

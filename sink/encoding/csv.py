@@ -11,7 +11,7 @@ from typing import Any, Final, assert_never
 
 from ...events import ChangeDetails, Column, CreateTable, Ddl, Op, RowChange, Table, Ts
 from ...events.per_table import PerTable
-from .columns import Fields, Texts, Values, Writer, joined
+from .columns import Fields, Parts, Texts, Values, Writer, joined
 from .compression import compressor
 from .definition import Definition, Describe, definition_of
 from .encoder import Message, Milliseconds, NotEncodable, afters, befores, by_transaction, in_order, refuse
@@ -19,7 +19,7 @@ from .json_text import base64_text
 from .numbers import go_number, single_text
 from .options import CsvOptions
 from .oversize import check_sizes
-from .value_lines import Lines, doubles_within, each, plain, split, value_lines, wrapped
+from .value_lines import Lines, doubles_within, each, integers, split, value_lines, wrapped
 
 NAME: Final = "csv"
 
@@ -89,7 +89,7 @@ class _TableForm:
 
     def lines(self, op: Op, changes: list[RowChange]) -> list[bytes]:
         old, new = self._options.output_old_value, op == "update"
-        parts: list[bytes | Texts] = []
+        parts: Parts = []
         if op == "delete" or (new and old):
             parts += (*self._head("D", new, changes), *self._columns.of(befores(changes)), self._end)
         if op != "delete":
@@ -97,7 +97,7 @@ class _TableForm:
             parts += (*self._head(name, new, changes), *self._columns.of(afters(changes)), self._end)
         return joined(len(changes), parts)
 
-    def _head(self, op: str, is_update: bool, changes: list[RowChange]) -> list[bytes | Texts]:
+    def _head(self, op: str, is_update: bool, changes: list[RowChange]) -> Parts:
         options = self._options
         names = [self._quote(op), self._quote(self._table.name), self._quote(self._table.schema)]
         start = "".join([name + options.delimiter for name in names]).encode()
@@ -111,7 +111,7 @@ class _TableForm:
         null, options = self._options.null.encode(), self._options
         quoted = self._quote if options.quote else lambda text: _bare_null(text, self._table, options)
         if (numbers := _numbers(column)) is not None:
-            return _marked(numbers, b"", null)
+            return wrapped(numbers, b"", b"", null)
         if (text := _text(column, options)) is not None:
             if options.quote and text is str:
                 return _quoted(options.quote, quoted, null)
@@ -121,23 +121,12 @@ class _TableForm:
         lines = value_lines(NAME, self._table, column, options.zone)
         assert lines is not None
         if options.quote in ('"', "'"):  # which are in none of these texts
-            return _marked(lines, options.quote.encode(), null)
+            mark = options.quote.encode()
+            return wrapped(lines, mark, mark, null)
         texts = split(lines)
         return lambda values: [
             null if text == b"null" else quoted(text.decode()).encode() for text in texts(values)
         ]
-
-
-def _marked(lines: Lines, mark: bytes, null: bytes) -> Writer:
-    """Return a writer of lines between marks."""
-    whole = wrapped(lines, mark, mark) if mark else split(lines)
-
-    def write(values: Values) -> Texts:
-        if None not in values:
-            return whole(values)
-        return [null if text == b"null" else mark + text + mark for text in lines(values).split(b"\n")]
-
-    return write
 
 
 def _quoted(quote: str, quoted: Callable[[str], str], null: bytes) -> Writer:
@@ -173,7 +162,7 @@ def _numbers(column: Column) -> Lines | None:
     """Return the lines of a column whose values are never quoted; None for other columns."""
     match column.kind:
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "bit" | "year":
-            return plain
+            return integers
         case "float":
             return each(lambda value: go_number(single_text(value)))
         case "double":

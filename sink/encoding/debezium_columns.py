@@ -14,7 +14,7 @@ from .json_text import json_lines
 from .numbers import json_number, single_text
 from .options import DebeziumOptions
 from .sql_default import constant
-from .value_lines import decimals, doubles, each, moments, plain, split, wrapped
+from .value_lines import JSON_STRINGS, Lines, decimals, doubles, each, integers, moments, split, wrapped
 
 _EXACT: Final = 15
 """Number of digits up to which every decimal is the text of a double."""
@@ -54,11 +54,11 @@ def column_form(definition: Definition, column: Column, options: DebeziumOptions
 def _writer(table: Table, column: Column, options: DebeziumOptions) -> Writer:
     match column.kind:
         case "tinyint" | "smallint" | "mediumint" | "int" | "year":
-            return split(plain)
+            return split(integers)
         case "bigint" if not column.unsigned:
-            return split(plain)
+            return split(integers)
         case "bigint" if options.bigint_unsigned_handling_mode == "string":
-            return wrapped(plain, b'"', b'"')
+            return wrapped(integers, b'"', b'"')
         case "float":
             return split(each(lambda value: json_number(single_text(value))))
         case "double":
@@ -68,7 +68,7 @@ def _writer(table: Table, column: Column, options: DebeziumOptions) -> Writer:
         case "decimal" if 0 < column.length <= _EXACT and column.scale <= _SMALL:
             return _shortest(column.scale)
         case "binary" | "varbinary" | "blob":
-            return json_lines  # as base64
+            return JSON_STRINGS
         case (
             "bigint" | "decimal" | "bit" | "char" | "varchar" | "text" | "date" | "time" | "datetime"
             | "timestamp" | "enum" | "set" | "json" | "uuid" | "inet4" | "inet6" | "geometry" | "vector"
@@ -78,7 +78,7 @@ def _writer(table: Table, column: Column, options: DebeziumOptions) -> Writer:
             assert_never(column.kind)
     convert = conversion(table, column, options)
     if convert is None:
-        return json_lines
+        return JSON_STRINGS
 
     def write(values: Values) -> Texts:
         return json_lines(convert(values))
@@ -100,7 +100,8 @@ def _shortest(scale: int) -> Writer:
 
 def _timestamps(column: Column, other: Writer) -> Writer:
     """Return a writer of timestamps; `other` writes those of a column that has zero timestamps."""
-    lines = wrapped(lambda values: moments(column.scale)(values).replace(b" ", b"T"), b'"', b'Z"')
+    utc = moments(column.scale)
+    lines = wrapped(Lines(lambda values: utc.write(values).replace(b" ", b"T")), b'"', b'Z"')
 
     def write(values: Values) -> Texts:
         return other(values) if str in set(map(type, values)) else lines(values)

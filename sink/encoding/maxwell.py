@@ -27,7 +27,7 @@ from ...events import (
     physical_ms,
 )
 from ...events.per_table import PerTable
-from .columns import Fields, Texts, Values, Writer, columns_of, joined
+from .columns import Fields, Parts, Texts, Values, Writer, columns_of, joined
 from .compression import compressor
 from .definition import Describe, definition_of, type_name
 from .encoder import Message, Milliseconds, NotEncodable, afters, befores, by_transaction, in_order, refuse
@@ -35,7 +35,7 @@ from .json_text import json_bytes, json_lines
 from .numbers import json_number, single_text
 from .options import MaxwellOptions
 from .oversize import check_sizes
-from .value_lines import decimals, doubles, each, plain, split, value_lines, wrapped
+from .value_lines import JSON_STRINGS, decimals, doubles, each, integers, split, value_lines, wrapped
 
 NAME: Final = "maxwell"
 
@@ -138,21 +138,23 @@ class _TableForm:
         A table without a key has none, except as arrays.
         """
         count = len(changes)
-        columns = columns_of(befores(changes) if op == "delete" else afters(changes))
-        texts = self._columns.texts(columns)
-        key = [texts[place] for place in self._table.key]
+        rows = befores(changes) if op == "delete" else afters(changes)
         keys: list[bytes] | list[None] = [None] * count
-        if key or self._options.kafka_key_format == "array":
-            keys = joined(count, [self._key_start, *self._key.parts(key), self._key_end])
+        if self._table.key or self._options.kafka_key_format == "array":
+            keys = joined(count, [self._key_start, *self._key.of(rows), self._key_end])
         starts = by_transaction(changes, lambda change: self._start(op, change.commit_ts))
-        ends: list[bytes | Texts] = []
+        ends: Parts = []
         if self._options.output_primary_keys:
-            ends += (b',"primary_key":[', *self._primary.parts(key), b"]")
+            ends += (b',"primary_key":[', *self._primary.of(rows), b"]")
         if self._options.output_primary_key_columns:
             ends += (b',"primary_key_columns":', self._primary_names)
-        data: list[bytes | Texts] = self._columns.parts(texts)
-        if not self._options.output_nulls:
-            data = [self._columns.some(texts, [map(_is_value, values) for values in columns])]
+        data = self._columns.of(rows)
+        if op == "update" or not self._options.output_nulls:
+            columns = columns_of(rows)
+            texts = self._columns.texts(columns)
+            data = self._columns.parts(texts)
+            if not self._options.output_nulls:
+                data = [self._columns.some(texts, [map(_is_value, values) for values in columns])]
         ends += (b',"data":{', *data)
         if op == "update":
             ends += (b'},"old":{', self._changed(columns_of(befores(changes)), columns, texts))
@@ -214,9 +216,8 @@ def _writer(table: Table, column: Column, zone: tzinfo) -> Writer:
             assert_never(column.kind)
     lines = value_lines(NAME, table, column, zone)
     if lines is None:
-        return json_lines  # of bytes as base64
-    is_number = lines is plain and column.kind != "date"
-    return split(lines) if is_number else wrapped(lines, b'"', b'"')
+        return JSON_STRINGS
+    return split(lines) if lines is integers else wrapped(lines, b'"', b'"')
 
 
 def _encoded(form: Callable[[Any], Any]) -> Writer:

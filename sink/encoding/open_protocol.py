@@ -21,7 +21,7 @@ from ...events import (
 )
 from ...events.per_table import PerTable
 from .claims import Claim, ClaimStore
-from .columns import Fields, Texts, Writer, columns_of, joined
+from .columns import Fields, Writer, columns_of, joined
 from .compression import Compress, compressor
 from .definition import Definition, Describe, definition_of
 from .encoder import Message, Milliseconds, afters, befores, by_transaction, in_order, refuse
@@ -31,7 +31,7 @@ from .open_types import flags, type_byte
 from .options import OpenOptions
 from .oversize import RECORD_BYTES, LargeRows
 from .statement_kind import named, statement_kind
-from .value_lines import doubles, each, plain, split, value_lines, wrapped
+from .value_lines import JSON_STRINGS, doubles, each, integers, split, value_lines, wrapped
 
 NAME: Final = "open-protocol"
 
@@ -147,13 +147,12 @@ class _TableForm:
         count = len(changes)
         if op == "delete":
             return joined(count, [b'{"d":{', *columns.of(befores(changes)), b"}}"])
-        after = columns.texts(columns_of(afters(changes)))
-        start = [b'{"u":{', *columns.parts(after)]
+        start = [b'{"u":{', *columns.of(afters(changes))]
         if op == "insert" or not self._options.output_old_value:
             return joined(count, [*start, b"}}"])
-        before = columns.texts(columns_of(befores(changes)))
-        old: list[bytes | Texts] = columns.parts(before)
+        old = columns.of(befores(changes))
         if self._options.only_output_updated_columns:
+            before, after = [columns.texts(columns_of(rows)) for rows in (befores(changes), afters(changes))]
             old = [columns.some(before, [map(ne, *both) for both in zip(before, after, strict=True)])]
         return joined(count, [*start, b'},"p":{', *old, b"}}"])
 
@@ -198,8 +197,8 @@ def _writer(table: Table, place: int, zone: tzinfo) -> Writer:
             assert_never(column.kind)
     lines = value_lines(NAME, table, column, zone)
     if lines is None:
-        return json_lines  # of bytes as base64
-    is_number = column.kind in WITH_MEMBERS or (lines is plain and column.kind != "date")
+        return JSON_STRINGS
+    is_number = column.kind in WITH_MEMBERS or lines is integers
     return split(lines) if is_number else wrapped(lines, b'"', b'"')
 
 

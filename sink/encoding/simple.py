@@ -20,10 +20,10 @@ from .columns import Fields, Parts, RowParts, Writer
 from .definition import Definition
 from .definitions import Effect
 from .encoder import afters, befores, by_transaction
-from .json_text import html_json_bytes, html_json_lines
+from .json_text import html_json_bytes
 from .simple_encoder import NAME, AnySimpleEncoder, SimpleTable
 from .simple_schema import table_schema
-from .value_lines import value_lines, wrapped
+from .value_lines import HTML_STRINGS, value_lines, wrapped
 
 _OPS: Final[dict[Op, bytes]] = {"insert": b"INSERT", "update": b"UPDATE", "delete": b"DELETE"}
 
@@ -72,10 +72,10 @@ class _TableForm(SimpleTable):
 
     def _writer(self, column: Column) -> Writer:
         if column.kind in BYTE_STRINGS:
-            return html_json_lines  # as base64
+            return HTML_STRINGS
         lines = value_lines(NAME, self._definition.table, column, self._options.zone)
         if lines is None:
-            return html_json_lines
+            return HTML_STRINGS
         if column.kind == "timestamp":
             zone = html_json_bytes(self._options.time_zone)
             return wrapped(lines, b'{"location":%b,"value":"' % zone, b'"}')

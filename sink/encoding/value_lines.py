@@ -1,21 +1,34 @@
-"""The texts of values of one column, a line each: most kinds take one call of C code for all lines."""
+"""The texts of values of one column; in Python a line each, most kinds by one call of C code for all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 import msgspec
 
+from ...codec.native.row_texts import Output, ValueWriter, output_number
 from ...codec.text import datetime_text, time_text
 from ...events import Column, Table
-from .columns import Values, Writer
+from .columns import Texts, Values, Writer
 from .encoder import refuse
+from .json_text import html_json_lines, json_lines
 from .numbers import EnumIndex, SetMask, plain_double, plain_single, vector_text
 
-Lines: TypeAlias = Callable[[Values], bytes]
-"""Returns the texts of values, which contain neither newlines nor quotes; NULL is null."""
+
+class Lines(NamedTuple):
+    """Writes texts that contain neither newlines nor quotes; NULL is null."""
+
+    write: Callable[[Values], bytes]
+    output: Output = "OTHER"
+    """Kind of value that native code writes."""
+    scale: int = 0
+    members: Mapping[Any, int] | None = None
+
+    def __call__(self, values: Values) -> bytes:
+        return self.write(values)
+
 
 _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
 _SECONDS: Final = len("2026-03-01T04:05:06")
@@ -28,8 +41,10 @@ def value_lines(encoding: str, table: Table, column: Column, zone: tzinfo) -> Li
     Raises NotEncodable for a kind that has no text.
     """
     match column.kind:
-        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "bit" | "year" | "date":
-            return plain
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "bit" | "year":
+            return integers
+        case "date":
+            return dates
         case "float":
             return each(plain_single)
         case "double":
@@ -41,7 +56,9 @@ def value_lines(encoding: str, table: Table, column: Column, zone: tzinfo) -> Li
         case "timestamp":
             return moments(column.scale) if str(zone) == "UTC" else zoned(column.scale, zone)
         case "time":
-            return each(lambda value: time_text(value, column.scale))
+            return each(lambda value: time_text(value, column.scale))._replace(
+                output="DURATION", scale=column.scale
+            )
         case "enum":
             return looked_up(EnumIndex(column.members))
         case "set":
@@ -61,31 +78,55 @@ def value_lines(encoding: str, table: Table, column: Column, zone: tzinfo) -> Li
 
 
 def split(lines: Lines) -> Writer:
-    return lambda values: lines(values).split(b"\n")
+    return wrapped(lines, b"", b"")
 
 
-def wrapped(lines: Lines, before: bytes, after: bytes) -> Writer:
-    """Return lines between these bytes; NULL stays null."""
+def wrapped(lines: Lines, before: bytes, after: bytes, null: bytes = b"null") -> Writer:
+    """Return a writer of lines between these bytes; NULL is `null`."""
+    around = before + b"null" + after
 
-    def write(values: Values) -> list[bytes]:
-        joined_lines = before + lines(values).replace(b"\n", after + b"\n" + before) + after
-        return joined_lines.replace(before + b"null" + after, b"null").split(b"\n")
+    def write(values: Values) -> Texts:
+        text_lines = lines.write(values)
+        if around != b"null":
+            text_lines = before + text_lines.replace(b"\n", after + b"\n" + before) + after
+        texts = text_lines.split(b"\n")
+        if around == null or around not in text_lines:
+            return texts
+        return [null if text == around else text for text in texts]
 
-    return write
+    if lines.output == "OTHER":
+        return write
+    output = output_number(lines.output)
+    return ValueWriter(output, lines.scale, False, lines.members, before, after, null, write)
 
 
-def plain(values: Values) -> bytes:
-    """Return the lines of integers and dates."""
+_TEXT: Final = output_number("TEXT")
+JSON_STRINGS: Final = ValueWriter(_TEXT, 0, False, None, b'"', b'"', b"null", json_lines)
+"""Writes texts, and bytes as base64."""
+HTML_STRINGS: Final = ValueWriter(_TEXT, 0, True, None, b'"', b'"', b"null", html_json_lines)
+"""The same, such that HTML may contain them."""
+
+
+def _plain(values: Values) -> bytes:
     return _ENCODER.encode_lines(values)[:-1].replace(b'"', b"")
+
+
+integers: Final = Lines(_plain, "INT")
+dates: Final = Lines(_plain, "DATE")
 
 
 def each(text: Callable[[Any], str]) -> Lines:
     """Return lines for which a function is called for each value but NULL."""
-    return lambda values: "\n".join(["null" if value is None else text(value) for value in values]).encode()
+    return Lines(
+        lambda values: "\n".join(["null" if value is None else text(value) for value in values]).encode()
+    )
 
 
 def looked_up(numbers: Mapping[str, int]) -> Lines:
-    return lambda values: plain([None if value is None else numbers[value] for value in values])
+    def lines(values: Values) -> bytes:
+        return _plain([None if value is None else numbers[value] for value in values])
+
+    return Lines(lines, "INT", members=numbers)
 
 
 def doubles(exponent: Callable[[float], str]) -> Lines:
@@ -100,7 +141,7 @@ def doubles(exponent: Callable[[float], str]) -> Lines:
             )
         return (text_lines + b"\n").replace(b".0\n", b"\n")[:-1]
 
-    return lines
+    return Lines(lines, "DOUBLE")
 
 
 def doubles_within(low: float, high: float, whole: bytes, other: Callable[[float], str]) -> Lines:
@@ -121,7 +162,7 @@ def doubles_within(low: float, high: float, whole: bytes, other: Callable[[float
             ]
         )
 
-    return lines
+    return Lines(lines)
 
 
 def decimals(scale: int) -> Lines:
@@ -132,7 +173,7 @@ def decimals(scale: int) -> Lines:
     def lines(values: Values) -> bytes:
         text_lines = _ENCODER.encode_lines(values)[:-1]
         if b"E" in text_lines or (not scale and b"." in text_lines):
-            return each(form)(values)
+            return each(form).write(values)
         texts = text_lines.split(b"\n")
         if not scale or {text[start:end] for text in texts} == {b"."}:
             return text_lines
@@ -144,7 +185,7 @@ def decimals(scale: int) -> Lines:
             ]
         )
 
-    return lines
+    return Lines(lines, "DECIMAL", scale)
 
 
 def moments(scale: int) -> Lines:
@@ -152,9 +193,9 @@ def moments(scale: int) -> Lines:
     end, zeros = _SECONDS + 1 + scale, b".000000"[: scale + 1]
 
     def lines(values: Values) -> bytes:
-        text_lines = plain(values)
+        text_lines = _plain(values)
         if b" " in text_lines or (b"." in text_lines and not scale):  # zero dates are texts already
-            return each(lambda value: datetime_text(value, scale))(values)
+            return each(lambda value: datetime_text(value, scale)).write(values)
         text_lines = text_lines.replace(b"T", b" ").replace(b"Z", b"")
         if not scale:
             return text_lines
@@ -165,7 +206,7 @@ def moments(scale: int) -> Lines:
             ]
         )
 
-    return lines
+    return Lines(lines, "DATETIME", scale)
 
 
 def zoned(scale: int, zone: tzinfo) -> Lines:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
-from ...codec.row_code import compile_rows
 from ...errors import SinkError
 from ...events import Row, RowChange, Table, key_order
+from ..encoding.columns import joined, values_of
 from ..encoding.encoder import afters, befores
+from ..encoding.value_lines import integers, split
 from .canal_hash import row_partitions, table_partition
 from .canal_names import HashBy
 from .options import KafkaOptions, PartitionBy
@@ -130,7 +131,7 @@ def _fixed(table: Table, destination: Destination, count: int) -> int:
 
 def _partitions(
     table: Table, destination: Destination, count: int
-) -> Callable[[Iterable[Row]], list[int]] | None:
+) -> Callable[[list[Row]], list[int]] | None:
     """Return the function from rows to their partitions; None if the whole table has one.
 
     That is so also for a table without a key, or with one that can't be compared here.
@@ -141,13 +142,18 @@ def _partitions(
             return None
         return row_partitions(table, by, count, database_hash=database_hash)
     if destination.partition == "key" and [table.columns[index].kind for index in table.key] in _SHORT:
-        (index,) = table.key  # 0.3 µs a row in place of 1.3
-        return compile_rows(len(table.columns), f"crc(b'%d' % c{index}) % {count}", {"crc": crc32})
+        (index,) = table.key  # 0.1 µs a row in place of 1.3
+        write = split(integers)
+
+        def by_integer(rows: list[Row]) -> list[int]:
+            return [code % count for code in map(crc32, joined(len(rows), [values_of(rows, index, write)]))]
+
+        return by_integer
     values = _values(table, destination)
     if values is None:
         return None
 
-    def partitions(rows: Iterable[Row]) -> list[int]:
+    def partitions(rows: list[Row]) -> list[int]:
         texts = ["\0".join(map(str, values(row))) for row in rows]
         return [crc32(text.encode("utf-8", "surrogatepass")) % count for text in texts]
 

@@ -61,7 +61,7 @@ static uint8_t *put_variable(const Table *table, Builder *texts, uint8_t *into, 
         into = with_room(table, texts, into, 6 * piece);
         if (into == NULL)
             return NULL;
-        into = field->form.output == TEXT ? put_text(into, at, piece) : put_base64(into, at, piece);
+        into = field->form.output == TEXT ? put_text(into, at, piece, SHORT_ESCAPES) : put_base64(into, at, piece);
     }
     return into;
 }

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+static const uint8_t LINE_END[] = {0xE2, 0x80, 0xA9}; /* U+2029; U+2028 is one less */
+
 int is_json_form(const JsonForm *form)
 {
     const int width = form->width, scale = form->scale;
@@ -109,48 +111,80 @@ uint8_t *put_fixed(uint8_t *into, const JsonForm *form, const uint8_t *at, const
 
 /* --- text and bytes ----------------------------------------------------------------------------------- */
 
-/* True if none of eight bytes is a control character, a quote or a backslash. */
-static int is_plain(uint64_t bytes)
+/* True if one of eight bytes is the given one. */
+static uint64_t has_byte(uint64_t bytes, uint8_t byte)
 {
-    const uint64_t ones = 0x0101010101010101u, high = ones << 7;
-    uint64_t quote = bytes ^ ones * '"', backslash = bytes ^ ones * '\\';
-    return !(((bytes - ones * ' ') & ~bytes & high) | ((quote - ones) & ~quote & high) |
-             ((backslash - ones) & ~backslash & high));
+    const uint64_t ones = 0x0101010101010101u, differ = bytes ^ ones * byte;
+    return (differ - ones) & ~differ & ones << 7;
 }
 
-static uint8_t *put_character(uint8_t *into, uint8_t byte)
+/* True if none of eight bytes may need an escape. */
+static int is_plain(uint64_t bytes, Escapes escapes)
 {
-    static const char DIGITS[] = "0123456789abcdef", SHORT[] = "btn?fr"; /* from 8 on; 11 has none */
-    if (byte >= ' ' && byte != '"' && byte != '\\') {
-        *into++ = byte;
-        return into;
-    }
-    *into++ = '\\';
-    if (byte >= ' ')
-        *into++ = byte;
-    else if (byte >= '\b' && byte <= '\r' && byte != '\v')
-        *into++ = (uint8_t)SHORT[byte - '\b'];
-    else {
-        into = put_bytes(into, "u00", 3);
-        *into++ = (uint8_t)DIGITS[byte >> 4];
-        *into++ = (uint8_t)DIGITS[byte & 15];
-    }
+    const uint64_t ones = 0x0101010101010101u, controls = (bytes - ones * ' ') & ~bytes & ones << 7;
+    if (controls | has_byte(bytes, '"') | has_byte(bytes, '\\'))
+        return 0;
+    return escapes != HTML_ESCAPES || !(has_byte(bytes, '<') | has_byte(bytes, '>') | has_byte(bytes, '&') |
+                                        has_byte(bytes, LINE_END[0]));
+}
+
+static uint8_t *put_code(uint8_t *into, uint8_t high, uint8_t low)
+{
+    static const char DIGITS[] = "0123456789abcdef";
+    into = put_bytes(into, "\\u", 2);
+    *into++ = (uint8_t)DIGITS[high >> 4];
+    *into++ = (uint8_t)DIGITS[high & 15];
+    *into++ = (uint8_t)DIGITS[low >> 4];
+    *into++ = (uint8_t)DIGITS[low & 15];
     return into;
 }
 
-uint8_t *put_text(uint8_t *into, const uint8_t *at, size_t size)
+static uint8_t *put_character(uint8_t *into, uint8_t byte, Escapes escapes)
+{
+    static const char SHORT[] = "btn?fr"; /* from 8 on; 11 has none */
+    if (byte == '"' || byte == '\\') {
+        *into++ = '\\';
+        *into++ = byte;
+        return into;
+    }
+    if (byte >= ' ') {
+        if (escapes == HTML_ESCAPES && (byte == '<' || byte == '>' || byte == '&'))
+            return put_code(into, 0, byte);
+        *into++ = byte;
+        return into;
+    }
+    int is_long = escapes != SHORT_ESCAPES && (byte == '\b' || byte == '\f');
+    if (byte < '\b' || byte > '\r' || byte == '\v' || is_long)
+        return put_code(into, 0, byte);
+    *into++ = '\\';
+    *into++ = (uint8_t)SHORT[byte - '\b'];
+    return into;
+}
+
+/* True if the bytes begin with U+2028 or U+2029. */
+static int is_line_end(const uint8_t *at, const uint8_t *end)
+{
+    return end - at >= 3 && at[0] == LINE_END[0] && at[1] == LINE_END[1] && (at[2] | 1) == LINE_END[2];
+}
+
+uint8_t *put_text(uint8_t *into, const uint8_t *at, size_t size, Escapes escapes)
 {
     const uint8_t *end = at + size;
     while (at < end) {
         uint64_t bytes;
         for (; end - at >= 8; at += 8) {
             memcpy(&bytes, at, 8);
-            if (!is_plain(bytes))
+            if (!is_plain(bytes, escapes))
                 break;
             into = put_bytes(into, &bytes, 8);
         }
-        for (const uint8_t *stop = end - at > 8 ? at + 8 : end; at < stop; at++)
-            into = put_character(into, *at);
+        const uint8_t *stop = end - at > 8 ? at + 8 : end;
+        while (at < stop)
+            if (escapes == HTML_ESCAPES && is_line_end(at, end)) {
+                into = put_code(into, 0x20, at[2] & 0x2F);
+                at += 3;
+            } else
+                into = put_character(into, *at++, escapes);
     }
     return into;
 }

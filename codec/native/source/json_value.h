@@ -20,8 +20,12 @@ int is_json_form(const JsonForm *form);
  * is that of put_double. */
 uint8_t *put_fixed(uint8_t *into, const JsonForm *form, const uint8_t *at, const uint8_t *powers);
 
+/* How characters are escaped: with all short names of control characters; without \b and \f; and besides <, > and
+ * &, and Unicode's line ends, so that HTML may contain the text. */
+typedef enum { SHORT_ESCAPES, LONG_ESCAPES, HTML_ESCAPES } Escapes;
+
 /* Write text with its escapes, in at most six times its bytes. */
-uint8_t *put_text(uint8_t *into, const uint8_t *at, size_t size);
+uint8_t *put_text(uint8_t *into, const uint8_t *at, size_t size, Escapes escapes);
 
 /* Write bytes as base64, in at most twice their bytes and three more. */
 uint8_t *put_base64(uint8_t *into, const uint8_t *at, size_t size);

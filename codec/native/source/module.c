@@ -9,6 +9,7 @@
 #include "packets.h"
 #include "prewrites.h"
 #include "reader.h"
+#include "row_texts.h"
 #include "tidb.h"
 #include "time_texts.h"
 
@@ -34,7 +35,7 @@ static int load(PyObject *module)
     PyTypeObject *types[] = {&LayoutType, &ImageReaderType, &ResultReaderType, &TidbLayoutType,
                              &BlockType, &BlockBuilderType, &RegionRowsType, &PrewriteTableType};
     load_crc32();
-    if (load_datetime() < 0 || PyType_Ready(&BufferType) < 0 || add_names(module) < 0)
+    if (load_datetime() < 0 || load_row_texts() < 0 || PyType_Ready(&BufferType) < 0 || add_names(module) < 0)
         return -1;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (PyModule_AddType(module, types[i]) < 0)
@@ -61,6 +62,7 @@ static PyMethodDef functions[] = {
     {"tidb_transactions", tidb_transactions, METH_VARARGS, "Read a block as transactions of changes."},
     {"tidb_runs", tidb_runs, METH_VARARGS, "Find the transactions and runs of a block."},
     {"json_texts", json_texts, METH_VARARGS, "Write rows as JSON objects, from Arrow columns' buffers."},
+    {"row_texts", row_texts, METH_VARARGS, "Join the texts of rows."},
     {"time_texts", time_texts, METH_VARARGS, "Write times as text, from an Arrow column's buffers."},
     {"pack_changes", pack_changes, METH_O, "Join the bytes of each change of blocks, and all of them."},
     {"tidb_packed_columns", tidb_packed_columns, METH_VARARGS,

@@ -32,6 +32,7 @@ def main(path: str, first: int, count: int) -> None:
         test_json_texts,
         test_prewrites,
         test_results,
+        test_row_texts,
         test_tidb,
         test_time_texts,
     )
@@ -54,6 +55,7 @@ def main(path: str, first: int, count: int) -> None:
         test_prewrites.compare(seed, is_native=True)
         test_results.compare(seed)
         test_results.compare_columns(seed)
+        test_row_texts.compare(seed)
         test_tidb.compare(seed)
         test_tidb.compare_columns(seed)
         test_runs.compare(seed, damaged=seed % 2 == 0)

@@ -78,7 +78,7 @@ def _damaged(table: Table, image: Image, count: int, random: Random) -> None:
             other = random.choice((cut, random.randbytes(len(data)), None, b"\xff" * len(data)))
         changed = (*columns[:place], column._replace(**{name: other}), *columns[place + 1 :])
         try:
-            library.native.json_texts(changed, count, None, 0, native_texts._powers_of_ten(), 2**31 - 1)
+            library.native.json_texts(changed, count, None, 0, native_texts.powers_of_ten(), 2**31 - 1)
         except (ValueError, OverflowError):
             continue
 
@@ -222,7 +222,7 @@ def test_texts_that_are_too_large_for_an_array_are_left_to_python(monkeypatch) -
 
 
 def test_buffers_that_lack_rows_are_refused() -> None:
-    powers = native_texts._powers_of_ten()
+    powers = native_texts.powers_of_ten()
     good = JsonColumn(library.native.AS_INT, 4, 0, False, b'"c":', 0, None, None, bytes(8))
     (_, _, texts) = library.native.json_texts((good,), 2, None, 0, powers, 100)
     assert bytes(texts) == b'{"c":0}{"c":0}'
@@ -267,7 +267,7 @@ def test_nothing_is_kept_of_what_was_read() -> None:
     counts = [sys.getrefcount(one) for one in (columns, columns[0], values, validity)]
     for rows in (200, 201, 200):
         try:
-            library.native.json_texts(columns, rows, validity, 0, native_texts._powers_of_ten(), 5_000)
+            library.native.json_texts(columns, rows, validity, 0, native_texts.powers_of_ten(), 5_000)
         except ValueError:
             assert rows == 201
     assert [sys.getrefcount(one) for one in (columns, columns[0], values, validity)] == counts

@@ -16,6 +16,8 @@ from tidemill.testing.schema_registry import SchemaRegistryServer
 from .compared import differences, encoder, option_sets
 from .recorded import Recorded, lines
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 
 @cache
 def schemas(encoding: str, options: str) -> dict[int, str]:

@@ -14,6 +14,8 @@ from tidemill.testing.schema_registry import SchemaRegistryServer
 
 from .recorded import NOW, definition_of_table, recorded, row_change
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "avro": {"enable-tidb-extension": True, "avro-include-before-value": True},
     "canal-json": {"enable-tidb-extension": True},

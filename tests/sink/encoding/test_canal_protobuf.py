@@ -15,6 +15,8 @@ from tidemill.sink.encoding.numbers import java_number
 
 from .recorded import Recorded, definition_of_table, recorded, row_change
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 T = Table("s", "t", (Column("id", "int", nullable=False), Column("v", "varchar", length=9)), key=(0,))
 TS = compose_ts(1_700_000_000_000)
 

@@ -21,6 +21,8 @@ from tidemill.events import (
 from tidemill.sink.encoding.encoder import NotEncodable
 from tidemill.sink.encoding.encodings import make_encoder
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 E = Table(
     "test",
     "e",

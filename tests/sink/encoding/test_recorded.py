@@ -18,6 +18,8 @@ from tidemill.sink.files.message_lines import message_lines
 from .compared import differences, encoder, option_sets
 from .recorded import NOW, Recorded, recorded, row_change
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 # --- canal-json
 
 

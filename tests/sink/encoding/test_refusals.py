@@ -13,6 +13,8 @@ from tidemill.sink.encoding.encoder import NotEncodable
 from tidemill.sink.encoding.encodings import ENCODINGS, make_encoder
 from tidemill.testing.schema_registry import SchemaRegistryServer
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 
 def insert(column: Column, value: Any, key: tuple[int, ...] = ()) -> RowChange:
     return RowChange(1, 1, Table("s", "t", (column,), key), "insert", None, (value,))

@@ -35,6 +35,8 @@ from tidemill.sink.encoding.encodings import make_encoder
 from .recorded import NOW, recorded
 from .test_recorded import SIMPLE_SCHEMA
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 UTF8 = {"charset": "utf8mb4", "collation": "utf8mb4_bin"}
 ID = Column("id", "int", nullable=False)
 NAME = Column("name", "varchar", length=20, nullable=False, default="'n'", **UTF8)
