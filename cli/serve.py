@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -62,6 +63,7 @@ def serve(
     from ..server.registry import Registry
 
     registry = Registry(directory=directory, sorter_bytes=parse_bytes(sorter_memory, "--sorter-memory"))
+    gc.freeze()  # as `run` does
     with (
         set_by_signals(Event()) as stopping,
         _serving(registry, http, token_file, tls_cert, tls_key, allowed_host or ()),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Final, Literal, TypeAlias, final, overload
+from typing import Any, Literal, TypeAlias, final, overload
 
 from msgspec import Struct
 
@@ -80,21 +81,22 @@ def runs_of(changes: Iterable[RowChange]) -> list[Run]:
     return runs
 
 
+class _RowsMeta(type(Struct), ABCMeta):  # type: ignore[misc]
+    """The type of a Struct that is a Sequence."""
+
+
 @final
-class Rows(Sequence[RowChange]):
+class Rows(Struct, Sequence[RowChange], eq=False, gc=False, metaclass=_RowsMeta):
     """The changes of several runs, one after the other.
 
     The first access decodes all of them, so that none is seen if a later one can't be decoded; it raises
     SourceError then. `len` may raise it, too.
     """
 
-    __slots__ = ("_count", "_flat", "runs")
-
-    def __init__(self, runs: Sequence[Run], count: int = -1) -> None:
-        """`count` is the number of their changes; -1 if it isn't known."""
-        self.runs: Final = runs
-        self._count = count
-        self._flat: list[RowChange] | None = None
+    runs: Sequence[Run]
+    _count: int = -1
+    """Number of the changes; -1 if it isn't known."""
+    _flat: list[RowChange] | None = None
 
     def __len__(self) -> int:
         if self._count < 0:

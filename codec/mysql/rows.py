@@ -19,7 +19,7 @@ from .row_code import Images, RowsReader, compile_rows, unreadable_column
 from .values import UNREADABLE
 from .walk import Walk, compile_walk
 
-_OPS: Final[dict[int, Op]] = {
+OPS: Final[dict[int, Op]] = {
     23: "insert",
     24: "update",
     25: "delete",
@@ -46,7 +46,7 @@ _extra_bytes = Packing(f"<{_HEAD_BYTES}xH").unpack_from
 
 def op_of(event: bytes) -> Op | None:
     """Return the operation of a rows event; None for any other event."""
-    return _OPS.get(event[4]) if len(event) > _HEAD_BYTES else None
+    return OPS.get(event[4]) if len(event) > _HEAD_BYTES else None
 
 
 class RowsDecoder:
@@ -141,7 +141,7 @@ class RowsDecoder:
 
     def _reader(self, kind: int) -> tuple[bytes, RowsReader]:
         """Return the column bitmaps of an event with all columns, and the reader of its rows."""
-        op = _OPS.get(kind)
+        op = OPS.get(kind)
         if op is None:
             raise SourceError(f"table {self._table.full_name}: binlog event {kind} holds no rows")
         count = len(self.fields)
@@ -163,7 +163,7 @@ class RowsDecoder:
 
         Raises SourceError if values are missing that aren't known from the image before an update.
         """
-        op, width, size = _OPS[kind], len(self._width), self._bitmap_bytes
+        op, width, size = OPS[kind], len(self._width), self._bitmap_bytes
         count = 2 if op == "update" else 1
         if not bitmaps.startswith(self._width) or len(bitmaps) != width + count * size:
             raise ValueError

@@ -22,14 +22,14 @@ class EventBlock:
     Complete before any of its runs is looked at. Any thread may look.
     """
 
-    __slots__ = ("_decoded", "_start_ts", "_table", "_ts", "counts", "decoder", "events")
+    __slots__ = ("_decoded", "commit_ts", "counts", "decoder", "events", "start_ts", "table")
 
     def __init__(self, decoder: RowsDecoder, table: Table) -> None:
         self.decoder = decoder
         self.events: list[bytes] = []
-        self._table = table
-        self._ts: list[Ts] = []
-        self._start_ts: list[Ts] = []
+        self.table = table
+        self.commit_ts: list[Ts] = []
+        self.start_ts: list[Ts] = []
         self.counts: Sequence[int] = ()
         """Result of `count`; empty before it was called."""
         self._decoded: Sequence[list[RowChange] | None] | None = None
@@ -40,10 +40,10 @@ class EventBlock:
         if op is None:
             self.decoder.decode(event, commit_ts, start_ts)
             raise InvariantViolated("an event that isn't of rows was decoded")
-        run = EventRun(commit_ts, start_ts, self._table, op, None, self, len(self.events))
+        run = EventRun(commit_ts, start_ts, self.table, op, None, self, len(self.events))
         self.events.append(event)
-        self._ts.append(commit_ts)
-        self._start_ts.append(start_ts)
+        self.commit_ts.append(commit_ts)
+        self.start_ts.append(start_ts)
         return run
 
     def count(self) -> Sequence[int]:
@@ -56,13 +56,13 @@ class EventBlock:
         if self._decoded is None:
             with self.decoder.lock:
                 if self._decoded is None:
-                    self._decoded = self.decoder.decode_all(self.events, self._ts, self._start_ts)
+                    self._decoded = self.decoder.decode_all(self.events, self.commit_ts, self.start_ts)
         change = self._decoded[place]
         if change is None:
-            event, ts = self.events[place], self._ts[place]
+            event, ts = self.events[place], self.commit_ts[place]
             with self.decoder.lock:
                 try:
-                    change = self.decoder.decode(event, ts, self._start_ts[place])
+                    change = self.decoder.decode(event, ts, self.start_ts[place])
                 except SourceError as error:
                     raise unreadable(error, event, ts) from None
         return change

@@ -3,9 +3,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, Final
 
-from ...events import Block, KvChange, Op, Row, RowChange, Rows, Table, Ts
+from ...events import Block, Item, KvChange, Op, Row, RowChange, Rows, Table, Transaction, Ts
 from ..blocks import BlockBuilder as Builder
 from ..mysql.row_code import RowsReader
+from ..mysql.run import EventBlock, EventRun
 from ..prewrites import PrewriteTable as Prewrites
 from ..tidb.native_rows import NativeTable
 from ..tidb.run import KvRun
@@ -45,11 +46,24 @@ def event_changes(
     start_ts: list[int],
     /,
 ) -> list[list[RowChange] | None]: ...
+def event_transactions(
+    block: Block,
+    first: int,
+    blocks: dict[int, EventBlock],
+    items: list[Item],
+    operations: dict[int, Op],
+    source: str,
+    run: type[EventRun],
+    rows: type[Rows],
+    transaction: type[Transaction],
+    /,
+) -> int: ...
 def event_counts(readers: dict[int, tuple[bytes, RowsReader]], events: list[bytes], /) -> list[int]: ...
 def image_starts(layout: Layout, event: bytes, start: int, end: int, /) -> bytes: ...
 def result_columns(layout: Layout, packets: bytes, /) -> list[Buffers]: ...
 def count_rows(packets: bytes, /) -> int: ...
 def row_starts(packets: bytes, /) -> bytes: ...
+def whole_payloads(data: bytes, /) -> tuple[list[bytes], int]: ...
 def whole_rows(data: bytes, start: int, /) -> tuple[int, int, int]: ...
 def json_texts(
     columns: tuple[JsonColumn, ...],

@@ -54,37 +54,32 @@ class PacketCutter:
 
     def __init__(self) -> None:
         self._remainder = _Remainder()
+        self._whole_payloads = native.whole_payloads if library.in_use else whole_payloads
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the payloads that `data` completes, in order."""
         data = self._remainder.join(data)
         if not data:
             return []
-        payloads = []
-        parts: list[memoryview] = []
-        start = first = 0  # first: start of the payload that is being cut
-        end = len(data)
-        needed = 4
-        while start + 4 <= end:
-            length = _header(data, start)[0] & _LENGTH
-            stop = start + 4 + length
-            if stop > end:
-                needed = stop - first
-                break
-            begin, start = start + 4, stop
-            if length == _LENGTH:
-                parts.append(memoryview(data)[begin:stop])
-                continue
-            if parts:
-                payloads.append(b"".join([*parts, memoryview(data)[begin:stop]]))
-                parts.clear()
-            else:
-                payloads.append(data[begin:stop])
-            first = start
-        else:
-            needed = start + 4 - first
-        self._remainder.keep(data[first:], needed)
+        payloads, first = self._whole_payloads(data)
+        self._remainder.keep(data[first:], _end_of_started(data, first) - first)
         return payloads
+
+
+def whole_payloads(data: bytes) -> tuple[list[bytes], int]:
+    """Return the payloads whose packets are all there, and their end."""
+    payloads: list[bytes] = []
+    parts: list[memoryview] = []
+    start = first = 0
+    while (stop := _packet_end(data, start)) <= len(data):
+        part = memoryview(data)[start + 4 : stop]
+        parts.append(part)
+        start = stop
+        if len(part) != _LENGTH:
+            payloads.append(b"".join(parts))
+            parts.clear()
+            first = start
+    return payloads, first
 
 
 class RowCutter:
@@ -125,9 +120,7 @@ class RowCutter:
         if stop <= len(data) and _is_end(data, first, stop):
             self.error = data[first + 4 : stop] if data[first + 4] == _ERROR else b""
             self.done = True
-        while stop <= len(data):  # of a row of several packets
-            stop = _packet_end(data, stop)
-        self._remainder.keep(data[first:], stop - first)
+        self._remainder.keep(data[first:], _end_of_started(data, first) - first)
         return data[begin:first]
 
     def _after_columns(self, data: bytes) -> int:
@@ -162,6 +155,14 @@ def whole_rows(data: bytes, start: int) -> tuple[int, int, int]:
 def _packet_end(data: bytes, start: int) -> int:
     """Return the end of the packet at `start`, or if its header isn't whole, that of the header."""
     return start + 4 + (_header(data, start)[0] & _LENGTH if start + 4 <= len(data) else 0)
+
+
+def _end_of_started(data: bytes, start: int) -> int:
+    """Return the end of the last packet from `start` on that has begun, or will."""
+    stop = _packet_end(data, start)
+    while stop <= len(data):
+        stop = _packet_end(data, stop)
+    return stop
 
 
 def _is_end(data: bytes, start: int, stop: int) -> bool:

@@ -24,9 +24,13 @@ from ...codec.mysql.entry import (
     decode_statement,
 )
 from ...codec.mysql.layout import Layouts, TableLayout
-from ...codec.mysql.run import EventBlock
+from ...codec.mysql.rows import OPS
+from ...codec.mysql.run import EventBlock, EventRun
+from ...codec.native import library
+from ...codec.plain_blocks import PlainBlock
 from ...errors import InvariantViolated, SourceError
 from ...events import (
+    Block,
     Chunk,
     CreateTable,
     Ddl,
@@ -126,7 +130,12 @@ class Mounter:
         runs: list[Run] = []
         blocks: dict[int, EventBlock] = {}
         is_open = False
-        for change in sorted_.changes:
+        changes, place = sorted_.changes, 0
+        while place < len(changes):
+            if not is_open and (place := self._take_plain(changes, place, blocks, items)) == len(changes):
+                break
+            change = changes[place]
+            place += 1
             commit_ts, start_ts = change.commit_ts, change.start_ts
             kind = change.key[-1]
             is_open = True
@@ -170,6 +179,18 @@ class Mounter:
         if self._changes:
             self._remember()
         return items
+
+    def _take_plain(
+        self, changes: Block, place: int, blocks: dict[int, EventBlock], items: list[Item]
+    ) -> int:
+        """Add the items of transactions of one rows event, where none is open: in a third of the time. Return
+        the place of the first other change."""
+        if self._held is not None or self._overlay is not None or self._rolled_back or self._loads:
+            return place
+        if not library.in_use or isinstance(changes, PlainBlock):
+            return place
+        types = EventRun, Rows, Transaction
+        return library.native.event_transactions(changes, place, blocks, items, OPS, self._source, *types)
 
     def _remember(self) -> None:
         """Make the changes of the catalog durable, before a sink can acknowledge their transactions."""

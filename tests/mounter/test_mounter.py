@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tidemill.chain.selection.tables import TablePatterns
+from tidemill.codec.blocks import block_of
 from tidemill.codec.mysql import tokens
 from tidemill.codec.mysql.collation import Charset
 from tidemill.codec.mysql.entry import (
@@ -33,6 +35,7 @@ from tidemill.codec.mysql.entry import (
 from tidemill.codec.mysql.known_table import KnownTable
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.mysql.result_writer import ResultWriter
+from tidemill.codec.native import library
 from tidemill.errors import InvariantViolated, SourceError
 from tidemill.events import (
     PUT,
@@ -50,14 +53,22 @@ from tidemill.events import (
     Table,
     TableProgress,
     Transaction,
+    Ts,
 )
 from tidemill.mounter import Mounter
 from tidemill.mounter.mysql.catalog import CatalogChange, TableChange
 from tidemill.mounter.mysql.history import History
 from tidemill.testing.binlog_events import DELETE, INSERT, INT, rows_event, table_map
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 TS = 100
 TABLE = Table("shop", "t", (Column("c0", "int"),), key=(0,))
+
+
+def sorted_of(changes: list[KvChange], resolved: Ts, continues: bool = False) -> Sorted:
+    """Return these changes as the sorter passes them on."""
+    return Sorted(block_of(changes), resolved, continues)
 
 
 class Bench:
@@ -108,11 +119,11 @@ class Bench:
         return KvChange(ts, ts, PUT, entry_key(number, kind), value, region_id=region)
 
     def mount(self, *words: str) -> list[Item]:
-        return self.mounter.mount(Sorted(self.transaction(*words), TS))
+        return self.mounter.mount(sorted_of(self.transaction(*words), TS))
 
     def mount_each(self, changes: list[KvChange]) -> list[Item]:
         """One change at a time, as if each filled the memory."""
-        released = [Sorted([change], 0, change is not changes[-1]) for change in changes]
+        released = [sorted_of([change], 0, change is not changes[-1]) for change in changes]
         return [item for message in released for item in self.mounter.mount(message)]
 
 
@@ -270,8 +281,8 @@ def test_a_schema_change_with_a_chunk_is_followed_by_it() -> None:
 def test_a_transaction_in_pieces_ends_with_its_position() -> None:
     bench = Bench()
     changes = bench.transaction("+1", "+2", "+3", ".")
-    assert described(bench.mounter.mount(Sorted(changes[:2], 0, continues=True))) == ["+1 +2 ..."]
-    assert described(bench.mounter.mount(Sorted(changes[2:], TS))) == ["+3 log:7"]
+    assert described(bench.mounter.mount(sorted_of(changes[:2], 0, continues=True))) == ["+1 +2 ..."]
+    assert described(bench.mounter.mount(sorted_of(changes[2:], TS))) == ["+3 log:7"]
 
 
 def test_every_piece_of_a_snapshot_names_its_table() -> None:
@@ -280,14 +291,14 @@ def test_every_piece_of_a_snapshot_names_its_table() -> None:
     items = [
         item
         for change in changes
-        for item in bench.mounter.mount(Sorted([change], 0, change is not changes[-1]))
+        for item in bench.mounter.mount(sorted_of([change], 0, change is not changes[-1]))
     ]
     assert described(items) == [
         "+1 chunk shop.t () ...",
         "+2 chunk shop.t () ...",
         "chunk shop.t (3,) log:7",
     ]
-    assert described(bench.mounter.mount(Sorted(bench.transaction("+1"), 0, continues=True))) == ["+1 ..."]
+    assert described(bench.mounter.mount(sorted_of(bench.transaction("+1"), 0, continues=True))) == ["+1 ..."]
 
 
 def test_a_transaction_that_was_taken_back_only_moves_the_position() -> None:
@@ -296,7 +307,7 @@ def test_a_transaction_that_was_taken_back_only_moves_the_position() -> None:
     items = [
         item
         for change in changes
-        for item in bench.mounter.mount(Sorted([change], 0, change is not changes[-1]))
+        for item in bench.mounter.mount(sorted_of([change], 0, change is not changes[-1]))
     ]
     assert described(items) == ["log:7"]
     assert described(bench.mount("+1", ".")) == ["+1 log:7"]
@@ -315,7 +326,7 @@ def test_pieces_make_no_difference(words: list[str], cuts: set[int]) -> None:
     items = [
         item
         for start, end in pairwise(bounds)
-        for item in bench.mounter.mount(Sorted(changes[start:end], 0, end < len(changes)))
+        for item in bench.mounter.mount(sorted_of(changes[start:end], 0, end < len(changes)))
     ]
     assert joined(items) == joined(whole)
     assert [item.last for item in items] == [False] * (len(items) - 1) + [True]
@@ -355,7 +366,7 @@ def partial(change: KvChange) -> KvChange:
 
 
 def rows_of(bench: Bench, *changes: KvChange) -> list[RowChange]:
-    items = bench.mounter.mount(Sorted([*changes, bench.change(9, ".", TS)], TS))
+    items = bench.mounter.mount(sorted_of([*changes, bench.change(9, ".", TS)], TS))
     return [row for item in items if isinstance(item, Transaction) for row in item.rows]
 
 
@@ -378,12 +389,12 @@ def test_rows_that_no_target_needs_are_not_read_until_there_is_another_table(loa
     assert [row.after for row in rows_of(bench, bench.change(1, "+3", TS))] == [(3,)]
 
 
-@pytest.mark.parametrize("word", ["x", "*"])
-def test_a_table_that_was_paused_during_the_snapshot_is_a_table_when_it_is_renamed(word: str) -> None:
+@pytest.mark.parametrize("words", [[], ["*"]])
+def test_a_table_that_was_paused_during_the_snapshot_is_a_table_when_it_is_renamed(words: list[str]) -> None:
     """Another one that isn't known by then is a view, and its renaming is of no concern."""
     bench = Bench()
     bench.mounter = Mounter(bench.layouts, "source-1", TablePatterns.parse(["shop.*"]), reloading=["shop.t"])
-    bench.mount("defaults", word, ".end")
+    bench.mount("defaults", *words, ".end")
     (ddl,) = bench.mount("!RENAME TABLE shop.t TO shop.other", ".")
     assert isinstance(ddl, Ddl)
     assert ddl.actions == (RenameTables(((("shop", "t"), ("shop", "other")),)),)
@@ -408,7 +419,7 @@ def test_rows_before_a_later_definition_are_for_no_target(tmp_path: Path) -> Non
         copies_generated=False,
     )
     for ts, rows in ((TS, 0), (TS + 1, 1)):
-        (item,) = bench.mounter.mount(Sorted(bench.transaction("+1", ".", ts=ts), ts))
+        (item,) = bench.mounter.mount(sorted_of(bench.transaction("+1", ".", ts=ts), ts))
         assert len(item.rows) == rows  # type: ignore[union-attr]
     history.close()
 
@@ -417,7 +428,7 @@ def test_damaged_rows_stop_with_the_name_of_their_table() -> None:
     bench = Bench()
     first, commit = bench.transaction("+1", ".")
     damaged = KvChange(TS, TS, PUT, first.key, first.value[:-1], region_id=first.region_id)
-    (item,) = bench.mounter.mount(Sorted([damaged, commit], TS))
+    (item,) = bench.mounter.mount(sorted_of([damaged, commit], TS))
     place = rf"table shop\.t: .* column c0 \(int\).* ends at byte \d+ of its binlog.* ts {TS}"
     for ask in (len, list, repr, lambda rows: rows[0]):
         with pytest.raises(SourceError, match=place):
@@ -428,7 +439,7 @@ def test_no_row_of_a_transaction_is_seen_where_a_later_one_is_damaged() -> None:
     bench = Bench()
     first, second, commit = bench.transaction("+1", "-2", ".")
     damaged = KvChange(TS, TS, PUT, second.key, second.value[:-1], region_id=second.region_id)
-    (item,) = bench.mounter.mount(Sorted([first, damaged, commit], TS))
+    (item,) = bench.mounter.mount(sorted_of([first, damaged, commit], TS))
     with pytest.raises(SourceError):
         next(iter(item.rows))  # type: ignore[union-attr]
 
@@ -436,20 +447,20 @@ def test_no_row_of_a_transaction_is_seen_where_a_later_one_is_damaged() -> None:
 def test_rows_that_have_the_position_end_their_transaction() -> None:
     bench = Bench()
     first, last = bench.transaction("+1", "-2")
-    following = replace(bench.change(1, "+3", TS), old_value=b"log:8")
-    assert described(bench.mounter.mount(Sorted([first, replace(last, old_value=b"log:7")], TS))) == [
+    following = replace(bench.change(3, "+3", TS), old_value=b"log:8")
+    assert described(bench.mounter.mount(sorted_of([first, replace(last, old_value=b"log:7")], TS))) == [
         "+1 -2 log:7"
     ]
     whole = [first, replace(last, old_value=b"log:7"), following]
-    assert described(bench.mounter.mount(Sorted(whole, TS))) == ["+1 -2 log:7", "+3 log:8"]
+    assert described(bench.mounter.mount(sorted_of(whole, TS))) == ["+1 -2 log:7", "+3 log:8"]
     with pytest.raises(InvariantViolated, match="has no commit"):
-        bench.mounter.mount(Sorted([first, last], TS))
+        bench.mounter.mount(sorted_of([first, last], TS))
 
 
 def test_rows_after_a_rollback_end_their_transaction_without_rows() -> None:
     bench = Bench()
     marker, first, last = bench.transaction("x", "+1", "-2")
-    (item,) = bench.mounter.mount(Sorted([marker, first, replace(last, old_value=b"log:7")], TS))
+    (item,) = bench.mounter.mount(sorted_of([marker, first, replace(last, old_value=b"log:7")], TS))
     assert (list(item.rows), item.position) == ([], "log:7")  # type: ignore[union-attr]
     assert described(bench.mount("+1", ".")) == ["+1 log:7"]
 
@@ -497,3 +508,70 @@ def test_a_chunk_of_which_all_rows_were_changed_has_no_empty_run() -> None:
     assert item.runs == []
     (item,) = Bench().mount("#0", "-1", "=1", "=2", ".shop.t")
     assert [len(run) for run in item.runs] == [1]
+
+
+def random_changes(bench: Bench, random: Random) -> list[KvChange]:
+    """Return transactions of some tables: of one event or several, rolled back, empty, or with statements."""
+    layouts = [bench.layouts.number_of(table_map(INT, table=("shop", name))) for name in ("t", "u", "other")]
+    changes: list[KvChange] = []
+    for ts in range(TS, TS + random.randint(1, 30)):
+        part = [
+            replace(bench.change(number, random.choice(("+1", "-2")), ts), region_id=random.choice(layouts))
+            for number in range(1, random.choice((2, 2, 2, 3, 4)))
+        ]
+        match random.randrange(10):
+            case 0:
+                part = [bench.change(9, ".", ts)]
+            case 1:
+                part = [bench.change(1, "!TRUNCATE TABLE shop.t", ts), bench.change(2, ".", ts)]
+            case 2:
+                part += [bench.change(0, "x", ts), bench.change(9, ".", ts)]
+            case 3:
+                part.append(bench.change(9, ".", ts))
+            case _:
+                part[-1] = replace(part[-1], old_value=f"log:{ts}".encode())
+        changes += part
+    return changes
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_transactions_of_one_event_are_the_same_natively(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(seed)
+    mounted = []
+    for in_use in (False, library.native is not None):
+        monkeypatch.setattr(library, "in_use", in_use)
+        random.seed(seed)
+        bench = Bench()
+        tables = TablePatterns.parse(["shop.*"])
+        bench.mounter = Mounter(bench.layouts, "source-1", tables, reloading=["shop.other"])
+        changes = random_changes(bench, random)
+        cut = random.randint(0, len(changes))
+        while 0 < cut < len(changes) and changes[cut - 1].commit_ts == changes[cut].commit_ts:
+            cut -= 1
+        parts = [part for part in (changes[:cut], changes[cut:]) if part]
+        mounted.append([item for part in parts for item in bench.mounter.mount(sorted_of(part, TS))])
+    python, native = mounted
+    assert [replace(item, rows=()) if isinstance(item, Transaction) else item for item in native] == [
+        replace(item, rows=()) if isinstance(item, Transaction) else item for item in python
+    ]
+    assert [_changes(item) for item in native] == [_changes(item) for item in python]
+
+
+def _changes(item: Item) -> list[object]:
+    return [
+        (one.commit_ts, one.start_ts, one.table.full_name, one.op, one.before, one.after)
+        for one in (item.rows if isinstance(item, Transaction) else ())
+    ]
+
+
+@pytest.mark.parametrize("end", [".", ""])
+def test_a_transaction_whose_first_rows_are_left_out_has_the_others(end: str) -> None:
+    bench = Bench()
+    tables = TablePatterns.parse(["shop.*"])
+    bench.mounter = Mounter(bench.layouts, "source-1", tables, reloading=["shop.other"])
+    other = bench.layouts.number_of(table_map(INT, table=("shop", "other")))
+    bench.mount("+1", ".")
+    first, last, commit = bench.transaction("+1", "+2", ".")
+    ended = [last, commit] if end else [replace(last, old_value=b"log:7")]
+    items = bench.mounter.mount(sorted_of([replace(first, region_id=other), *ended], TS))
+    assert described(items) == ["+2 log:7"]

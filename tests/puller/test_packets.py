@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.codec.native.library import native
-from tidemill.dialects.mysql.packets import PacketCutter, RowCutter, whole_rows
+from tidemill.dialects.mysql.packets import PacketCutter, RowCutter, whole_payloads, whole_rows
 
 LONGEST = 0xFFFFFF
 EOF = b"\xfe\x00\x00\x02\x00"
@@ -101,6 +101,15 @@ damaged = st.lists(st.tuples(st.integers(0, 9), heads, st.binary(max_size=9)), m
 def test_both_find_the_same_rows_in_any_bytes(data: bytes, start: int) -> None:
     start = min(start, len(data))
     assert native.whole_rows(data, start) == whole_rows(data, start)
+
+
+@pytest.mark.skipif(native is None, reason="the native decoder wasn't built")
+@given(
+    st.binary(max_size=60) | st.lists(st.binary(max_size=5).map(packets)).map(b"".join), st.integers(0, 60)
+)
+def test_both_cut_the_same_payloads_of_any_bytes(data: bytes, cut: int) -> None:
+    for some in data, data[:cut]:
+        assert native.whole_payloads(some) == whole_payloads(some)
 
 
 @pytest.mark.skipif(native is None, reason="the native decoder wasn't built")

@@ -172,6 +172,8 @@ PyObject *event_changes(PyObject *module, PyObject *arguments)
             }
             PyErr_Clear(); /* the caller reads this event by itself, and tells its place */
         }
+        if (changes != NULL)
+            PyObject_GC_UnTrack(changes); /* it contains nothing that the collector looks at */
         PyList_SET_ITEM(all, i, changes == NULL ? Py_NewRef(Py_None) : changes);
     }
     return all;

@@ -5,6 +5,7 @@
 #include "change_data.h"
 #include "columns.h"
 #include "crc32.h"
+#include "event_transactions.h"
 #include "json_texts.h"
 #include "packets.h"
 #include "prewrites.h"
@@ -52,9 +53,11 @@ static PyMethodDef functions[] = {
     {"image_columns", image_columns, METH_VARARGS, "Read row images as the buffers of Arrow columns."},
     {"image_starts", image_starts, METH_VARARGS, "Find where each row image begins."},
     {"event_changes", event_changes, METH_VARARGS, "Read the changes of rows events."},
+    {"event_transactions", event_transactions, METH_VARARGS, "Read transactions of one rows event each."},
     {"event_counts", event_counts, METH_VARARGS, "Count the changes of rows events."},
     {"count_rows", count_rows, METH_O, "Count rows of a result."},
     {"result_columns", result_columns, METH_VARARGS, "Read rows of a result as Arrow columns' buffers."},
+    {"whole_payloads", whole_payloads, METH_O, "Cut bytes into payloads of packets."},
     {"whole_rows", whole_rows, METH_VARARGS, "Find the whole rows of a result that is being received."},
     {"row_starts", row_starts, METH_O, "Find where each row of a result begins."},
     {"tidb_rows", tidb_rows, METH_VARARGS, "Read rows of TiDB as tuples."},

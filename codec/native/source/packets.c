@@ -3,6 +3,8 @@
 #include "bytes.h"
 #include "value.h"
 
+#include <string.h>
+
 enum { EOF_MARK = 0xFE, ERROR_MARK = 0xFF, EOF_BYTES = 5 };
 
 /* True if the packet at `at` ends the result: no row begins so. */
@@ -60,4 +62,36 @@ PyObject *row_starts(PyObject *module, PyObject *packets)
         *into++ = at - start;
     *into = end - start;
     return found;
+}
+
+/* Return the payload of the packets from `at` to `end`, without their headers. */
+static PyObject *payload_of(const uint8_t *at, const uint8_t *end)
+{
+    Py_ssize_t headers = 1 + (end - at - 1) / (HEADER_BYTES + LONGEST_PAYLOAD);
+    PyObject *payload = PyBytes_FromStringAndSize(NULL, end - at - headers * HEADER_BYTES);
+    if (payload == NULL)
+        return NULL;
+    for (char *into = PyBytes_AS_STRING(payload); at < end;) {
+        const uint8_t *stop = end_of_packet(&at, end);
+        memcpy(into, at, (size_t)(stop - at));
+        into += stop - at;
+        at = stop;
+    }
+    return payload;
+}
+
+PyObject *whole_payloads(PyObject *module, PyObject *data)
+{
+    if (!PyBytes_Check(data))
+        return PyErr_Format(PyExc_TypeError, "packets are bytes");
+    const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(data), *end = start + PyBytes_GET_SIZE(data);
+    const uint8_t *at = start, *stop;
+    PyObject *payloads = PyList_New(0);
+    for (; payloads != NULL && (stop = end_of_row(at, end)) != NULL; at = stop) {
+        PyObject *payload = payload_of(at, stop);
+        if (payload == NULL || PyList_Append(payloads, payload) < 0)
+            Py_CLEAR(payloads);
+        Py_XDECREF(payload);
+    }
+    return payloads == NULL ? NULL : Py_BuildValue("Nn", payloads, (Py_ssize_t)(at - start));
 }

@@ -11,4 +11,7 @@ PyObject *whole_rows(PyObject *module, PyObject *arguments);
 /* Packets of whole rows to the start of each row and the end of the last one, as int64. */
 PyObject *row_starts(PyObject *module, PyObject *packets);
 
+/* Bytes to the payloads whose packets are all there, and the end of these packets. */
+PyObject *whole_payloads(PyObject *module, PyObject *data);
+
 #endif

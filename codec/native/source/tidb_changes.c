@@ -212,8 +212,6 @@ static int end_transaction(Transactions *all)
     if (count != NULL)
         rows = PyObject_Vectorcall(all->rows_type, arguments, 2, NULL);
     Py_XDECREF(count);
-    if (rows != NULL && PyObject_GC_IsTracked(rows))
-        PyObject_GC_UnTrack(rows); /* there is no way back from its runs: tracking it takes as long as making it */
     all->row_count = 0;
     return rows == NULL ? -1 : PyList_SetItem(all->contents, last, rows);
 }
