@@ -24,6 +24,9 @@ class ValueWriter(NamedTuple):
     """Digits after the point: of a decimal, or the fraction of a second."""
     is_html: bool
     """True if HTML may contain the JSON of texts."""
+    is_number: bool
+    """True for decimals without zeros at their end, and times as whole numbers: a DATE is days since 1970, a
+    DURATION microseconds, a DATETIME milliseconds since 1970, or microseconds with more than 3 digits."""
     members: Mapping[Any, int] | None
     """The numbers that are written in place of values."""
     before: bytes

@@ -14,7 +14,18 @@ from .json_text import json_lines
 from .numbers import json_number, single_text
 from .options import DebeziumOptions
 from .sql_default import constant
-from .value_lines import JSON_STRINGS, Lines, decimals, doubles, each, integers, moments, split, wrapped
+from .value_lines import (
+    JSON_STRINGS,
+    Lines,
+    decimals,
+    doubles,
+    each,
+    integers,
+    moments,
+    numbers,
+    split,
+    wrapped,
+)
 
 _EXACT: Final = 15
 """Number of digits up to which every decimal is the text of a double."""
@@ -83,7 +94,19 @@ def _writer(table: Table, column: Column, options: DebeziumOptions) -> Writer:
     def write(values: Values) -> Texts:
         return json_lines(convert(values))
 
-    return _timestamps(column, write) if column.kind == "timestamp" else write
+    match column.kind:
+        case "timestamp":
+            return _timestamps(column, write)
+        case "bigint":
+            return numbers("INT", 0, write)
+        case "date":
+            return numbers("DATE", 0, write)
+        case "time":
+            return numbers("DURATION", 0, write)
+        case "datetime":
+            return numbers("DATETIME", column.scale, write)
+        case _:
+            return write
 
 
 def _shortest(scale: int) -> Writer:
@@ -95,7 +118,7 @@ def _shortest(scale: int) -> Writer:
     def write(values: Values) -> Texts:
         return [text if text == b"null" else text.rstrip(b"0").rstrip(b".") for text in texts(values)]
 
-    return write
+    return numbers("DECIMAL", scale, write)
 
 
 def _timestamps(column: Column, other: Writer) -> Writer:

@@ -97,13 +97,18 @@ def wrapped(lines: Lines, before: bytes, after: bytes, null: bytes = b"null") ->
     if lines.output == "OTHER":
         return write
     output = output_number(lines.output)
-    return ValueWriter(output, lines.scale, False, lines.members, before, after, null, write)
+    return ValueWriter(output, lines.scale, False, False, lines.members, before, after, null, write)
+
+
+def numbers(output: Output, scale: int, write: Callable[[Values], Texts]) -> Writer:
+    """Return a writer of values as numbers, where native code does what `write` does."""
+    return ValueWriter(output_number(output), scale, False, True, None, b"", b"", b"null", write)
 
 
 _TEXT: Final = output_number("TEXT")
-JSON_STRINGS: Final = ValueWriter(_TEXT, 0, False, None, b'"', b'"', b"null", json_lines)
+JSON_STRINGS: Final = ValueWriter(_TEXT, 0, False, False, None, b'"', b'"', b"null", json_lines)
 """Writes texts, and bytes as base64."""
-HTML_STRINGS: Final = ValueWriter(_TEXT, 0, True, None, b'"', b'"', b"null", html_json_lines)
+HTML_STRINGS: Final = ValueWriter(_TEXT, 0, True, False, None, b'"', b'"', b"null", html_json_lines)
 """The same, such that HTML may contain them."""
 
 

@@ -10,7 +10,8 @@
 #include <datetime.h>
 #include <math.h>
 
-enum { PIECE = 1023, LONGEST_DECIMAL = 64 }; /* bytes of a text that are written at once */
+enum { PIECE = 1023 }; /* bytes of a text that are written at once */
+enum { LONGEST_DECIMAL = 64, MILLISECOND_DIGITS = 3 };
 
 static PyObject *decimal_type;
 
@@ -18,7 +19,7 @@ typedef struct {
     PyObject *piece; /* bytes of all rows; NULL: `each` has a piece of each, or the rows */
     PyObject *each;
     Py_ssize_t place; /* of the value in its row */
-    int output, scale, is_html;
+    int output, scale, is_html, is_number;
     PyObject *members, *before, *after, *null, *write; /* `write` is NULL if `each` has pieces */
 } Part;
 
@@ -96,8 +97,8 @@ static int put_float(Text *text, double number, const uint8_t *powers)
     return ended(text, end - into > 2 && end[-2] == '.' && end[-1] == '0' ? end - 2 : end);
 }
 
-/* Write a decimal that has `scale` digits after the point. */
-static int put_decimal_object(Text *text, PyObject *value, int scale)
+/* Write a decimal that has `scale` digits after the point, as a number without the zeros at its end. */
+static int put_decimal_object(Text *text, PyObject *value, int scale, int is_number)
 {
     PyObject *digits = PyObject_Str(value);
     if (digits == NULL)
@@ -109,6 +110,8 @@ static int put_decimal_object(Text *text, PyObject *value, int scale)
         int is_regular = size > 0;
         for (Py_ssize_t i = 0; i < size && is_regular; i++)
             is_regular = i == point ? at[i] == '.' : (at[i] >= '0' && at[i] <= '9') || (at[i] == '-' && i == 0);
+        while (is_number && scale && size > point && (at[size - 1] == '0' || size == point + 1))
+            size--;
         if (is_regular)
             result = put(text, at, (size_t)size);
     }
@@ -152,12 +155,27 @@ static int put_binary(Text *text, PyObject *value)
     return ended(text, put_base64(into, (const uint8_t *)PyBytes_AS_STRING(value), size));
 }
 
-static int put_moment_of(Text *text, int output, int64_t number, int scale)
+/* Write days, or microseconds since 1970 as such or as milliseconds. */
+static int put_count(Text *text, int64_t number, int output, int scale)
 {
+    const int64_t unit = output == DATETIME && scale <= MILLISECOND_DIGITS ? 1000 : 1;
+    int64_t count = number / unit - (number % unit < 0);
+    uint8_t *into = room(text, LONGEST_FIXED);
+    if (into == NULL)
+        return -1;
+    if (count < 0)
+        *into++ = '-';
+    return ended(text, put_number(into, count < 0 ? -(uint64_t)count : (uint64_t)count));
+}
+
+static int put_moment(Text *text, const Part *part, int64_t number)
+{
+    if (part->is_number)
+        return put_count(text, number, part->output, part->scale);
     uint8_t *into = room(text, LONGEST_TIME);
     if (into == NULL)
         return -1;
-    return ended(text, put_time(into, output, number, scale));
+    return ended(text, put_time(into, part->output, number, part->scale));
 }
 
 static int64_t days_of_date(PyObject *value)
@@ -165,22 +183,22 @@ static int64_t days_of_date(PyObject *value)
     return days_of(PyDateTime_GET_YEAR(value), PyDateTime_GET_MONTH(value), PyDateTime_GET_DAY(value));
 }
 
-static int put_datetime(Text *text, PyObject *value, int scale)
+static int put_datetime(Text *text, const Part *part, PyObject *value)
 {
     PyObject *zone = PyDateTime_DATE_GET_TZINFO(value);
     if (zone != Py_None && zone != PyDateTime_TimeZone_UTC)
         return 0;
     int64_t seconds = days_of_date(value) * 86400 + PyDateTime_DATE_GET_HOUR(value) * 3600 +
                       PyDateTime_DATE_GET_MINUTE(value) * 60 + PyDateTime_DATE_GET_SECOND(value);
-    return put_moment_of(text, DATETIME, seconds * 1000000 + PyDateTime_DATE_GET_MICROSECOND(value), scale);
+    return put_moment(text, part, seconds * 1000000 + PyDateTime_DATE_GET_MICROSECOND(value));
 }
 
-static int put_timedelta(Text *text, PyObject *value, int scale)
+static int put_timedelta(Text *text, const Part *part, PyObject *value)
 {
     int64_t seconds = (int64_t)PyDateTime_DELTA_GET_DAYS(value) * 86400 + PyDateTime_DELTA_GET_SECONDS(value);
     if (seconds > INT64_MAX / 2000000 || seconds < INT64_MIN / 2000000)
         return 0;
-    return put_moment_of(text, DURATION, seconds * 1000000 + PyDateTime_DELTA_GET_MICROSECONDS(value), scale);
+    return put_moment(text, part, seconds * 1000000 + PyDateTime_DELTA_GET_MICROSECONDS(value));
 }
 
 static int put_regular(Text *text, const Part *part, PyObject *value, const uint8_t *powers)
@@ -191,13 +209,15 @@ static int put_regular(Text *text, const Part *part, PyObject *value, const uint
     case DOUBLE:
         return PyFloat_CheckExact(value) ? put_float(text, PyFloat_AS_DOUBLE(value), powers) : 0;
     case DECIMAL:
-        return (PyObject *)Py_TYPE(value) == decimal_type ? put_decimal_object(text, value, part->scale) : 0;
+        if ((PyObject *)Py_TYPE(value) != decimal_type)
+            return 0;
+        return put_decimal_object(text, value, part->scale, part->is_number);
     case DATE:
-        return PyDate_CheckExact(value) ? put_moment_of(text, DATE, days_of_date(value), 0) : 0;
+        return PyDate_CheckExact(value) ? put_moment(text, part, days_of_date(value)) : 0;
     case DATETIME:
-        return PyDateTime_CheckExact(value) ? put_datetime(text, value, part->scale) : 0;
+        return PyDateTime_CheckExact(value) ? put_datetime(text, part, value) : 0;
     case DURATION:
-        return PyDelta_CheckExact(value) ? put_timedelta(text, value, part->scale) : 0;
+        return PyDelta_CheckExact(value) ? put_timedelta(text, part, value) : 0;
     case TEXT:
         if (PyUnicode_CheckExact(value))
             return put_string(text, value, part->is_html);
@@ -288,8 +308,8 @@ static int get_part(Part *part, PyObject *given)
             return -1;
         }
         if (!PyArg_ParseTuple(given, "O!nO!", &PyList_Type, &part->each, &part->place, &PyTuple_Type, &writer) ||
-            !PyArg_ParseTuple(writer, "iipOSSSO", &part->output, &part->scale, &part->is_html, &part->members,
-                              &part->before, &part->after, &part->null, &part->write))
+            !PyArg_ParseTuple(writer, "iippOSSSO", &part->output, &part->scale, &part->is_html,
+                              &part->is_number, &part->members, &part->before, &part->after, &part->null, &part->write))
             return -1;
         if (part->place < 0 || part->scale < 0 || part->scale > LONGEST_DECIMAL ||
             ((part->output == DATETIME || part->output == DURATION) &&
