@@ -70,7 +70,7 @@ size_t memory_room(const void *block)
 void *grow_memory(void *block, size_t used, size_t size)
 {
     void *larger = take_memory(size);
-    if (larger != NULL) {
+    if (larger != NULL && block != NULL) {
         memcpy(larger, block, used);
         give_memory(block);
     }

@@ -36,6 +36,7 @@ def main(path: str, first: int, count: int) -> None:
         test_tidb,
         test_time_texts,
     )
+    from tests.mounter import test_mounter
     from tests.mounter.tidb import test_runs
     from tests.puller import test_whole
     from tidemill.codec.native import library
@@ -53,6 +54,7 @@ def main(path: str, first: int, count: int) -> None:
         test_json_texts.compare_images(seed)
         test_json_texts.compare_doubles(Random(seed), 1_000)
         test_prewrites.compare(seed, is_native=True)
+        test_mounter.compare(seed)
         test_results.compare(seed)
         test_results.compare_columns(seed)
         test_row_texts.compare(seed)
