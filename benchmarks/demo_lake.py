@@ -131,15 +131,15 @@ class Demo:
             with Child([*CLI, "run", config]) as killed:
                 pause(third)
                 print("a column with a default, a renamed column")
-                self._execute("ALTER TABLE shop.orders ADD COLUMN state INT NOT NULL DEFAULT 7")
-                self._execute("ALTER TABLE shop.orders RENAME COLUMN note TO comment")
+                self._server.execute("ALTER TABLE shop.orders ADD COLUMN state INT NOT NULL DEFAULT 7")
+                self._server.execute("ALTER TABLE shop.orders RENAME COLUMN note TO comment")
                 pause(1)
                 print("the feed is killed")
                 killed.process.send_signal(signal.SIGKILL)
                 killed.process.wait()
             print(f"one transaction of {self._options.large:,} rows, then TRUNCATE of a table")
             self._insert_many(self._options.large)
-            self._execute("TRUNCATE TABLE shop.items")
+            self._server.execute("TRUNCATE TABLE shop.items")
             with following(config) as process:
                 pause(third)
                 until_caught_up(self._directory / "state", self._server, process)  # every lake has its tables
@@ -150,7 +150,7 @@ class Demo:
                 self._stop_writers()
                 until_caught_up(self._directory / "state", self._server, process)
         if self._options.spoil:
-            self._execute("UPDATE shop.orders SET amount = amount + 1 WHERE id = 2000000")
+            self._server.execute("UPDATE shop.orders SET amount = amount + 1 WHERE id = 2000000")
         self._merge()
         print("DuckDB reads the lakes; comparing them with the source")
         return self._compared()
@@ -158,12 +158,12 @@ class Demo:
     # --- the source
 
     def _create(self) -> None:
-        self._execute("CREATE DATABASE shop")
+        self._server.execute("CREATE DATABASE shop")
         for table in TABLES:
-            self._execute(
+            self._server.execute(
                 f"CREATE TABLE shop.{table} (id INT PRIMARY KEY, amount INT NOT NULL, note VARCHAR(40))"
             )
-            self._execute(
+            self._server.execute(
                 f"INSERT INTO shop.{table} SELECT seq, seq % 100, CONCAT('first ', seq) "
                 "FROM shop.seq_1000000_to_1005000"
             )
@@ -196,13 +196,9 @@ class Demo:
                 connection.commit()
 
     def _insert_many(self, count: int) -> None:
-        self._execute(
+        self._server.execute(
             f"INSERT INTO shop.orders (id, amount) SELECT seq, 1 FROM shop.seq_2000000_to_{1_999_999 + count}"
         )
-
-    def _execute(self, statement: str) -> None:
-        with self._server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(statement)
 
     # --- the lake
 

@@ -105,11 +105,10 @@ class Demo:
     def _create(self) -> None:
         for server, schemas in ((self._north, ("shop", "extra")), (self._south, ("crm",))):
             for schema in schemas:
-                _execute(server, f"CREATE DATABASE {schema}")
+                server.execute(f"CREATE DATABASE {schema}")
                 for table in ("orders", "items"):
-                    _execute(server, f"CREATE TABLE {schema}.{table} ({_COLUMNS})")
-                    _execute(
-                        server,
+                    server.execute(f"CREATE TABLE {schema}.{table} ({_COLUMNS})")
+                    server.execute(
                         f"INSERT INTO {schema}.{table} SELECT seq, seq % 100, CONCAT('first ', seq) "
                         f"FROM {schema}.seq_1000000_to_1005000",
                     )
@@ -155,8 +154,7 @@ class Demo:
 
     def _insert_many(self, count: int) -> None:
         print(f"one transaction of {count:,} rows, while nothing runs")
-        _execute(
-            self._north,
+        self._north.execute(
             f"INSERT INTO shop.orders SELECT seq, 1, 'many' FROM shop.seq_2000000_to_{2_000_000 + count - 1}",
         )
 
@@ -200,7 +198,7 @@ class Demo:
     def _park(self) -> None:
         self._until(lambda: self._state_of("shop.items") == "following", "shop.items isn't loaded")
         print("in the copy of shop.items on the south, somebody drops a column")
-        _execute(self._south, "ALTER TABLE shop.items DROP COLUMN note")
+        self._south.execute("ALTER TABLE shop.items DROP COLUMN note")
         self._until(lambda: self._state_of("shop.items") == "failed", "the table isn't parked")
         [failed] = self._client.tables("north-to-south", TablesQuery(state="failed")).tables
         print(f"the table {failed.name} is parked, the others go on: {failed.error}")
@@ -290,15 +288,8 @@ def _repeat(work: Callable[[], None], stopping: Event, pause_seconds: float) -> 
         work()
 
 
-def _execute(server: MariaDb, statement: str) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
 def _mariadb(server: MariaDb, name: str) -> Rows:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"SELECT id, amount, note FROM {name}")
-        return Counter(cursor.fetchall())
+    return Counter(server.execute(f"SELECT id, amount, note FROM {name}"))
 
 
 def _sqlite(path: Path, name: str) -> Rows:

@@ -38,9 +38,10 @@ def freshness(folder: Path, seconds: float) -> Measured:
 
     stopping = Event()
     with MariaDb(folder / "source") as source:
-        with source.connect() as connection, connection.cursor() as cursor:
-            cursor.execute("CREATE DATABASE bench")
-            cursor.execute("CREATE TABLE bench.item (id INT AUTO_INCREMENT PRIMARY KEY, at BIGINT NOT NULL)")
+        source.execute(
+            "CREATE DATABASE bench",
+            "CREATE TABLE bench.item (id INT AUTO_INCREMENT PRIMARY KEY, at BIGINT NOT NULL)",
+        )
         document = {
             "name": "bench",
             "data_dir": f"{folder}/state",

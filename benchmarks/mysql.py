@@ -91,10 +91,10 @@ def _in_turn(
 
 
 def create_tables(server: MariaDb) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE bench")
-        for name in ("followed", "idle", "loaded"):
-            cursor.execute(f"CREATE TABLE bench.{name} ({COLUMNS})")
+    server.execute(
+        "CREATE DATABASE bench",
+        *(f"CREATE TABLE bench.{name} ({COLUMNS})" for name in ("followed", "idle", "loaded")),
+    )
 
 
 def _row(key: int) -> Row:
@@ -290,9 +290,7 @@ def _snapshot(server: MariaDb, folder: Path, number: int) -> float:
 
 
 def _dump_and_load(server: MariaDb, _number: int) -> float:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("DROP DATABASE IF EXISTS dumped")
-        cursor.execute("CREATE DATABASE dumped")
+    server.execute("DROP DATABASE IF EXISTS dumped", "CREATE DATABASE dumped")
     login = [f"--host={server.host}", f"--port={server.port}", "--user=root", f"--password={PASSWORD}"]
     dump = [shutil.which("mariadb-dump") or "mariadb-dump", *login, "--single-transaction", "bench", "loaded"]
     load = [shutil.which("mariadb") or "mariadb", *login, "dumped"]

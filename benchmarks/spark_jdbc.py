@@ -64,15 +64,14 @@ def jdbc_seconds(spark: SparkSession, folder: Path, rows: int, rounds: int) -> d
 
 
 def _fill(server: MariaDb, rows: int) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE bench")
-        cursor.execute("USE bench")
-        cursor.execute(f"CREATE TABLE {_TABLE} ({COLUMNS})")
-        cursor.execute(
-            f"INSERT INTO {_TABLE} SELECT seq, 9223372036854775808 + seq, seq % 10000 + 0.25, seq / 7,"
-            " CONCAT('name of ', seq), '2026-03-01 04:05:06' + INTERVAL seq SECOND, seq % 100,"
-            f" REPEAT('n', 40) FROM seq_1_to_{rows}"
-        )
+    server.execute(
+        "CREATE DATABASE bench",
+        "USE bench",
+        f"CREATE TABLE {_TABLE} ({COLUMNS})",
+        f"INSERT INTO {_TABLE} SELECT seq, 9223372036854775808 + seq, seq % 10000 + 0.25, seq / 7,"
+        " CONCAT('name of ', seq), '2026-03-01 04:05:06' + INTERVAL seq SECOND, seq % 100,"
+        f" REPEAT('n', 40) FROM seq_1_to_{rows}",
+    )
 
 
 def _ours(spark: SparkSession, server: MariaDb, tasks: int) -> DataFrame:

@@ -20,7 +20,7 @@ from ..mariadb import PASSWORD, MariaDb
 from ..progress import eventually
 from .databases import both
 from .fault import SINK, SOURCE, fault
-from .place import ROWS, Place, execute, is_healthy
+from .place import ROWS, Place, is_healthy
 
 TIDB = r"sink \w+ (is slow|has waited)|slowest"
 
@@ -112,8 +112,7 @@ def a_replica_lacks_gtids_that_the_feed_has(place: Place) -> None:
     replica = place.stack.enter_context(
         MariaDb(place.directory / "replica", *options, template=place.template)
     )
-    execute(
-        replica,
+    replica.execute(
         f"CHANGE MASTER TO master_host = '127.0.0.1', master_port = {place.from_.port}, "
         f"master_user = 'root', master_password = '{PASSWORD}', master_use_gtid = slave_pos",
         "START SLAVE",
@@ -121,17 +120,15 @@ def a_replica_lacks_gtids_that_the_feed_has(place: Place) -> None:
     place.start(section={"failover": [f"127.0.0.1:{replica.port}"]})
     place.write()
     eventually(lambda: count_of(replica) == count_of(place.from_))
-    execute(replica, "STOP SLAVE")
+    replica.execute("STOP SLAVE")
     place.write(3)
     eventually(lambda: count_of(place.to) == count_of(place.from_))
     place.from_.kill()
-    execute(replica, *[ROWS.format(size=10, count=1)] * 9)
+    replica.execute(*[ROWS.format(size=10, count=1)] * 9)
 
 
 def count_of(server: MariaDb) -> int:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT COUNT(*) FROM shop.item")
-        return int(cursor.fetchone()[0])
+    return int(server.execute("SELECT COUNT(*) FROM shop.item")[0][0])
 
 
 def of_shards(place: Place) -> None:

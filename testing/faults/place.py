@@ -36,10 +36,11 @@ class Place:
     def server(self, name: str, *options: str) -> MariaDb:
         server = MariaDb(self.directory / name, *options, template=self.template)
         self.stack.enter_context(server)
-        with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'")
-            cursor.execute(f"GRANT ALL ON *.* TO {USER}@'%'")
-            cursor.execute(f"REVOKE SUPER, READ_ONLY ADMIN, CONNECTION ADMIN ON *.* FROM {USER}@'%'")
+        server.execute(
+            f"CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'",
+            f"GRANT ALL ON *.* TO {USER}@'%'",
+            f"REVOKE SUPER, READ_ONLY ADMIN, CONNECTION ADMIN ON *.* FROM {USER}@'%'",
+        )
         return server
 
     def source(self, *options: str) -> MariaDb:
@@ -56,10 +57,10 @@ class Place:
         return self.to
 
     def at_source(self, *statements: str) -> None:
-        execute(self.from_, *statements)
+        self.from_.execute(*statements)
 
     def at_target(self, *statements: str) -> None:
-        execute(self.to, *statements)
+        self.to.execute(*statements)
 
     def write(self, count: int = 1, size: int = 10) -> None:
         self.at_source(ROWS.format(size=size, count=count))
@@ -139,12 +140,6 @@ class Place:
 
 def url_of(port: int, password: str = PASSWORD, host: str = "127.0.0.1") -> str:
     return f"mysql://{USER}:{password}@{host}:{port}/"
-
-
-def execute(server: MariaDb, *statements: str) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
 
 
 def stop(feed: Feed) -> None:

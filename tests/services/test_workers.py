@@ -74,8 +74,7 @@ def private_place(request):
     if request.param == "postgresql":
         return PostgresPlace(request.getfixturevalue("private_postgresql").start(), "postgres")
     server = request.getfixturevalue("private_mariadb").start()
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    server.execute("CREATE DATABASE shop")
     return MariaDbPlace(server, "shop")
 
 
@@ -377,8 +376,7 @@ def test_a_deadlock_between_workers_repeats_one_of_them(on_mariadb):
 
 def test_a_restart_of_the_server_repeats_nothing(private_mariadb):
     server = private_mariadb.start()
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    server.execute("CREATE DATABASE shop")
     place = MariaDbPlace(server, "shop")
     prepared(place, counting=True)
     history = Conflicts(5, 200)
