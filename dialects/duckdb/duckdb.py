@@ -42,7 +42,7 @@ class DuckDbDatabase:
         self.session = session = DuckDbSession(path)
         tables = Tables(session, options.schema, dates_as_text=options.dates == "text")
         self.own_tables = DuckDbOwnTables(session)
-        self.tables = DuckDbDefiner(session, self.identity, tables)
+        self.tables = DuckDbDefiner(session, self.identity, tables, self.own_tables)
         self.rows = DuckDbApplier(session, tables, self.tables, whole=options.verify == "before")
 
     def connect(self) -> None:

@@ -8,16 +8,17 @@ from typing import Final
 from ...errors import Retryable, SinkError
 from ...events import Row
 from ..address import Address
+from ..applied_rows import AppliedRows
 from ..database import OWN_SCHEMA, StatementRejected
 from ..options import MARK_SCHEMA, MARK_TABLE, MySqlOptions
+from ..statement import quoted
 from ..worker import Start
 from . import text as text
-from .applied import AppliedRows
 from .apply import MySqlApplier
 from .define import MySqlDefiner
 from .fit import Fit
 from .home import Home
-from .session import MySqlSession, quoted
+from .session import MySqlSession
 from .tables import Tables
 from .tidb import MAX_ROW_BYTES
 
@@ -127,8 +128,8 @@ class MySqlDatabase:
 
     def begin_work(self, start: Start) -> bool:
         written = list(self.home.applied.statements(start))
-        wanted = [0, *(rows for _, rows in written), 0]
-        texts = [text for text, _ in written]
+        wanted = [0, *(one.rows for one in written), 0]
+        texts = [one.text for one in written]
         outcomes = self.session.execute_all(["START TRANSACTION", *texts, "SAVEPOINT tidemill"])
         return [outcome.rows for outcome in outcomes] == wanted
 

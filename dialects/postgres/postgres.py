@@ -6,11 +6,11 @@ from typing import Final
 
 from ...errors import ConfigError, Retryable, SinkError
 from ..address import Address
+from ..applied_rows import AppliedRows
 from ..database import OWN_SCHEMA, StatementRejected
 from ..options import PostgresOptions
 from ..statement import ANY, Statement
 from ..worker import Start
-from .applied import AppliedRows
 from .apply import PostgresApplier
 from .define import PostgresDefiner, PostgresOwnTables
 from .home import Home
