@@ -24,7 +24,7 @@ from ..compare.verification import verified_feed
 from ..engine.options import feed_options
 from ..testing.mariadb import MariaDb
 from ..testing.progress import eventually
-from .lake_measured import Measured
+from .in_turn import Measured
 
 _EVERY_SECONDS: Final = 0.02
 _COMMIT_SECONDS: Final = 1.0
