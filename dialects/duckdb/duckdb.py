@@ -35,7 +35,13 @@ _OF_AN_OBJECT = (
 
 
 class DuckDbDatabase:
-    def __init__(self, address: Address, feed: str, options: DuckDbOptions) -> None:
+    def __init__(
+        self,
+        address: Address,
+        options: DuckDbOptions,
+        feed: str,
+        busy_seconds: float | None = None,  # noqa: ARG002 - one process writes
+    ) -> None:
         path = file_of(address)
         self.feed = feed
         self.identity = f"duckdb:{path}"

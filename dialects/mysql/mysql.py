@@ -33,8 +33,8 @@ class MySqlDatabase:
     def __init__(
         self,
         address: Address,
-        feed: str,
         options: MySqlOptions,
+        feed: str,
         busy_seconds: float | None = None,
         make_home: Callable[[MySqlSession, str, str], Home] = Home,
     ) -> None:
@@ -43,7 +43,7 @@ class MySqlDatabase:
         `make_home` returns the feed's own tables, from a session, their schema and the feed's name.
         """
         self.feed = feed
-        self._made_with = address, feed, options
+        self._made_with = address, options, feed
         self._busy_seconds = busy_seconds
         schema = options.schema or address.database
         host = "127.0.0.1" if address.host in ("", "localhost") else address.host

@@ -21,7 +21,7 @@ def test_each_of_two_foreign_keys_to_the_same_parent_key_is_a_reference(
         "FOREIGN KEY (item) REFERENCES items (id), FOREIGN KEY (gift) REFERENCES items (id))",
         database=database,
     )
-    target = MySqlDatabase(parsed(mariadb.url(database)), "test", MySqlOptions())
+    target = MySqlDatabase(parsed(mariadb.url(database)), MySqlOptions(), "test")
     target.connect()
     try:
         references = target.rows.keys_of(LINES).references

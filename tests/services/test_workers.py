@@ -476,7 +476,7 @@ def test_an_order_that_several_workers_cannot_keep_is_refused(options):
 def test_a_packet_is_rendered_while_the_server_works_on_the_one_before(on_mariadb):
     place = on_mariadb
     loaded(place, ORDERS, rows=[(1, "a"), (2, "b")])
-    target = MySqlDatabase(parsed(place.server.url(place.database)), "other", MySqlOptions())
+    target = MySqlDatabase(parsed(place.server.url(place.database)), MySqlOptions(), "other")
     with closing(target), place.server.connect(database=place.database) as other, other.cursor() as cursor:
         target.connect_worker()
         cursor.execute("START TRANSACTION")
