@@ -50,7 +50,7 @@ class Intent(Struct, frozen=True):
 
 
 class MySqlAppliedRows(AppliedRows):
-    """What parallel workers of one feed applied after its checkpoint."""
+    """Records of what parallel workers of one feed applied after its checkpoint."""
 
     def load(self) -> list[Applied]:
         """Return all records. A SQL transaction of a lost connection that may add one has ended then: it

@@ -16,7 +16,7 @@ from .text import name
 
 
 class PostgresAppliedRows(AppliedRows):
-    """What parallel workers of one feed applied after its checkpoint.
+    """Records of what parallel workers of one feed applied after its checkpoint.
 
     Each SQL transaction of a worker shares an advisory lock of the feed from its first statement on.
     """
