@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ ROWS = "INSERT INTO shop.item (name) SELECT REPEAT('x', {size}) FROM shop.seq_1_
 
 
 class Place:
-    """A source and a target, and the feed between them."""
+    """A source and a target, each started once it is needed, and the feed between them."""
 
     def __init__(self, directory: Path, template: Path, stack: ExitStack) -> None:
         self.directory = directory
@@ -32,6 +33,14 @@ class Place:
         self.document: dict[str, Any] = {}
 
     # --- servers
+
+    @cached_property
+    def from_(self) -> MariaDb:
+        return self.source()
+
+    @cached_property
+    def to(self) -> MariaDb:
+        return self.server("target")
 
     def server(self, name: str, *options: str) -> MariaDb:
         server = MariaDb(self.directory / name, *options, template=self.template)
@@ -51,10 +60,6 @@ class Place:
             "INSERT INTO shop.item VALUES (1, 'first')",
         )
         return self.from_
-
-    def target(self, *options: str) -> MariaDb:
-        self.to = self.server("target", *options)
-        return self.to
 
     def at_source(self, *statements: str) -> None:
         self.from_.execute(*statements)
