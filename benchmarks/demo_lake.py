@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from time import sleep as pause
 from typing import Any, Final
 
@@ -36,6 +35,7 @@ from ..testing.child import CLI, Child
 from ..testing.compare import CopyComparison, Printed, compare
 from ..testing.following import following
 from ..testing.mariadb import MariaDb
+from ..testing.repeated import RepeatedInSession
 from ..testing.s3 import LOGIN, S3Process
 from ..testing.shop_copies import until_caught_up
 from . import demo_run
@@ -147,7 +147,7 @@ class Demo:
                     self._compact()
                 self._merge()
                 pause(third)
-                self._stop_writers()
+                self._writer.stop()
                 until_caught_up(self._directory / "state", self._server, process)
         if self._options.spoil:
             self._server.execute("UPDATE shop.orders SET amount = amount + 1 WHERE id = 2000000")
@@ -170,30 +170,26 @@ class Demo:
 
     @contextmanager
     def _writers(self) -> Iterator[None]:
-        self._stopping = Event()
-        self._writer = Thread(target=self._write, daemon=True)
+        self._writer = RepeatedInSession(
+            partial(self._server.connect, autocommit=False), self._write, pause_seconds=self._options.pause
+        )
         self._writer.start()
         try:
             yield
         finally:
-            self._stop_writers()
+            self._writer.stop()
 
-    def _stop_writers(self) -> None:
-        self._stopping.set()
-        self._writer.join()
-
-    def _write(self) -> None:
-        with self._server.connect(autocommit=False) as connection, connection.cursor() as cursor:
-            while not self._stopping.wait(self._options.pause):
-                number = next(self._numbers)
-                for table in TABLES:
-                    name = f"shop.{table}"
-                    cursor.execute(f"INSERT INTO {name} (id, amount) VALUES ({number}, {number % 1000})")
-                    cursor.execute(f"UPDATE {name} SET amount = amount + 1 WHERE id = {number - 10}")
-                    cursor.execute(f"DELETE FROM {name} WHERE id = {random.randrange(1, number + 1)}")
-                    old = random.randrange(1_000_000, 1_005_000)
-                    cursor.execute(f"UPDATE {name} SET amount = amount + 1 WHERE id = {old}")
-                connection.commit()
+    def _write(self, session: Any) -> None:
+        number = next(self._numbers)
+        with session.cursor() as cursor:
+            for table in TABLES:
+                name = f"shop.{table}"
+                cursor.execute(f"INSERT INTO {name} (id, amount) VALUES ({number}, {number % 1000})")
+                cursor.execute(f"UPDATE {name} SET amount = amount + 1 WHERE id = {number - 10}")
+                cursor.execute(f"DELETE FROM {name} WHERE id = {random.randrange(1, number + 1)}")
+                old = random.randrange(1_000_000, 1_005_000)
+                cursor.execute(f"UPDATE {name} SET amount = amount + 1 WHERE id = {old}")
+        session.commit()
 
     def _insert_many(self, count: int) -> None:
         self._server.execute(

@@ -17,10 +17,9 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from time import monotonic as now
 from time import sleep as pause
 from typing import Any, Final, TypeAlias
@@ -35,6 +34,7 @@ from ..server.model.tables import TablesQuery
 from ..testing import chromium
 from ..testing.child import CLI, Child
 from ..testing.mariadb import MariaDb, missing
+from ..testing.repeated import repeated
 from . import demo_run
 
 Rows: TypeAlias = Counter[tuple[Any, ...]]
@@ -117,24 +117,15 @@ class Demo:
 
     @contextmanager
     def _writers(self) -> Iterator[None]:
-        stopping = Event()
         works = [
             lambda: self._write(self._north, ("shop", "extra")),
             lambda: self._write(self._south, ("crm",)),
             self._write_tidb,
         ]
-        pause_seconds = self._options.pause
-        threads = [
-            Thread(target=_repeat, args=(work, stopping, pause_seconds), daemon=True) for work in works
-        ]
-        for thread in threads:
-            thread.start()
-        try:
+        with ExitStack() as stack:
+            for work in works:
+                stack.enter_context(repeated(work, self._options.pause))
             yield
-        finally:
-            stopping.set()
-            for thread in threads:
-                thread.join()
 
     def _write(self, server: MariaDb, schemas: Sequence[str]) -> None:
         with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
@@ -281,11 +272,6 @@ def _document(name: str, source: dict[str, Any], sink: str) -> dict[str, Any]:
 
 def _names(*schemas: str) -> list[str]:
     return [f"{schema}.{table}" for schema in schemas for table in ("orders", "items")]
-
-
-def _repeat(work: Callable[[], None], stopping: Event, pause_seconds: float) -> None:
-    while not stopping.wait(pause_seconds):
-        work()
 
 
 def _mariadb(server: MariaDb, name: str) -> Rows:
