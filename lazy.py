@@ -1,4 +1,4 @@
-"""Names that a package offers, and imports from its modules on first use (PEP 562).
+"""Names that are imported on first use: those that a package offers (PEP 562), and single functions.
 
 So importing one module of the package doesn't import all of them.
 """
@@ -6,7 +6,7 @@ So importing one module of the package doesn't import all of them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -28,3 +28,13 @@ class Names:
         value = getattr(import_module(self._homes[name], self._package), name)
         setattr(sys.modules[self._package], name, value)
         return value
+
+
+def later(package: str, place: str) -> Callable[..., Any]:
+    """Return a function that imports another one, such as `.survey:survey`, at its first call."""
+    module, _, name = place.partition(":")
+
+    def call(*arguments: object) -> Any:
+        return getattr(import_module(module, package), name)(*arguments)
+
+    return call

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 
 from ..testing.mariadb import PASSWORD, MariaDb
-from .mysql import COLUMNS
+from .mysql import fill
 from .spark_jdbc import driver, jdbc, write
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def run(
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name:
         folder = Path(name)
         with MariaDb(folder / "mariadb", "--innodb-buffer-pool-size=512M") as server:
-            _fill(server, rows)
+            fill(server, "loaded", rows)
+            fill(server, "few", _FEW)
             config = {"spark.local.dir": str(folder / "local"), "spark.jars": driver()}
             spark = tidemill_spark.session("bench", f"local[{processes}]", config)
             try:
@@ -142,17 +143,3 @@ def _fetch_range(port: int, table: str, bounds: tuple[int, int]) -> int:
         rows = f"bench.{table} FORCE INDEX (PRIMARY) WHERE id > {after} AND id <= {up_to}"
         cursor.execute(f"SELECT * FROM {rows} ORDER BY id")
         return len(cursor.fetchall())
-
-
-def _fill(server: MariaDb, rows: int) -> None:
-    values = (
-        "seq, 9223372036854775808 + seq, (seq % 10000) + 0.25, seq / 7, CONCAT('name of ', seq),"
-        " '2026-03-04 04:05:06', seq % 100, REPEAT('n', 40)"
-    )
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE bench")
-        for table, count in (("loaded", rows), ("few", _FEW)):
-            cursor.execute(f"CREATE TABLE bench.{table} ({COLUMNS})")
-            for first in range(1, count + 1, 100_000):
-                last = min(count, first + 99_999)
-                cursor.execute(f"INSERT INTO bench.{table} SELECT {values} FROM bench.seq_{first}_to_{last}")

@@ -81,8 +81,7 @@ def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> CopyCo
         writable.close()
         print(f"the writers committed {committed:,} transactions; the topics are read and compared")
         if options.spoil:
-            with server.connect() as connection, connection.cursor() as cursor:
-                cursor.execute("UPDATE shop.accounts SET balance = balance + 1 WHERE id = 4711")
+            server.execute("UPDATE shop.accounts SET balance = balance + 1 WHERE id = 4711")
         return compare_topics(broker.brokers, server)
 
 

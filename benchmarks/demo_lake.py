@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from time import sleep as pause
 from typing import Any, Final
 
@@ -36,6 +35,7 @@ from ..testing.child import CLI, Child
 from ..testing.compare import CopyComparison, Printed, compare
 from ..testing.following import following
 from ..testing.mariadb import MariaDb
+from ..testing.repeated import RepeatedInSession
 from ..testing.s3 import LOGIN, S3Process
 from ..testing.shop_copies import until_caught_up
 from . import demo_run
@@ -131,15 +131,15 @@ class Demo:
             with Child([*CLI, "run", config]) as killed:
                 pause(third)
                 print("a column with a default, a renamed column")
-                self._execute("ALTER TABLE shop.orders ADD COLUMN state INT NOT NULL DEFAULT 7")
-                self._execute("ALTER TABLE shop.orders RENAME COLUMN note TO comment")
+                self._server.execute("ALTER TABLE shop.orders ADD COLUMN state INT NOT NULL DEFAULT 7")
+                self._server.execute("ALTER TABLE shop.orders RENAME COLUMN note TO comment")
                 pause(1)
                 print("the feed is killed")
                 killed.process.send_signal(signal.SIGKILL)
                 killed.process.wait()
             print(f"one transaction of {self._options.large:,} rows, then TRUNCATE of a table")
             self._insert_many(self._options.large)
-            self._execute("TRUNCATE TABLE shop.items")
+            self._server.execute("TRUNCATE TABLE shop.items")
             with following(config) as process:
                 pause(third)
                 until_caught_up(self._directory / "state", self._server, process)  # every lake has its tables
@@ -147,10 +147,10 @@ class Demo:
                     self._compact()
                 self._merge()
                 pause(third)
-                self._stop_writers()
+                self._writer.stop()
                 until_caught_up(self._directory / "state", self._server, process)
         if self._options.spoil:
-            self._execute("UPDATE shop.orders SET amount = amount + 1 WHERE id = 2000000")
+            self._server.execute("UPDATE shop.orders SET amount = amount + 1 WHERE id = 2000000")
         self._merge()
         print("DuckDB reads the lakes; comparing them with the source")
         return self._compared()
@@ -158,51 +158,43 @@ class Demo:
     # --- the source
 
     def _create(self) -> None:
-        self._execute("CREATE DATABASE shop")
+        self._server.execute("CREATE DATABASE shop")
         for table in TABLES:
-            self._execute(
+            self._server.execute(
                 f"CREATE TABLE shop.{table} (id INT PRIMARY KEY, amount INT NOT NULL, note VARCHAR(40))"
             )
-            self._execute(
+            self._server.execute(
                 f"INSERT INTO shop.{table} SELECT seq, seq % 100, CONCAT('first ', seq) "
                 "FROM shop.seq_1000000_to_1005000"
             )
 
     @contextmanager
     def _writers(self) -> Iterator[None]:
-        self._stopping = Event()
-        self._writer = Thread(target=self._write, daemon=True)
+        self._writer = RepeatedInSession(
+            partial(self._server.connect, autocommit=False), self._write, pause_seconds=self._options.pause
+        )
         self._writer.start()
         try:
             yield
         finally:
-            self._stop_writers()
+            self._writer.stop()
 
-    def _stop_writers(self) -> None:
-        self._stopping.set()
-        self._writer.join()
-
-    def _write(self) -> None:
-        with self._server.connect(autocommit=False) as connection, connection.cursor() as cursor:
-            while not self._stopping.wait(self._options.pause):
-                number = next(self._numbers)
-                for table in TABLES:
-                    name = f"shop.{table}"
-                    cursor.execute(f"INSERT INTO {name} (id, amount) VALUES ({number}, {number % 1000})")
-                    cursor.execute(f"UPDATE {name} SET amount = amount + 1 WHERE id = {number - 10}")
-                    cursor.execute(f"DELETE FROM {name} WHERE id = {random.randrange(1, number + 1)}")
-                    old = random.randrange(1_000_000, 1_005_000)
-                    cursor.execute(f"UPDATE {name} SET amount = amount + 1 WHERE id = {old}")
-                connection.commit()
+    def _write(self, session: Any) -> None:
+        number = next(self._numbers)
+        with session.cursor() as cursor:
+            for table in TABLES:
+                name = f"shop.{table}"
+                cursor.execute(f"INSERT INTO {name} (id, amount) VALUES ({number}, {number % 1000})")
+                cursor.execute(f"UPDATE {name} SET amount = amount + 1 WHERE id = {number - 10}")
+                cursor.execute(f"DELETE FROM {name} WHERE id = {random.randrange(1, number + 1)}")
+                old = random.randrange(1_000_000, 1_005_000)
+                cursor.execute(f"UPDATE {name} SET amount = amount + 1 WHERE id = {old}")
+        session.commit()
 
     def _insert_many(self, count: int) -> None:
-        self._execute(
+        self._server.execute(
             f"INSERT INTO shop.orders (id, amount) SELECT seq, 1 FROM shop.seq_2000000_to_{1_999_999 + count}"
         )
-
-    def _execute(self, statement: str) -> None:
-        with self._server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(statement)
 
     # --- the lake
 

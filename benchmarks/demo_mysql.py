@@ -63,10 +63,9 @@ def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> CopyCo
     try:
         with following(config) as process:
             pause(options.seconds / 3)
-            with server.connect() as connection, connection.cursor() as cursor:
-                cursor.execute(
-                    "ALTER TABLE shop.orders ADD COLUMN gift VARCHAR(40) NOT NULL DEFAULT 'none' AFTER total"
-                )
+            server.execute(
+                "ALTER TABLE shop.orders ADD COLUMN gift VARCHAR(40) NOT NULL DEFAULT 'none' AFTER total"
+            )
             pause(options.seconds / 3)
             shop.insert_many(writable, options.large)
             pause(options.seconds / 3)
@@ -77,8 +76,7 @@ def run(directory: Path, server: MariaDb, options: argparse.Namespace) -> CopyCo
     writable.close()
     print(f"the writers committed {committed:,} transactions; comparing both copies with the source")
     if options.spoil:
-        with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"UPDATE `{COPY}`.accounts SET balance = balance + 1 WHERE id = 4711")
+        server.execute(f"UPDATE `{COPY}`.accounts SET balance = balance + 1 WHERE id = 4711")
     return compare_copies(directory / "shop.db", server)
 
 

@@ -17,10 +17,9 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from time import monotonic as now
 from time import sleep as pause
 from typing import Any, Final, TypeAlias
@@ -35,6 +34,7 @@ from ..server.model.tables import TablesQuery
 from ..testing import chromium
 from ..testing.child import CLI, Child
 from ..testing.mariadb import MariaDb, missing
+from ..testing.repeated import repeated
 from . import demo_run
 
 Rows: TypeAlias = Counter[tuple[Any, ...]]
@@ -105,11 +105,10 @@ class Demo:
     def _create(self) -> None:
         for server, schemas in ((self._north, ("shop", "extra")), (self._south, ("crm",))):
             for schema in schemas:
-                _execute(server, f"CREATE DATABASE {schema}")
+                server.execute(f"CREATE DATABASE {schema}")
                 for table in ("orders", "items"):
-                    _execute(server, f"CREATE TABLE {schema}.{table} ({_COLUMNS})")
-                    _execute(
-                        server,
+                    server.execute(f"CREATE TABLE {schema}.{table} ({_COLUMNS})")
+                    server.execute(
                         f"INSERT INTO {schema}.{table} SELECT seq, seq % 100, CONCAT('first ', seq) "
                         f"FROM {schema}.seq_1000000_to_1005000",
                     )
@@ -118,24 +117,15 @@ class Demo:
 
     @contextmanager
     def _writers(self) -> Iterator[None]:
-        stopping = Event()
         works = [
             lambda: self._write(self._north, ("shop", "extra")),
             lambda: self._write(self._south, ("crm",)),
             self._write_tidb,
         ]
-        pause_seconds = self._options.pause
-        threads = [
-            Thread(target=_repeat, args=(work, stopping, pause_seconds), daemon=True) for work in works
-        ]
-        for thread in threads:
-            thread.start()
-        try:
+        with ExitStack() as stack:
+            for work in works:
+                stack.enter_context(repeated(work, self._options.pause))
             yield
-        finally:
-            stopping.set()
-            for thread in threads:
-                thread.join()
 
     def _write(self, server: MariaDb, schemas: Sequence[str]) -> None:
         with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
@@ -155,8 +145,7 @@ class Demo:
 
     def _insert_many(self, count: int) -> None:
         print(f"one transaction of {count:,} rows, while nothing runs")
-        _execute(
-            self._north,
+        self._north.execute(
             f"INSERT INTO shop.orders SELECT seq, 1, 'many' FROM shop.seq_2000000_to_{2_000_000 + count - 1}",
         )
 
@@ -200,7 +189,7 @@ class Demo:
     def _park(self) -> None:
         self._until(lambda: self._state_of("shop.items") == "following", "shop.items isn't loaded")
         print("in the copy of shop.items on the south, somebody drops a column")
-        _execute(self._south, "ALTER TABLE shop.items DROP COLUMN note")
+        self._south.execute("ALTER TABLE shop.items DROP COLUMN note")
         self._until(lambda: self._state_of("shop.items") == "failed", "the table isn't parked")
         [failed] = self._client.tables("north-to-south", TablesQuery(state="failed")).tables
         print(f"the table {failed.name} is parked, the others go on: {failed.error}")
@@ -285,20 +274,8 @@ def _names(*schemas: str) -> list[str]:
     return [f"{schema}.{table}" for schema in schemas for table in ("orders", "items")]
 
 
-def _repeat(work: Callable[[], None], stopping: Event, pause_seconds: float) -> None:
-    while not stopping.wait(pause_seconds):
-        work()
-
-
-def _execute(server: MariaDb, statement: str) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
 def _mariadb(server: MariaDb, name: str) -> Rows:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"SELECT id, amount, note FROM {name}")
-        return Counter(cursor.fetchall())
+    return Counter(server.execute(f"SELECT id, amount, note FROM {name}"))
 
 
 def _sqlite(path: Path, name: str) -> Rows:

@@ -103,8 +103,7 @@ def run(directory: Path, servers: dict[str, MariaDb], options: argparse.Namespac
             shard.stop()
     print(f"the writers committed {sum(shard.transactions for shard in shards):,} transactions")
     if options.spoil:
-        with servers["whole"].connect() as connection, connection.cursor() as cursor:
-            cursor.execute("UPDATE whole.orders SET amount = amount + 1 ORDER BY id DESC LIMIT 1")
+        servers["whole"].execute("UPDATE whole.orders SET amount = amount + 1 ORDER BY id DESC LIMIT 1")
     result = compared(shards, servers["whole"])
     print(result)
     executed = statements(directory / STATEMENTS)

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import statistics
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -25,6 +22,7 @@ from ..engine.checkpoint import CheckpointFile
 from ..events import Item
 from ..sink import Delivery, open_sink
 from ..testing.mariadb import MariaDb
+from .in_turn import median_pairs, seconds_of
 from .sink import TABLE, loads, login, row
 
 _SELECT = f"SELECT * FROM {TABLE.name}"
@@ -46,14 +44,16 @@ def run(*, rows: int = 500_000, rounds: int = 3) -> dict[str, Any]:
             "diff": lambda: _printed(source) + _printed(target),
             "diff_sqlite": lambda: _fetched(source) + _read(file),
         }
-        ours: dict[str, list[float]] = {key: [] for key in targets}
-        theirs: dict[str, list[float]] = {key: [] for key in targets}
-        for _ in range(rounds):
-            for key, url in targets.items():
-                ours[key].append(_timed(partial(_compare, Path(name), source, url, rows)))
-                theirs[key].append(_timed(yardsticks[key]))
-    figures = {key: round(rows / statistics.median(ours[key])) for key in targets}
-    yardstick = {key: round(rows / statistics.median(theirs[key])) for key in targets}
+        pairs = {
+            key: (
+                partial(seconds_of, partial(_compare, Path(name), source, url, rows)),
+                partial(seconds_of, yardsticks[key]),
+            )
+            for key, url in targets.items()
+        }
+        seconds = median_pairs(pairs, rounds)
+    figures = {key: round(rows / ours) for key, (ours, _) in seconds.items()}
+    yardstick = {key: round(rows / theirs) for key, (_, theirs) in seconds.items()}
     return {
         "bench": "diff",
         "settings": {"rows": rows, "rounds": rounds},
@@ -69,12 +69,6 @@ def _load(url: str, items: list[Item]) -> None:
         work.accept(items)
         work.run(0)
         work.flush(0)
-
-
-def _timed(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
 
 
 def _compare(directory: Path, source: MariaDb, url: str, rows: int) -> None:

@@ -9,13 +9,12 @@ Each server is a process of its own.
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Thread
@@ -40,6 +39,7 @@ from ..spark.capture.ticket import Ticket
 from ..spark.envelope import ENVELOPE
 from ..spark.offsets.offset import Offset
 from ..spark.read.parts import WHOLE, Part
+from .in_turn import medians, seconds_of
 from .logged_rows import inserts
 from .sink import TABLE, row
 
@@ -64,16 +64,9 @@ def run(*, rows: int = 400_000, rounds: int = 5) -> dict[str, Any]:
             "part": lambda: _captured(memory, rows, part=_PART),
             "json": lambda: _captured(memory, rows, json=True),
         }
-        seconds: dict[str, list[float]] = {name: [] for name in works}
-        for number in range(rounds + 1):  # in turn, so that drift of the machine affects all
-            for name, work in works.items():
-                begun = time.perf_counter()
-                count = work()
-                if count != rows:
-                    raise RuntimeError(f"{name} gave {count} of {rows} rows")
-                if number:  # the first round is a warm-up
-                    seconds[name].append(time.perf_counter() - begun)
-    figures = {name: round(rows / statistics.median(taken)) for name, taken in seconds.items()}
+        timed = {name: partial(seconds_of, partial(_check, work, rows)) for name, work in works.items()}
+        seconds = medians(timed, rounds, warm_ups=1)
+    figures = {name: round(rows / taken) for name, taken in seconds.items()}
     bare = figures.pop("plain")
     return {
         "bench": "flight",
@@ -82,6 +75,11 @@ def run(*, rows: int = 400_000, rounds: int = 5) -> dict[str, Any]:
         "yardstick": {"plain": bare},
         "ratio": {name: round(figure / bare, 2) for name, figure in figures.items()},
     }
+
+
+def _check(work: Callable[[], int], rows: int) -> None:
+    if (count := work()) != rows:
+        raise RuntimeError(f"{count} of {rows} rows came")
 
 
 def _plain(address: str) -> int:

@@ -16,7 +16,7 @@ from contextlib import closing
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from confluent_kafka import Producer
 
@@ -26,6 +26,7 @@ from ..sink import Delivery, open_sink
 from ..sink.encoding.encodings import make_encoder
 from ..sink.kafka.route import Destination, PartitionRoute
 from ..testing.kafka import Kafka
+from .in_turn import Taken
 from .sink import TABLE
 
 _TRANSACTION: Final = 1_000
@@ -34,18 +35,6 @@ _ACCEPTED: Final = 10
 _PARTITIONS: Final = 4
 _MOMENT: Final = datetime(2026, 3, 1, 4, 5, 6)  # noqa: DTZ001 - a datetime column has no zone
 _DELIVERIES: Final = {"exactly_once": "exactly once", "at_least_once": "at least once"}
-
-
-class _Spent(NamedTuple):
-    seconds: float
-    cpu: float
-
-    @classmethod
-    def now(cls) -> _Spent:
-        return cls(time.perf_counter(), time.process_time())
-
-    def until_now(self) -> _Spent:
-        return _Spent(time.perf_counter() - self.seconds, time.process_time() - self.cpu)
 
 
 def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -> dict[str, object]:
@@ -58,7 +47,7 @@ def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -
         for first in range(0, rows, _TRANSACTION)
     ]
     prepared = _prepared(changes, encoding)
-    spent: dict[str, list[_Spent]] = {name: [] for name in (*_DELIVERIES, "bare")}
+    spent: dict[str, list[Taken]] = {name: [] for name in (*_DELIVERIES, "bare")}
     with tempfile.TemporaryDirectory(prefix="tidemill-bench-") as name, Kafka(Path(name, "kafka")) as broker:
         for number in range(rounds + 1):  # the first one warms the broker up
             broker.create_topic(f"bare_{number}", _PARTITIONS)
@@ -66,12 +55,12 @@ def run(*, rows: int = 200_000, rounds: int = 5, encoding: str = "canal-json") -
             for key, delivery in _DELIVERIES.items():
                 broker.create_topic(f"{key}_{number}", _PARTITIONS)
                 spent[key].append(_deliver(broker.url(f"{key}_{number}"), items, delivery, encoding))
-    medians_of = {name: statistics.median([one.seconds for one in all_[1:]]) for name, all_ in spent.items()}
+    medians_of = {name: statistics.median([one.clock for one in all_[1:]]) for name, all_ in spent.items()}
     cpu = {name: statistics.median([one.cpu for one in all_[1:]]) for name, all_ in spent.items()}
 
     def ratio(ours: str, theirs: str) -> float:
         pairs = zip(spent[ours][1:], spent[theirs][1:], strict=True)
-        return round(statistics.median([bare.seconds / here.seconds for here, bare in pairs]), 2)
+        return round(statistics.median([bare.clock / here.clock for here, bare in pairs]), 2)
 
     return {
         "bench": "kafka",
@@ -111,7 +100,7 @@ def _prepared(changes: Sequence[RowChange], encoding: str) -> list[tuple[bytes |
     ]
 
 
-def _bare(broker: Kafka, topic: str, prepared: Sequence[tuple[bytes | None, bytes | None, int]]) -> _Spent:
+def _bare(broker: Kafka, topic: str, prepared: Sequence[tuple[bytes | None, bytes | None, int]]) -> Taken:
     """Return the time until all messages are acknowledged."""
     producer = Producer(
         {
@@ -124,14 +113,14 @@ def _bare(broker: Kafka, topic: str, prepared: Sequence[tuple[bytes | None, byte
     )
     producer.produce(topic, b"connects", partition=0)
     producer.flush()
-    begun = _Spent.now()
+    begun = Taken.now()
     for key, value, partition in prepared:
         producer.produce(topic, value, key, partition)
     producer.flush()
-    return begun.until_now()
+    return Taken.now().since(begun)
 
 
-def _deliver(url: str, items: Sequence[Transaction], delivery: str, encoding: str) -> _Spent:
+def _deliver(url: str, items: Sequence[Transaction], delivery: str, encoding: str) -> Taken:
     """Return the time until all rows are durable with their checkpoint."""
     options = {"delivery": delivery, "partition": "key", "format": encoding}
     feed = url.rpartition("/")[2]  # a checkpoint of its own
@@ -139,11 +128,11 @@ def _deliver(url: str, items: Sequence[Transaction], delivery: str, encoding: st
     with closing(sink):
         sink.open()
         work = Delivery(sink, Checkpoint(1, "log:0", None, "bench"), "bench")  # nothing is to be loaded
-        begun = _Spent.now()
+        begun = Taken.now()
         for first in range(0, len(items), _ACCEPTED):
             work.accept(items[first : first + _ACCEPTED])
             work.run(time.monotonic())
         work.flush(time.monotonic())
-        spent = begun.until_now()
+        spent = Taken.now().since(begun)
         assert work.statistics().rows == sum(len(item.rows) for item in items)
         return spent

@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
@@ -53,11 +52,12 @@ from ..sink.files.options import DeltaOptions, Mode
 from ..sink.files.parquet_columns import ChangeColumns
 from ..sink.files.target import FilesTarget, files_target
 from ..sink.kind import SinkContext
-from ..sink.sink import CheckpointStore, Sink, closing
+from ..sink.sink import Sink, closing
+from ..testing.changes import MemoryStore
 from . import lake_rows
+from .in_turn import Measured, Taken, seconds_of, taken
 from .lake_compaction import compaction
 from .lake_freshness import freshness
-from .lake_measured import Measured
 from .lake_rows import TABLE, as_arrow, created, loads, new_rows, of_files, parts, row, scattered, updates
 
 PARTS: Final = ("history", "copy", "iceberg", "tables", "compaction", "freshness")
@@ -69,14 +69,6 @@ _ROUNDS: Final = 5
 _MODES: Final[tuple[Mode, ...]] = ("history", "copy")
 _FEW: Final = 10
 """Number of rows of a commit to one of many tables."""
-
-
-class _NoStore(CheckpointStore):
-    def load(self) -> None:
-        return None
-
-    def save(self, checkpoint: Checkpoint, length: int = 0) -> None:
-        pass
 
 
 def run(
@@ -126,13 +118,6 @@ def _ratio(name: str, figure: float, yardstick: float) -> float:
     return round(yardstick / figure if is_cost else figure / yardstick, 2)
 
 
-class Taken(NamedTuple):
-    """Seconds of some work."""
-
-    wall: float
-    cpu: float
-
-
 def _histories(folder: Path, rows: int) -> Measured:
     logged = lake_rows.logged(rows)
     ours, bare = [], []
@@ -145,7 +130,7 @@ def _histories(folder: Path, rows: int) -> Measured:
 def _rates(rows: int, taken: Sequence[Taken]) -> dict[str, float]:
     """Return the rows a second of the best round: by the clock, and a second of CPU."""
     return {
-        "history": round(rows / min(one.wall for one in taken)),
+        "history": round(rows / min(one.clock for one in taken)),
         "history_cpu": round(rows / min(one.cpu for one in taken)),
     }
 
@@ -177,7 +162,7 @@ def _history(folder: Path, logged: Sequence[Transaction]) -> Taken:
             sink.flush()
 
     with closing(sink):
-        return _taken(write)
+        return taken(write)
 
 
 def _tables(folder: Path, mode: Mode, count: int) -> float:
@@ -192,7 +177,7 @@ def _tables(folder: Path, mode: Mode, count: int) -> float:
         for start in range(0, _ROUNDS * _FEW, _FEW):
             items: list[Item] = [new_rows(table, range(start, start + _FEW)) for table in tables]
             batch = Batch(items, Checkpoint(items[-1].commit_ts, "", None, "bench"))
-            seconds.append(_seconds(partial(_flushed, sink, batch)))
+            seconds.append(seconds_of(partial(_flushed, sink, batch)))
     return round(count / min(seconds), 1)
 
 
@@ -209,13 +194,13 @@ def _copy(
     with closing(sink):
         _write(sink, [created(TABLE)])
         whole = loads(rows, Chunk(TABLE.full_name, TableProgress()))
-        loaded = sum(_seconds(partial(_write, sink, [part])) for part in whole)
+        loaded = sum(seconds_of(partial(_write, sink, [part])) for part in whole)
         rounds = [_update(sink, folder, updates(rows, keys, version)) for version in range(_ROUNDS)]
     shutil.rmtree(_index(folder))
     sink = _sink(target(folder, "copy"))
     sink.open()
     with closing(sink):
-        reopened = _seconds(lambda: _write(sink, [updates(rows, keys, _ROUNDS)]))
+        reopened = seconds_of(lambda: _write(sink, [updates(rows, keys, _ROUNDS)]))
     return {
         "load": round(rows / loaded),
         "copy_seconds": round(median(seconds for seconds, _ in rounds), 3),
@@ -227,12 +212,12 @@ def _copy(
 def _update(sink: Sink, folder: Path, changes: Transaction) -> tuple[float, int]:
     """Return the seconds of a commit, and the bytes that it left."""
     before = _bytes(folder)
-    seconds = _seconds(lambda: _write(sink, [changes]))
+    seconds = seconds_of(lambda: _write(sink, [changes]))
     return seconds, _bytes(folder) - before
 
 
 def _sink(target: FilesTarget) -> Sink:
-    return storage_sink(target, SinkContext(name="bench", feed="bench", store=_NoStore()))
+    return storage_sink(target, SinkContext(name="bench", feed="bench", store=MemoryStore()))
 
 
 def _delta(folder: Path, mode: Mode) -> FilesTarget:
@@ -273,7 +258,7 @@ def _bare_history(folder: Path, logged: Sequence[Transaction]) -> Taken:
         for table in tables:
             write_deltalake(folder, table, mode="append")
 
-    return _taken(write)
+    return taken(write)
 
 
 def _bare_tables(folder: Path, count: int) -> float:
@@ -289,7 +274,7 @@ def _bare_tables(folder: Path, count: int) -> float:
         for place in places:
             write_deltalake(place, rows, mode="append")
 
-    return round(count / min(_seconds(write) for _ in range(_ROUNDS)), 1)
+    return round(count / min(seconds_of(write) for _ in range(_ROUNDS)), 1)
 
 
 def _merge(folder: Path, rows: int, keys: int) -> dict[str, float]:
@@ -303,7 +288,7 @@ def _merge(folder: Path, rows: int, keys: int) -> dict[str, float]:
         merging = table.merge(changed, "t.id = s.id", source_alias="s", target_alias="t")
         merging.when_matched_update_all().when_not_matched_insert_all().execute()
 
-    seconds = _seconds(merge)
+    seconds = seconds_of(merge)
     return {"copy_seconds": round(seconds, 3), "copy_bytes": _bytes(folder) - before}
 
 
@@ -324,20 +309,8 @@ def _upsert(folder: Path, rows: int, keys: int) -> dict[str, float]:
             table.append(as_arrow([row(key, 0) for key in own]))
         before = _bytes(folder)
         changed = as_arrow([row(key, 1) for key in scattered(rows, keys)])
-        seconds = _seconds(lambda: table.upsert(changed, join_cols=["id"]))
+        seconds = seconds_of(lambda: table.upsert(changed, join_cols=["id"]))
     return {"copy_seconds": round(seconds, 3), "copy_bytes": _bytes(folder) - before}
-
-
-def _taken(work: Callable[[], object]) -> Taken:
-    cpu = time.process_time()
-    wall = _seconds(work)
-    return Taken(wall, time.process_time() - cpu)
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
 
 
 def _bytes(folder: Path) -> int:

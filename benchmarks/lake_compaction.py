@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +25,7 @@ from ..sink.sink import closing
 from ..testing import delta
 from ..testing.changes import MemoryStore
 from . import lake_rows
-from .lake_measured import Measured
+from .in_turn import Measured, seconds_of
 
 _FILES: Final = 100
 _WEEK_HOURS: Final = 168
@@ -43,7 +41,7 @@ def compaction(folder: Path, rows: int) -> Measured:
     figures: dict[str, float] = {"compaction_rs": own}
     table = DeltaTable(folder / "rs" / name)
     yardstick: dict[str, float] = {
-        "compaction_rs": round(rows / _seconds(lambda: table.optimize.z_order(["commit_ts"])))
+        "compaction_rs": round(rows / seconds_of(lambda: table.optimize.z_order(["commit_ts"])))
     }
     if not delta.missing():
         figures["compaction"] = own
@@ -91,7 +89,7 @@ def _by_spark(warm: Path, path: Path) -> float:
         spark.conf.set("spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled", "false")
         statement = "OPTIMIZE delta.`{}` ZORDER BY (commit_ts)"
         spark.sql(statement.format(warm)).collect()  # loads and compiles code
-        return _seconds(lambda: spark.sql(statement.format(path)).collect())
+        return seconds_of(lambda: spark.sql(statement.format(path)).collect())
     finally:
         spark.stop()
 
@@ -99,10 +97,4 @@ def _by_spark(warm: Path, path: Path) -> float:
 def _overwritten(folder: Path, name: str) -> float:
     with SqlCatalog("tidemill", uri=f"sqlite:///{folder}/catalog.db") as catalog:
         table = catalog.load_table(name)
-        return _seconds(lambda: table.overwrite(table.scan().to_arrow()))
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+        return seconds_of(lambda: table.overwrite(table.scan().to_arrow()))

@@ -24,7 +24,7 @@ from ..compare.verification import verified_feed
 from ..engine.options import feed_options
 from ..testing.mariadb import MariaDb
 from ..testing.progress import eventually
-from .lake_measured import Measured
+from .in_turn import Measured
 
 _EVERY_SECONDS: Final = 0.02
 _COMMIT_SECONDS: Final = 1.0
@@ -38,9 +38,10 @@ def freshness(folder: Path, seconds: float) -> Measured:
 
     stopping = Event()
     with MariaDb(folder / "source") as source:
-        with source.connect() as connection, connection.cursor() as cursor:
-            cursor.execute("CREATE DATABASE bench")
-            cursor.execute("CREATE TABLE bench.item (id INT AUTO_INCREMENT PRIMARY KEY, at BIGINT NOT NULL)")
+        source.execute(
+            "CREATE DATABASE bench",
+            "CREATE TABLE bench.item (id INT AUTO_INCREMENT PRIMARY KEY, at BIGINT NOT NULL)",
+        )
         document = {
             "name": "bench",
             "data_dir": f"{folder}/state",

@@ -14,8 +14,9 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -30,12 +31,16 @@ from ..engine.opening import checkpoint_file, open_sinks
 from ..engine.options import feed_options
 from ..events import Item, Row, Transaction, row_count
 from ..sink.python import python_sink
+from ..testing.feed_run import run as run_feed
 from ..testing.mariadb import PASSWORD, MariaDb
+from .in_turn import median_pairs, seconds_of
 
 COLUMNS = (
     "id INT NOT NULL PRIMARY KEY, big BIGINT UNSIGNED, price DECIMAL(12,2), ratio DOUBLE,"
     " name VARCHAR(60), at DATETIME, flag TINYINT, note TEXT"
 )
+_numbers = count(1)
+"""Numbers of snapshots, each of which has a target of its own."""
 
 
 def run(
@@ -52,20 +57,17 @@ def run(
         create_tables(server)
         for name, rows, size in (("large", large_rows, 1_000), ("small", small_rows, 1)):
             span = write_rows(server, rows, size)  # at the log's end: a puller reads on while it is stopped
-            ours, theirs = _in_turn(
-                rounds,
+            pair = (
                 partial(_follow, server, Path(folder), span, rows),
                 partial(_read_with_library, server, span, rows),
             )
+            ours, theirs = median_pairs({name: pair}, rounds)[name]
             figures[f"follow_{name}"], yardstick[f"follow_{name}"] = rows / ours, rows / theirs
         ours, theirs = _latencies(server, Path(folder))
         figures["latency_ms"], yardstick["latency_ms"] = 1e3 * ours, 1e3 * theirs
-        _fill(server, snapshot_rows)
-        ours, theirs = _in_turn(
-            rounds,
-            partial(_snapshot, server, Path(folder)),
-            partial(_dump_and_load, server),
-        )
+        fill(server, "loaded", snapshot_rows)
+        pair = partial(_snapshot, server, Path(folder)), partial(_dump_and_load, server)
+        ours, theirs = median_pairs({"snapshot": pair}, rounds)["snapshot"]
         figures["snapshot"], yardstick["snapshot"] = snapshot_rows / ours, snapshot_rows / theirs
     ratio = {name: figures[name] / yardstick[name] for name in figures if name != "latency_ms"}
     ratio["latency"] = yardstick["latency_ms"] / figures["latency_ms"]
@@ -79,22 +81,14 @@ def run(
     }
 
 
-def _in_turn(
-    rounds: int, ours: Callable[[int], float], theirs: Callable[[int], float]
-) -> tuple[float, float]:
-    """Return the medians of two measurements made in turn, so that drift of the machine affects both."""
-    pairs = [(ours(number), theirs(number)) for number in range(rounds)]
-    return statistics.median(pair[0] for pair in pairs), statistics.median(pair[1] for pair in pairs)
-
-
 # --- following -----------------------------------------------------------------------------------
 
 
 def create_tables(server: MariaDb) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE bench")
-        for name in ("followed", "idle", "loaded"):
-            cursor.execute(f"CREATE TABLE bench.{name} ({COLUMNS})")
+    server.execute(
+        "CREATE DATABASE bench",
+        *(f"CREATE TABLE bench.{name} ({COLUMNS})" for name in ("followed", "idle")),
+    )
 
 
 def _row(key: int) -> Row:
@@ -123,7 +117,7 @@ def log_end(cursor: Any) -> str:
     return f"{file}:{offset}"
 
 
-def _follow(server: MariaDb, folder: Path, span: tuple[str, str], rows: int, number: int) -> float:
+def _follow(server: MariaDb, folder: Path, span: tuple[str, str], rows: int) -> float:
     """Return the seconds from the first row to the last, through the whole pipeline."""
     count = 0
     first = last = 0.0
@@ -141,7 +135,7 @@ def _follow(server: MariaDb, folder: Path, span: tuple[str, str], rows: int, num
         receive,
         server.url(),
         ["bench.followed"],
-        data_dir=folder / f"follow-{end.replace(':', '-')}-{number}",
+        data_dir=tempfile.mkdtemp(dir=folder),
         until=end,
         source_options={"snapshot": False, "position": start},
     )
@@ -162,7 +156,7 @@ def _library(server: MariaDb, position: str, **options: object) -> BinLogStreamR
     )
 
 
-def _read_with_library(server: MariaDb, span: tuple[str, str], rows: int, _number: int) -> float:
+def _read_with_library(server: MariaDb, span: tuple[str, str], rows: int) -> float:
     stream = _library(server, span[0], server_id=77_001, blocking=False, only_events=[WriteRowsEvent])
     count, first, last = 0, 0.0, 0.0
     for event in stream:
@@ -260,16 +254,23 @@ def _latency_of_reader(server: MariaDb, commits: int) -> float:
 # --- the snapshot --------------------------------------------------------------------------------
 
 
-def _fill(server: MariaDb, rows: int) -> None:
-    marks = ",".join(["%s"] * 8)
-    with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
-        for first in range(0, rows, 5_000):
-            keys = range(first, min(rows, first + 5_000))
-            cursor.executemany(f"INSERT INTO bench.loaded VALUES ({marks})", [_row(key) for key in keys])
-        connection.commit()
+def fill(server: MariaDb, table: str, rows: int) -> None:
+    """Create a table of COLUMNS in the schema `bench`, with the rows of the ids 1 to `rows`."""
+    server.execute(
+        "CREATE DATABASE IF NOT EXISTS bench",
+        "USE bench",
+        f"CREATE TABLE {table} ({COLUMNS})",
+        *(
+            f"INSERT INTO {table} SELECT seq, 9223372036854775808 + seq, seq % 10000 + 0.25, seq / 7,"
+            " CONCAT('name of ', seq), '2026-03-01 04:05:06' + INTERVAL seq SECOND, seq % 100,"
+            f" REPEAT('n', 40) FROM seq_{first}_to_{min(rows, first + 99_999)}"
+            for first in range(1, rows + 1, 100_000)
+        ),
+    )
 
 
-def _snapshot(server: MariaDb, folder: Path, number: int) -> float:
+def _snapshot(server: MariaDb, folder: Path) -> float:
+    number = next(_numbers)
     options = feed_options(
         {
             "name": f"snapshot-{number}",
@@ -280,19 +281,11 @@ def _snapshot(server: MariaDb, folder: Path, number: int) -> float:
         }
     )
     feed = Feed(options, open_sinks(options))
-    begun = time.perf_counter()
-    feed.start()
-    feed.wait()
-    taken = time.perf_counter() - begun
-    if feed.error is not None:
-        raise feed.error
-    return taken
+    return seconds_of(lambda: run_feed(feed))
 
 
-def _dump_and_load(server: MariaDb, _number: int) -> float:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("DROP DATABASE IF EXISTS dumped")
-        cursor.execute("CREATE DATABASE dumped")
+def _dump_and_load(server: MariaDb) -> float:
+    server.execute("DROP DATABASE IF EXISTS dumped", "CREATE DATABASE dumped")
     login = [f"--host={server.host}", f"--port={server.port}", "--user=root", f"--password={PASSWORD}"]
     dump = [shutil.which("mariadb-dump") or "mariadb-dump", *login, "--single-transaction", "bench", "loaded"]
     load = [shutil.which("mariadb") or "mariadb", *login, "dumped"]

@@ -14,7 +14,6 @@ from __future__ import annotations
 import gc
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -28,17 +27,18 @@ from ..embedded import follow
 from ..engine.feed import Feed
 from ..engine.opening import open_sinks
 from ..engine.options import FeedOptions, feed_options
-from ..events import Batch, Checkpoint, Transaction
+from ..events import Transaction
 from ..sink import SinkFactory
 from ..sink.files.parquet_format import write_parquet
-from ..sink.sink import Sink, SinkTraits
+from ..sink.sink import SinkTraits
+from ..testing.feed_run import run as run_feed
 from ..testing.mariadb import MariaDb
+from .dropping_sink import DroppingSink
+from .in_turn import Taken, taken
 from .mysql import create_tables, write_rows
 
 _TABLE: Final = "bench.followed"
 _SINKS: Final = {"parquet": "parquet://{}", "directory": "directory://{}?format=parquet"}
-Seconds: TypeAlias = tuple[float, float]
-"""By the clock, and of CPU time."""
 Span: TypeAlias = tuple[str, str, int]
 """Positions before and after, and the rows between them."""
 
@@ -73,7 +73,7 @@ def run(*, rows: int = 4_000_000, rounds: int = 3) -> dict[str, object]:
     }
 
 
-def _round(url: str, span: Span, folder: Path) -> tuple[dict[str, Seconds], int]:
+def _round(url: str, span: Span, folder: Path) -> tuple[dict[str, Taken], int]:
     """Return the seconds of each work, which come in turn, and the bytes of the archive's files."""
     archive = folder / "parquet-archive"
     folder.mkdir()
@@ -117,11 +117,7 @@ def _options(url: str, folder: Path, span: Span, **more: object) -> FeedOptions:
 
 
 def _run(options: FeedOptions, sinks: list[SinkFactory]) -> None:
-    feed = Feed(options, sinks)
-    feed.start()
-    feed.wait()
-    if feed.error is not None:
-        raise feed.error
+    run_feed(Feed(options, sinks))
 
 
 def _write_tables(tables: Sequence[pa.Table]) -> None:
@@ -129,33 +125,13 @@ def _write_tables(tables: Sequence[pa.Table]) -> None:
         write_parquet(table, pa.BufferOutputStream())
 
 
-def _seconds(work: Callable[[], object]) -> Seconds:
+def _seconds(work: Callable[[], object]) -> Taken:
     gc.collect()
-    clock, cpu = time.perf_counter(), time.process_time()
-    work()
-    return time.perf_counter() - clock, time.process_time() - cpu
+    return taken(work)
 
 
-class _Nothing(Sink):
-    """A sink that has everything at once."""
+class _Nothing(DroppingSink):
+    """A sink that looks at no row."""
 
     name, target = "none", "none:"
     traits = SinkTraits(reads_rows=False)
-
-    def __init__(self) -> None:
-        self._reached: Checkpoint | None = None
-
-    def open(self) -> Checkpoint | None:
-        return None
-
-    def write(self, batch: Batch) -> None:
-        self._reached = batch.checkpoint or self._reached
-
-    def flush(self) -> Checkpoint | None:
-        return self._reached
-
-    def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
-        return True
-
-    def close(self) -> None:
-        pass

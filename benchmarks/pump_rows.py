@@ -15,39 +15,15 @@ from ..chain import Stage
 from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.column_type import ColumnFlag, Type
 from ..codec.tidb.table_info import ColumnInfo, DbInfo, TableInfo
-from ..events import Batch, Checkpoint, Sorted, Ts
+from ..events import Checkpoint, Sorted, Ts
 from ..mounter import BinlogMounter, SchemaHistory
 from ..sink import Acknowledged, Deliver, Delivery, FromSink, Reports, spawn_sink
 from ..sink.relay.options import RelayOptions
 from ..sink.relay.stage import RelayStage
-from ..sink.sink import Sink
 from ..store.store import Store
+from .dropping_sink import DroppingSink
 
 TABLE_ID = 100
-
-
-class _Dropping(Sink):
-    """A sink without a target."""
-
-    name = target = "bench"
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self._reached: Checkpoint | None = checkpoint
-
-    def open(self) -> Checkpoint | None:
-        return self._reached
-
-    def has_table(self, schema: str, table: str) -> bool:  # noqa: ARG002
-        return True
-
-    def write(self, batch: Batch) -> None:
-        self._reached = batch.checkpoint or self._reached
-
-    def flush(self) -> Checkpoint | None:
-        return self._reached
-
-    def close(self) -> None:
-        pass
 
 
 class _Coordinator(PooledActor[FromSink | Failed]):
@@ -75,9 +51,9 @@ class Decoding(PooledActor[Sorted]):
     def __init__(
         self, done: Event, last: Ts, mounter: BinlogMounter, start: _Start, blocking: ActorSystem
     ) -> None:
-        reports = Reports(_Dropping.name, blocking.spawn(_Coordinator, last, done))
+        reports = Reports(DroppingSink.name, blocking.spawn(_Coordinator, last, done))
         delivery = Delivery(
-            _Dropping(start.checkpoint),
+            DroppingSink(start.checkpoint),
             start.checkpoint,
             "bench",
             stages=start.stages,

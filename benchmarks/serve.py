@@ -14,11 +14,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..actors import SystemClock
 from ..engine.feed import Feed
@@ -31,7 +30,9 @@ from ..server.registry import Registry
 from ..server.security import Access
 from ..server.serving import HttpServer
 from ..sink.python import python_sink
+from ..testing.feed_run import run as run_feed
 from ..testing.mariadb import MariaDb
+from .in_turn import Taken
 from .mysql import create_tables, log_end
 
 
@@ -77,14 +78,7 @@ def run(
     }
 
 
-class _Times(NamedTuple):
-    """Times from the first row to the last, in seconds."""
-
-    clock: float
-    cpu: float
-
-
-def _throughput(rows: int, times: Sequence[_Times]) -> dict[str, float]:
+def _throughput(rows: int, times: Sequence[Taken]) -> dict[str, float]:
     return {
         "beside_clients": rows / statistics.median(one.clock for one in times),
         "cpu": rows / statistics.median(one.cpu for one in times),
@@ -111,7 +105,7 @@ def _follow(
     rows: int,
     load: tuple[int, int, int] | None,
     done: list[dict[str, object]],
-) -> _Times:
+) -> Taken:
     """Return the times of one run; `done` gets the clients' result."""
     start, end = span
     options = feed_options(
@@ -127,34 +121,27 @@ def _follow(
         }
     )
     count = 0
-    first = last = _Times(0.0, 0.0)
+    first = last = Taken(0.0, 0.0)
 
     def receive(items: Sequence[Item]) -> None:
         nonlocal count, first, last
         if not count:
-            first = _now()
+            first = Taken.now()
         for item in items:
             if isinstance(item, Transaction):
                 for _ in item.rows:
                     count += 1
-        last = _now()
+        last = Taken.now()
 
     feed = Feed(options, [python_sink("python", receive, checkpoint_file(options, "python"))])
     clock = SystemClock()
     registry = Registry([GivenFeed(feed, {}, clock)], clock=clock)
     http = HttpServer(application(registry, Access()), "127.0.0.1:0")
     with closing(http), registry, http, _clients(http.url, load, done):
-        feed.start()
-        feed.wait()
-    if feed.error is not None:
-        raise feed.error
+        run_feed(feed)
     if count != rows:
         raise RuntimeError(f"{count} rows arrived, {rows} were written")
-    return _Times(last.clock - first.clock, last.cpu - first.cpu)
-
-
-def _now() -> _Times:
-    return _Times(time.perf_counter(), time.process_time())
+    return last.since(first)
 
 
 @contextmanager

@@ -64,14 +64,11 @@ class Shop:
         self._transaction_rows = transaction_rows
         self._ids = 0
         self.shards = [f"item_{number}" for number in range(SHARDS)]
-        with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute("CREATE OR REPLACE DATABASE shop")
+        server.execute("CREATE OR REPLACE DATABASE shop")
         self.execute(*(f"CREATE TABLE shop.{table} ({_COLUMNS})" for table in [*self.shards, "one"]))
 
     def execute(self, *statements: str) -> None:
-        with self._server.connect(database="shop") as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
+        self._server.execute(*statements, database="shop")
 
     def write(self, tables: Sequence[str], rows: int) -> None:
         """Insert rows, in transactions of one table each, one table after the other."""

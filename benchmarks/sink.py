@@ -213,8 +213,7 @@ def _statements(folder: Path, rows: Sequence[Row]) -> Path:
 
 
 def _load(server: MariaDb, path: Path, database: str) -> float:
-    with closing(server.connect()) as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE IF NOT EXISTS {database}")
+    server.execute(f"CREATE DATABASE IF NOT EXISTS {database}")
     program = shutil.which("mariadb") or "mariadb"
     begun = time.perf_counter()
     with path.open("rb") as file:

@@ -6,9 +6,9 @@ plain SELECT of all columns through pymysql's SSCursor on one connection (`selec
 
 from __future__ import annotations
 
-import statistics
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import pymysql
@@ -17,7 +17,8 @@ from ..embedded import follow
 from ..events import Transaction
 from ..puller.mysql.options import MysqlOptions
 from ..testing.mariadb import MariaDb
-from .mysql import COLUMNS
+from .in_turn import medians
+from .mysql import fill
 
 TABLES = ("one", "two", "three", "four")
 _WORKERS = {"consistent": 0, "one_worker": 1, "workers": MysqlOptions().snapshot_workers}
@@ -29,14 +30,15 @@ def run(*, rows: int = 100_000, rounds: int = 3) -> dict[str, object]:
         tempfile.TemporaryDirectory(prefix="tidemill-bench-") as folder,
         MariaDb(Path(folder) / "mariadb") as server,
     ):
-        _fill(server, rows)
-        seconds: dict[str, list[float]] = {name: [] for name in (*_WORKERS, "select")}
-        for number in range(rounds):
-            for name, workers in _WORKERS.items():
-                directory = Path(folder) / f"{name}-{number}"
-                seconds[name].append(_snapshot(server, directory, workers, rows * len(TABLES)))
-            seconds["select"].append(_select(server, rows * len(TABLES)))
-    figures = {name: rows * len(TABLES) / statistics.median(taken) for name, taken in seconds.items()}
+        for table in TABLES:
+            fill(server, table, rows)
+        count = rows * len(TABLES)
+        works = {
+            name: partial(_snapshot, server, Path(folder), workers, count)
+            for name, workers in _WORKERS.items()
+        }
+        seconds = medians({**works, "select": partial(_select, server, count)}, rounds)
+    figures = {name: count / taken for name, taken in seconds.items()}
     select = figures.pop("select")
     return {
         "bench": "snapshot",
@@ -45,19 +47,6 @@ def run(*, rows: int = 100_000, rounds: int = 3) -> dict[str, object]:
         "yardstick": dict.fromkeys(figures, select),
         "ratio": {name: figure / select for name, figure in figures.items()},
     }
-
-
-def _fill(server: MariaDb, rows: int) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE bench")
-        cursor.execute("USE bench")
-        for table in TABLES:
-            cursor.execute(f"CREATE TABLE bench.{table} ({COLUMNS})")
-            cursor.execute(
-                f"INSERT INTO bench.{table} SELECT seq, 9223372036854775808 + seq, seq % 10000 + 0.25,"
-                " seq / 7, CONCAT('name of ', seq), '2026-03-01 04:05:06' + INTERVAL seq SECOND, seq % 100,"
-                f" REPEAT('n', 40) FROM seq_1_to_{rows}"
-            )
 
 
 def _snapshot(server: MariaDb, folder: Path, workers: int, rows: int) -> float:
@@ -75,7 +64,7 @@ def _snapshot(server: MariaDb, folder: Path, workers: int, rows: int) -> float:
         receive,
         server.url(),
         ["bench.*"],
-        data_dir=folder,
+        data_dir=tempfile.mkdtemp(dir=folder),
         until="now",
         source_options={"snapshot_workers": workers},
     )

@@ -18,13 +18,14 @@
 
 from __future__ import annotations
 
-import statistics
 import tempfile
-import time
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from .flight import served
+from .in_turn import median_pairs, seconds_of
 from .turns import serving
 
 if TYPE_CHECKING:
@@ -128,23 +129,14 @@ def _frames(
 def _in_turn(
     frames: dict[str, tuple[DataFrame, DataFrame]], rows: int, rounds: int
 ) -> dict[str, tuple[float, float]]:
-    """Return the median seconds of both, measured in turn, so that drift of the machine affects both."""
-    taken: dict[str, tuple[list[float], list[float]]] = {kind: ([], []) for kind in frames}
-    for number in range(rounds + 1):
-        for kind, pair in frames.items():
-            for frame, seconds in zip(pair, taken[kind], strict=True):
-                if not number:  # a warm-up
-                    if (count := frame.count()) != rows:
-                        raise RuntimeError(f"{count} rows came of {rows}")
-                    _write(frame)
-                else:
-                    seconds.append(_write(frame))
-    return {
-        kind: (statistics.median(ours), statistics.median(theirs)) for kind, (ours, theirs) in taken.items()
+    """Return the median seconds of both, after a warm-up."""
+    from .spark_jdbc import write
+
+    for frame in chain.from_iterable(frames.values()):
+        if (count := frame.count()) != rows:
+            raise RuntimeError(f"{count} rows came of {rows}")
+    pairs = {
+        kind: (partial(seconds_of, partial(write, ours)), partial(seconds_of, partial(write, theirs)))
+        for kind, (ours, theirs) in frames.items()
     }
-
-
-def _write(frame: DataFrame) -> float:
-    begun = time.perf_counter()
-    frame.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - begun
+    return median_pairs(pairs, rounds, warm_ups=1)

@@ -29,9 +29,7 @@ def fixed_seconds(spark: SparkSession, folder: Path, batches: int) -> dict[str, 
     read from the source (`fixed_seconds`), and through a capture; and those of a query with the trigger
     availableNow from `load` to its end, `first_query_seconds` and the median of later ones."""
     with MariaDb(folder / "mariadb") as server:
-        with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute("CREATE DATABASE tiny")
-            cursor.execute("CREATE TABLE tiny.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+        server.execute("CREATE DATABASE tiny", "CREATE TABLE tiny.t (id INT AUTO_INCREMENT PRIMARY KEY)")
         first, *later = [_query(spark, server, folder / f"query-{number}") for number in range(_QUERIES)]
         figures = {"first_query_seconds": first, "query_seconds": statistics.median(later)}
         figures |= {"fixed_seconds": _median(spark, server, folder / "alone", batches, {})}
@@ -42,8 +40,7 @@ def fixed_seconds(spark: SparkSession, folder: Path, batches: int) -> dict[str, 
 
 def _query(spark: SparkSession, server: MariaDb, folder: Path) -> float:
     """Return the seconds of a query that reads the log of the source from its begin."""
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("INSERT INTO tiny.t VALUES ()")
+    server.execute("INSERT INTO tiny.t VALUES ()")
     begun = time.perf_counter()
     options = {"source": server.url(), "tables": TABLES, "startingTs": "earliest"}
     frame = spark.readStream.format("tidemill").options(**options).load()
@@ -73,8 +70,7 @@ def _median(spark: SparkSession, server: MariaDb, folder: Path, batches: int, mo
     try:
         _until(lambda: query.lastProgress is not None)  # the stream has begun
         for number in range(batches + 2):
-            with server.connect() as connection, connection.cursor() as cursor:
-                cursor.execute("INSERT INTO tiny.t VALUES ()")
+            server.execute("INSERT INTO tiny.t VALUES ()")
             _until(partial(_has_read, query, number + 1))
         return statistics.median(_seconds(query)[2:])  # the first ones are a warm-up
     finally:

@@ -8,15 +8,15 @@ MariaDB, divided by the primary key, and with a fetch size, without which the dr
 from __future__ import annotations
 
 import os
-import statistics
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..testing.mariadb import MariaDb
 from ..testing.private_server import PASSWORD
-from .mysql import COLUMNS
+from .in_turn import median_pairs, seconds_of
+from .mysql import fill
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +41,7 @@ def jdbc_seconds(spark: SparkSession, folder: Path, rows: int, rounds: int) -> d
 
     spark.dataSource.register(RowSource)
     with MariaDb(folder / "mariadb-jdbc") as server:
-        _fill(server, rows)
+        fill(server, "one", rows)
         pairs: dict[str, tuple[Measured, Measured]] = {
             "jdbc": (lambda: write(_ours(spark, server, 2)), lambda: write(_jdbc(spark, server, rows, 2))),
             "jdbc_one": (
@@ -60,19 +60,11 @@ def jdbc_seconds(spark: SparkSession, folder: Path, rows: int, rounds: int) -> d
         for frame in (_ours(spark, server, 2), _jdbc(spark, server, rows, 2)):
             if (count := frame.count()) != rows:
                 raise RuntimeError(f"{count} rows came of {rows}")
-        return {name: _median(*pair, rounds) for name, pair in pairs.items()}
-
-
-def _fill(server: MariaDb, rows: int) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE bench")
-        cursor.execute("USE bench")
-        cursor.execute(f"CREATE TABLE {_TABLE} ({COLUMNS})")
-        cursor.execute(
-            f"INSERT INTO {_TABLE} SELECT seq, 9223372036854775808 + seq, seq % 10000 + 0.25, seq / 7,"
-            " CONCAT('name of ', seq), '2026-03-01 04:05:06' + INTERVAL seq SECOND, seq % 100,"
-            f" REPEAT('n', 40) FROM seq_1_to_{rows}"
-        )
+        timed = {
+            name: (partial(seconds_of, ours), partial(seconds_of, theirs))
+            for name, (ours, theirs) in pairs.items()
+        }
+        return median_pairs(timed, rounds, warm_ups=1)
 
 
 def _ours(spark: SparkSession, server: MariaDb, tasks: int) -> DataFrame:
@@ -109,15 +101,3 @@ def write(frame: DataFrame) -> None:
 def _one(frame: DataFrame) -> None:
     if len(frame.collect()) != 1:
         raise RuntimeError("a row with the id 5 was expected")
-
-
-def _median(ours: Measured, theirs: Measured, rounds: int) -> tuple[float, float]:
-    """Return the median seconds of both, measured in turn after a warm-up."""
-    taken: tuple[list[float], list[float]] = ([], [])
-    for number in range(rounds + 1):
-        for run, seconds in zip((ours, theirs), taken, strict=True):
-            begun = time.perf_counter()
-            run()
-            if number:
-                seconds.append(time.perf_counter() - begun)
-    return statistics.median(taken[0]), statistics.median(taken[1])

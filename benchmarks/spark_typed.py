@@ -83,9 +83,7 @@ def _measured(server: MariaDb, folder: Path, rows: int, small_rows: int, rounds:
     from ..spark import session
     from .spark_typed_source import BatchesSource
 
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE bench")
-        cursor.execute("CREATE TABLE bench.idle (id INT AUTO_INCREMENT PRIMARY KEY)")
+    server.execute("CREATE DATABASE bench", "CREATE TABLE bench.idle (id INT AUTO_INCREMENT PRIMARY KEY)")
     others = children(os.getpid())
     config = {"spark.local.dir": str(folder / "local"), "spark.driver.memory": "2g"}
     spark = session("bench", "local[1]", config)
@@ -201,9 +199,8 @@ class _Case:
         return taken
 
     def _compare(self, sums_read: list[dict[str, Any]]) -> None:
-        with self._server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"SELECT {', '.join(_SUMS.values())} FROM {self._table}")
-            wanted = [float(value) for value in cursor.fetchone()]
+        (row,) = self._server.execute(f"SELECT {', '.join(_SUMS.values())} FROM {self._table}")
+        wanted = [float(value) for value in row]
         sums = [sum(float(one[name]) for one in sums_read) for name in _SUMS]
         if sums != wanted:
             raise RuntimeError(f"the rows aren't the table's: their sums are {sums}, not {wanted}")

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..compare.verification import verified_feed
 from ..engine.options import feed_options
+from ..testing.feed_run import run as run_feed
 from ..testing.mariadb import MariaDb
+from .in_turn import taken
 
 _TRANSACTION_ROWS = 100
 
@@ -84,34 +85,31 @@ def _cpu_seconds(runs: Sequence[_Run]) -> float:
 
 
 def _fill(server: MariaDb, rows: int) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE bench")
-        cursor.execute("USE bench")
-        for table in "item", "still":
-            cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, n INT NOT NULL, name VARCHAR(80))")
-            cursor.execute(f"INSERT INTO {table} SELECT seq, 0, REPEAT('n', 40) FROM seq_1_to_{rows}")
+    tables = "item", "still"
+    server.execute(
+        "CREATE DATABASE bench",
+        "USE bench",
+        *(f"CREATE TABLE {one} (id INT PRIMARY KEY, n INT NOT NULL, name VARCHAR(80))" for one in tables),
+        *(f"INSERT INTO {one} SELECT seq, 0, REPEAT('n', 40) FROM seq_1_to_{rows}" for one in tables),
+    )
 
 
 def _change(server: MariaDb, rows: int, changes: int) -> None:
     """Update that number of rows, in transactions of 100."""
-    with server.connect() as connection, connection.cursor() as cursor:
-        for number in range(0, changes, _TRANSACTION_ROWS):
-            first = number % rows
-            cursor.execute(
-                f"UPDATE bench.item SET n=n+1 WHERE id > {first} AND id <= {first + _TRANSACTION_ROWS}"
-            )
+    firsts = (number % rows for number in range(0, changes, _TRANSACTION_ROWS))
+    server.execute(
+        *(
+            f"UPDATE bench.item SET n=n+1 WHERE id > {first} AND id <= {first + _TRANSACTION_ROWS}"
+            for first in firsts
+        )
+    )
 
 
 def _applied(document: Mapping[str, Any]) -> _Run:
     """Run a feed to the source's end."""
     feed = verified_feed(feed_options(document))
-    begun, cpu_begun = time.perf_counter(), time.process_time()
-    feed.start()
-    feed.wait()
-    seconds, cpu_seconds = time.perf_counter() - begun, time.process_time() - cpu_begun
-    if feed.error is not None:
-        raise feed.error
+    seconds = taken(lambda: run_feed(feed))
     verified = feed.status().verify
     if any(one.diverged for one in verified):
         raise RuntimeError(f"rows differ: {verified}")
-    return _Run(seconds, cpu_seconds, sum(one.rows_compared for one in verified))
+    return _Run(*seconds, sum(one.rows_compared for one in verified))

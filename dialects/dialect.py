@@ -8,8 +8,17 @@ from typing import Any
 
 from ..config import Finding
 from ..events import Table
+from ..lazy import later
+from .address import parsed
 from .database import Database
 from .read import Reader
+
+
+def imported(package: str, place: str) -> Callable[..., Any]:
+    """Return a function for an entry that calls another one, as `lazy.later` does, with the URL's parts in
+    place of the URL."""
+    call = later(package, place)
+    return lambda url, *arguments: call(parsed(url), *arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,11 @@ from typing import Final, NamedTuple
 ANY: Final = -1
 
 
+def quoted(value: str) -> str:
+    """Return a string literal for a session in which only quotes must be doubled."""
+    return "'" + value.replace("'", "''") + "'"
+
+
 class Statement(NamedTuple):
     text: str
     rows: int

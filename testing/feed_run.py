@@ -12,6 +12,14 @@ from ..engine.options import feed_options
 from .progress import feed_ended
 
 
+def run(feed: Feed) -> None:
+    """Run a feed to its end. Raises its error."""
+    feed.start()
+    feed.wait()
+    if feed.error is not None:
+        raise feed.error
+
+
 def run_to_end(config: Mapping[str, object], loads: list[str]) -> None:
     """Run the feed of a configuration; add the loads of tables after the first to `loads`, as the sink and
     the reason. Raises the feed's error."""

@@ -101,10 +101,7 @@ class CopiedTable:
 
     def execute(self, *statements: str) -> list[Row]:
         """The rows of the last one."""
-        with self.server.connect() as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
+        return self.server.execute(*statements)
 
     def insert(self, *ids: int) -> None:
         rows = ", ".join(f"({number}, 'item {number}')" for number in ids)
@@ -193,9 +190,7 @@ class CopiedTable:
 
     def copied(self) -> list[Row]:
         if self.copy_server is not None:
-            with self.copy_server.connect(database=self.copy_schema) as server, server.cursor() as cursor:
-                cursor.execute("SELECT * FROM item ORDER BY id")
-                return list(cursor.fetchall())
+            return self.copy_server.execute("SELECT * FROM item ORDER BY id", database=self.copy_schema)
         with closing(sqlite3.connect(self.copy, timeout=60)) as connection:
             return connection.execute(f'SELECT * FROM "{self.schema}.item" ORDER BY id').fetchall()
 

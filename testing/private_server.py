@@ -18,6 +18,7 @@ from urllib.parse import quote
 import pymysql
 
 from ..dialects.mysql.client import Session
+from ..events import Row
 from .progress import RetryDelay, Stalled, ended
 
 PASSWORD: Final = "tidemill"
@@ -32,7 +33,7 @@ class PrivateServer:
 
     It keeps its port over stop(), kill() and restart(). `options` go to the server's program last, so they
     override the defaults of the subclass. A server of another protocol than MySQL's replaces `connect`, `url`
-    and `silence`.
+    and `silence`, and has no `execute`.
     """
 
     stop_signal = signal.SIGTERM
@@ -122,6 +123,13 @@ class PrivateServer:
                 **options,
             }
         )
+
+    def execute(self, *statements: str, database: str = "") -> list[Row]:
+        """Run statements in a session of their own, in a database; return the rows of the last one."""
+        with self.connect(database=database) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
 
     def silence(self) -> str:
         """Return why the server doesn't answer yet; empty if it does."""

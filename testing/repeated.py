@@ -15,12 +15,12 @@ _LOST: Final = (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSErro
 
 
 @contextmanager
-def repeated(work: Callable[[], object]) -> Iterator[None]:
+def repeated(work: Callable[[], object], pause_seconds: float = PAUSE_SECONDS) -> Iterator[None]:
     """Repeat the work until the end."""
     over = Event()
 
     def run() -> None:
-        while not over.wait(PAUSE_SECONDS):
+        while not over.wait(pause_seconds):
             work()
 
     thread = Thread(target=run)

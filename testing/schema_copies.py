@@ -85,10 +85,7 @@ class SchemaCopies:
 
     def execute(self, *statements: str) -> list[Row]:
         """Run statements in one session in the schema; return the rows of the last one."""
-        with self.server.connect(database=self.schema) as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
+        return self.server.execute(*statements, database=self.schema)
 
     def follow(self) -> None:
         """Run the feed up to the source's present end. Raises its error."""

@@ -71,9 +71,7 @@ class SchemasAtOnce:
     def execute(self, number: int, commands: str) -> None:
         """Run a case's statements in a session of its own, in its schema."""
         schema = self.schema(number)
-        with self.source.connect(database=schema) as connection, connection.cursor() as cursor:
-            for statement in commands.replace("{schema}", schema).rstrip(";").split(";\n"):
-                cursor.execute(statement)
+        self.source.execute(*commands.replace("{schema}", schema).rstrip(";").split(";\n"), database=schema)
 
     def follow(self) -> None:
         """Run the feed up to the source's present end. Raises its error."""
@@ -126,10 +124,10 @@ class SchemasAtOnce:
         for connection in (*self._connections.values(), *self._printing.values()):
             connection.close()
         for server in (self.source, *self.servers.values()):
-            with server.connect() as connection, connection.cursor() as cursor:
-                for number in range(count):
-                    cursor.execute(f"DROP DATABASE IF EXISTS {self.schema(number)}")
-                cursor.execute("DROP DATABASE IF EXISTS tidemill")
+            server.execute(
+                *(f"DROP DATABASE IF EXISTS {self.schema(number)}" for number in range(count)),
+                "DROP DATABASE IF EXISTS tidemill",
+            )
 
     def _tables(self, server: PrivateServer, schema: str) -> list[str]:
         with self._connection(server).cursor() as cursor:

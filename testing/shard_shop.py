@@ -69,12 +69,11 @@ class ShopShard(RepeatedInSession):
         return self.source, self.schema.removeprefix("shop_"), self.table
 
     def create(self, rows: int) -> None:
-        with self.server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"CREATE DATABASE IF NOT EXISTS {self.schema}")
-            cursor.execute(
-                f"CREATE TABLE {self.schema}.{self.table} (id INT PRIMARY KEY, amount INT NOT NULL, "
-                "label VARCHAR(60))"
-            )
+        self.server.execute(
+            f"CREATE DATABASE IF NOT EXISTS {self.schema}",
+            f"CREATE TABLE {self.schema}.{self.table} (id INT PRIMARY KEY, amount INT NOT NULL, "
+            "label VARCHAR(60))",
+        )
         self.insert_many(rows)
 
     def insert_many(self, rows: int) -> None:

@@ -7,14 +7,15 @@ the server schedules them.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from threading import Event, Thread
+from functools import partial
+from itertools import count
 
 import pymysql
 
 from ..events import Row
+from .repeated import RepeatedInSession
 from .shop_rows import ENUMS, SETS, VALUES, customer, every_type, line, log_entry, order
 
 ACCOUNTS = 10_000
@@ -114,51 +115,39 @@ class Writers:
         pause_seconds: float = 0.0,
         transfers_only: bool = False,
     ) -> None:
-        """`pause_seconds` is the pause of each client after a transaction."""
+        """`pause_seconds` is the pause of each client before a transaction."""
         self._steps = (_transfer,) if transfers_only else _STEPS
-        self._connect = connect
-        self._pause_seconds = pause_seconds
         self._schema = schema
-        self._stop = Event()
         self.transactions = [0] * clients
-        self._threads = [
-            Thread(target=self._run, args=(i, random.Random(seed * 1000 + i)), name=f"shop-writer-{i}")
-            for i in range(clients)
+        self._clients = [
+            RepeatedInSession(
+                connect,
+                partial(self._transaction, client, count(1), random.Random(seed * 1000 + client)),
+                name=f"shop-writer-{client}",
+                pause_seconds=pause_seconds,
+            )
+            for client in range(clients)
         ]
 
     def start(self) -> Writers:
-        for thread in self._threads:
-            thread.start()
+        for client in self._clients:
+            client.start()
         return self
 
     def stop(self) -> int:
         """Stop and join the clients; return the number of transactions they committed."""
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
+        for client in self._clients:
+            client.stop()
         return sum(self.transactions)
 
-    def _run(self, client: int, rng: random.Random) -> None:
-        step = 0
-        while not self._stop.is_set():
-            with suppress(pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError):
-                connection = self._connect()
-                with connection, suppress(_Stopped):
-                    while True:
-                        step += 1
-                        self._transaction(connection, client, step, rng)
-                        self._stop.wait(self._pause_seconds)
-            self._stop.wait(0.05)
-
     def _transaction(
-        self, connection: pymysql.Connection[Cursor], client: int, step: int, rng: random.Random
+        self, client: int, steps: Iterator[int], rng: random.Random, connection: pymysql.Connection[Cursor]
     ) -> None:
-        if self._stop.is_set():
-            raise _Stopped
+        key = 1_000_000_000 * (client + 1) + next(steps)
         try:
             with connection.cursor() as cursor:
                 cursor.execute(f"USE `{self._schema}`")
-                self._steps[rng.randrange(len(self._steps))](cursor, rng, 1_000_000_000 * (client + 1) + step)
+                self._steps[rng.randrange(len(self._steps))](cursor, rng, key)
             connection.commit()
             self.transactions[client] += 1
         except pymysql.err.OperationalError as error:
@@ -167,10 +156,6 @@ class Writers:
             connection.rollback()
         except pymysql.err.IntegrityError:
             connection.rollback()
-
-
-class _Stopped(Exception):
-    pass
 
 
 Cursor = pymysql.cursors.Cursor

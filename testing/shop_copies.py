@@ -23,9 +23,7 @@ def until_caught_up(state: Path, server: MariaDb, process: Process) -> None:
 
 
 def log_end(server: MariaDb) -> tuple[str, int]:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SHOW MASTER STATUS")
-        row: Any = cursor.fetchone()
+    row: Any = server.execute("SHOW MASTER STATUS")[0]
     return row[0], int(row[1])
 
 

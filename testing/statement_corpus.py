@@ -40,8 +40,7 @@ class StatementCorpus:
         self.cases = {case.number: case for case in cases}
         self.loads: list[str] = []
         self._directory = directory
-        with source.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+        source.execute(f"CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
 
     def config(self, name: str, **sink: object) -> dict[str, object]:
         """Return the configuration of a feed with this name."""
@@ -69,9 +68,7 @@ class StatementCorpus:
     def execute(self, case: Case) -> None:
         """Run the statements of a case in a session of its own."""
         commands = case.commands.replace("{t}", f"t{case.number}").rstrip(";")
-        with self.source.connect(database=SCHEMA) as connection, connection.cursor() as cursor:
-            for statement in commands.split(";\n"):
-                cursor.execute(statement)
+        self.source.execute(*commands.split(";\n"), database=SCHEMA)
 
     def follow(self) -> None:
         """Run the feed up to the source's present end. Raises its error."""
@@ -97,10 +94,10 @@ class StatementCorpus:
     def drop(self) -> None:
         databases = [*self._databases(), "loaded", "tidemill"]
         for server in (self.source, self.target):
-            with server.connect() as connection, connection.cursor() as cursor:
-                cursor.execute("SET foreign_key_checks = 0")
-                for database in databases:
-                    cursor.execute(f"DROP DATABASE IF EXISTS {database}")
+            server.execute(
+                "SET foreign_key_checks = 0",
+                *(f"DROP DATABASE IF EXISTS {database}" for database in databases),
+            )
 
     def _databases(self) -> list[str]:
         with self.source.connect() as connection, connection.cursor() as cursor:

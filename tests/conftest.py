@@ -239,8 +239,7 @@ def sql(mariadb: MariaDb, database: str) -> Iterator[Client]:
 def own(private_mariadb: MariaDb) -> Iterator[Client]:
     """A session on a server of the test's own."""
     server = private_mariadb.start()
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    server.execute("CREATE DATABASE shop")
     client = Client(server, "shop")
     yield client
     client.close()

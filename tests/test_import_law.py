@@ -17,7 +17,7 @@ LEAVES = {
     "store": {"errors", "failpoint"},
     "codec": {"events", "errors"},
     "config": {"errors", "events"},
-    "dialects": {"codec", "config", "events", "errors", "failpoint"},
+    "dialects": {"codec", "config", "events", "errors", "failpoint", "lazy"},
     "snapshot": {"codec", "dialects", "events", "errors"},
     "chain": {"config", "errors", "events"},
     "timeline": {"errors"},

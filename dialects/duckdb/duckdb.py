@@ -35,14 +35,20 @@ _OF_AN_OBJECT = (
 
 
 class DuckDbDatabase:
-    def __init__(self, address: Address, feed: str, options: DuckDbOptions) -> None:
+    def __init__(
+        self,
+        address: Address,
+        options: DuckDbOptions,
+        feed: str,
+        busy_seconds: float | None = None,  # noqa: ARG002 - one process writes
+    ) -> None:
         path = file_of(address)
         self.feed = feed
         self.identity = f"duckdb:{path}"
         self.session = session = DuckDbSession(path)
         tables = Tables(session, options.schema, dates_as_text=options.dates == "text")
         self.own_tables = DuckDbOwnTables(session)
-        self.tables = DuckDbDefiner(session, self.identity, tables)
+        self.tables = DuckDbDefiner(session, self.identity, tables, self.own_tables)
         self.rows = DuckDbApplier(session, tables, self.tables, whole=options.verify == "before")
 
     def connect(self) -> None:

@@ -17,9 +17,11 @@ import pyarrow as pa
 from ...errors import Retryable, SinkError
 from ...events import WITH_DATE, Column, Kind, Row, Table, TableName
 from ...events.per_table import PerTable
+from ..address import Address
 from ..database import CHECKPOINT_TABLE
 from ..options import DuckDbOptions
 from ..sql_reader import SqlReader, fetched
+from .duckdb import file_of
 from .session import STAGED
 from .tables import quoted
 from .types import Encoder, declared_type, is_text
@@ -187,6 +189,12 @@ class DuckDbReader(SqlReader):
 
     def _literal(self, column: Column, value: object) -> str:
         return self._mark(column).replace("?", _literal(value))
+
+
+def opened(address: Address, options: DuckDbOptions, feed: str) -> DuckDbReader | None:
+    """Return a reader of the URL's file; None if there is no file."""
+    file = file_of(address)
+    return DuckDbReader(file, options, feed) if file.exists() else None
 
 
 def _literal(value: object) -> str:

@@ -35,6 +35,7 @@ from ...failpoint import reach
 from ..conversion import keeps_values
 from ..database import cant_compute, effective
 from ..renames import Rename, in_order
+from ..statement import quoted
 from . import text as text
 from .computed import unknown_to_server
 from .ddl import alterations, known_column, session_zone
@@ -42,7 +43,7 @@ from .details import attributes, changed, changed_columns, repartitioned
 from .fit import Fit
 from .home import Home, Intent
 from .modes import STRICT, converting
-from .session import UTC, MySqlSession, quoted
+from .session import UTC, MySqlSession
 from .tables import Tables
 
 _MARIADB: Final = "mariadb "

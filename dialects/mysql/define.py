@@ -9,12 +9,13 @@ from typing import Final
 
 from ...errors import Retryable
 from ...events import Ddl, Details, Table
+from ..statement import quoted
 from . import text
 from .changes import SchemaChanges
 from .details import created
 from .fit import Fit
 from .home import Home
-from .session import MySqlSession, quoted
+from .session import MySqlSession
 from .tables import Tables
 
 _LOCK_SECONDS: Final = 3

@@ -16,7 +16,8 @@ from ...events import (
     Details,
     Table,
 )
-from .session import MySqlSession, quoted
+from ..statement import quoted
+from .session import MySqlSession
 
 _CONSTANT: Final = re.compile(
     r"'(?:[^'\\]++|''|\\.)*+'|[bx]'[0-9a-f]*'|0x[0-9a-f]+|0b[01]+|[-+]?[\d.]+(?:e[-+]?\d+)?|true|false",

@@ -9,11 +9,12 @@ import msgspec
 from msgspec import Struct
 
 from ...events import Ddl, TableName
-from ..applied import APPLIED_TABLE
+from ..applied import APPLIED_TABLE, Applied
+from ..applied_rows import AppliedRows
 from ..database import CHECKPOINT_TABLE
+from ..statement import quoted
 from . import text as text
-from .applied import APPLIED_COLUMNS, AppliedRows
-from .session import MySqlSession, quoted
+from .session import MySqlSession
 
 INTENT_TABLE: Final = "tidemill_ddl"
 """One row per feed while auto-committing statements run that the checkpoint doesn't cover yet."""
@@ -23,7 +24,10 @@ _TEXT: Final = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
 _HOME_TABLES: Final = {
     CHECKPOINT_TABLE: f"{_FEED}, ts BIGINT NOT NULL, checkpoint {_TEXT}",
     INTENT_TABLE: f"{_FEED}, query {_TEXT}, intent {_TEXT}",
-    APPLIED_TABLE: APPLIED_COLUMNS,
+    APPLIED_TABLE: (
+        "feed VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, first_ts BIGINT NOT NULL, "
+        "applied LONGTEXT CHARACTER SET ascii NOT NULL, PRIMARY KEY (feed, first_ts)"
+    ),
 }
 
 
@@ -45,6 +49,19 @@ class Intent(Struct, frozen=True):
     """`Ddl.shared`: the row of a table that several feeds write into stays, as the record of what is done."""
 
 
+class MySqlAppliedRows(AppliedRows):
+    """Records of what parallel workers of one feed applied after its checkpoint."""
+
+    def load(self) -> list[Applied]:
+        """Return all records. A SQL transaction of a lost connection that may add one has ended then: it
+        locks its record or the checkpoint's row before it changes anything else."""
+        self._session.execute("START TRANSACTION")
+        self._session.rows(f"SELECT * FROM {self._checkpoints} WHERE feed={self._feed} FOR UPDATE")
+        records = self.read(" FOR UPDATE")
+        self._session.execute("COMMIT")
+        return records
+
+
 class Home:
     """One feed's tables in `schema`."""
 
@@ -57,7 +74,7 @@ class Home:
         self._feed = quoted(feed)
         self.name = text.name(schema)
         self.checkpoints = f"{self.name}.{CHECKPOINT_TABLE}"
-        self.applied = AppliedRows(session, self.name, self.checkpoints, feed)
+        self.applied = MySqlAppliedRows(session, self.name, self.checkpoints, feed)
         self._intents = f"{self.name}.{INTENT_TABLE}"
         self.own_name = f"{INTENT_TABLE}_{sha256(feed.encode()).hexdigest()[:16]}"
         """Prefix of the names of tables that exist only while this feed renames tables."""

@@ -18,10 +18,10 @@ from ...events import Row, Table
 from ..database import MISSING, StatementRejected
 from ..groups import ChangeGroup
 from ..net import net_of
-from ..statement import Statement, joined
+from ..statement import Statement, joined, quoted
 from . import text as text
 from .enum import InvalidMembers
-from .session import MySqlSession, quoted
+from .session import MySqlSession
 
 FEWEST: Final = 4
 """Least number of rows to find for which this is faster than one statement each."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from ...events import Table
 from ..keys import Key, KeyPart, TableKeys
-from .session import MySqlSession, quoted
+from ..statement import quoted
+from .session import MySqlSession
 from .tables import Tables
 
 

@@ -8,16 +8,17 @@ from typing import Final
 from ...errors import Retryable, SinkError
 from ...events import Row
 from ..address import Address
+from ..applied_rows import AppliedRows
 from ..database import OWN_SCHEMA, StatementRejected
 from ..options import MARK_SCHEMA, MARK_TABLE, MySqlOptions
+from ..statement import quoted
 from ..worker import Start
 from . import text as text
-from .applied import AppliedRows
 from .apply import MySqlApplier
 from .define import MySqlDefiner
 from .fit import Fit
 from .home import Home
-from .session import MySqlSession, quoted
+from .session import MySqlSession
 from .tables import Tables
 from .tidb import MAX_ROW_BYTES
 
@@ -32,8 +33,8 @@ class MySqlDatabase:
     def __init__(
         self,
         address: Address,
-        feed: str,
         options: MySqlOptions,
+        feed: str,
         busy_seconds: float | None = None,
         make_home: Callable[[MySqlSession, str, str], Home] = Home,
     ) -> None:
@@ -42,7 +43,7 @@ class MySqlDatabase:
         `make_home` returns the feed's own tables, from a session, their schema and the feed's name.
         """
         self.feed = feed
-        self._made_with = address, feed, options
+        self._made_with = address, options, feed
         self._busy_seconds = busy_seconds
         schema = options.schema or address.database
         host = "127.0.0.1" if address.host in ("", "localhost") else address.host
@@ -127,8 +128,8 @@ class MySqlDatabase:
 
     def begin_work(self, start: Start) -> bool:
         written = list(self.home.applied.statements(start))
-        wanted = [0, *(rows for _, rows in written), 0]
-        texts = [text for text, _ in written]
+        wanted = [0, *(one.rows for one in written), 0]
+        texts = [one.text for one in written]
         outcomes = self.session.execute_all(["START TRANSACTION", *texts, "SAVEPOINT tidemill"])
         return [outcome.rows for outcome in outcomes] == wanted
 

@@ -84,14 +84,8 @@ class MySqlReader(FeedReader):
             return self._session.execute(statement)
 
     def _load_checkpoint(self) -> str | None:
-        schema = self._schema or OWN_SCHEMA
         with explained(self._session):
-            rows = self._rows(
-                "SELECT 1 FROM information_schema.tables WHERE table_schema=%s AND table_name=%s",
-                schema,
-                CHECKPOINT_TABLE,
-            )
-            return self._home.load_checkpoint() if rows else None
+            return self._home.load_checkpoint() if self._own_tables.has(CHECKPOINT_TABLE) else None
 
     def _applied(self) -> Sequence[Applied]:
         with explained(self._session):

@@ -15,6 +15,7 @@ from ...errors import Retryable, SinkError
 from ...events import Row
 from ..address import Address
 from ..database import ObjectRejected, StatementRejected
+from ..statement import quoted
 from . import text as text
 from . import tidb
 from .client import version_numbers
@@ -250,8 +251,3 @@ class MySqlSession:
         if code in _ABOUT_AN_OBJECT:
             return ObjectRejected(str(error.args[-1]))
         return SinkError(said)
-
-
-def quoted(value: str) -> str:
-    """Return a string literal for a session without backslash escapes."""
-    return "'" + value.replace("'", "''") + "'"

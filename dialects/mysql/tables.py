@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 
 from ...events import Column, TableName
+from ..statement import quoted
 from . import text as text
 from .fit import Fit
-from .session import MySqlSession, quoted
+from .session import MySqlSession
 
 
 class Tables:

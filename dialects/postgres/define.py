@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...events import Ddl, Details, Row, Table
-from ..shared_changes import SharedChanges
+from ...events import Column, Ddl, Details, Row, Table
+from ..definer import TransactionalDefiner
 from .changes import SchemaChanges
 from .session import PostgresSession
 from .tables import CREATION_LOCK, Tables
 from .text import name
 
 
-class PostgresDefiner:
-    ddl_commits = False
+class PostgresDefiner(TransactionalDefiner):
     folds_names = False
 
     def __init__(
         self, session: PostgresSession, identity: str, tables: Tables, own_tables: PostgresOwnTables
     ) -> None:
-        self.identity = identity
+        super().__init__(identity, own_tables)
         self._session = session
         self._tables = tables
         self._changes = SchemaChanges(session, tables)
-        self._shared = SharedChanges(own_tables)
 
     def name_of(self, schema: str, table: str) -> str:
         return f"{self._tables.schema_of((schema, table))}.{table}"
@@ -33,17 +31,11 @@ class PostgresDefiner:
         columns = self._tables.find((table.schema, table.name))
         return {column.name: column.type + (" key" if column.is_key else "") for column in columns} or None
 
-    def wanted_columns(self, table: Table) -> dict[str, str]:
-        return self._tables.wanted(table)
+    def _type(self, column: Column) -> str:
+        return self._tables.type_of(column)
 
     def is_empty(self, table: Table) -> bool:
         return not self._tables.has_row((table.schema, table.name))
-
-    def keeps_rows(self, table: Table) -> bool:  # noqa: ARG002
-        return True
-
-    def undo_creation(self) -> None:
-        """Do nothing: a table is created in the transaction of the checkpoint."""
 
     def create_table(self, table: Table, details: Details | None = None, *, is_shared: bool = False) -> None:  # noqa: ARG002
         self._changes.create(table)
@@ -57,15 +49,8 @@ class PostgresDefiner:
         self._session.rows("SELECT pg_advisory_xact_lock(hashtext(%s))", f"tidemill {name}")
         yield
 
-    def has_shared(self, ddl: Ddl) -> bool:
-        return self._shared.has(ddl)
-
-    def note_shared(self, ddl: Ddl) -> None:
-        self._shared.note(ddl)
-
-    def alter(self, ddl: Ddl) -> None:
-        if self._shared.begin(ddl):
-            self._changes.apply(ddl)
+    def _apply(self, ddl: Ddl) -> None:
+        self._changes.apply(ddl)
 
 
 class PostgresOwnTables:

@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
-from ..applied import APPLIED_TABLE
+from collections.abc import Iterator
+from hashlib import sha256
+
+from ..applied import APPLIED_TABLE, Applied
+from ..applied_rows import AppliedRows
 from ..database import CHECKPOINT_TABLE
-from .applied import APPLIED_COLUMNS, AppliedRows
+from ..statement import ANY, Statement
+from ..worker import Start
 from .session import PostgresSession
 from .tables import CREATION_LOCK, Tables
 from .text import name
+
+
+class PostgresAppliedRows(AppliedRows):
+    """Records of what parallel workers of one feed applied after its checkpoint.
+
+    Each SQL transaction of a worker shares an advisory lock of the feed from its first statement on.
+    """
+
+    _session: PostgresSession
+
+    def __init__(self, session: PostgresSession, schema: str, checkpoints: str, feed: str) -> None:
+        super().__init__(session, schema, checkpoints, feed)
+        digest = sha256(f"tidemill {self._table} {feed}".encode()).digest()
+        self._lock = int.from_bytes(digest[:8], "big", signed=True)
+
+    def load(self) -> list[Applied]:
+        self._session.defer("BEGIN")
+        self._session.rows(f"SELECT pg_advisory_xact_lock({self._lock})")
+        records = self.read()
+        self._session.commit()
+        return records
+
+    def statements(self, start: Start) -> Iterator[Statement]:
+        yield Statement(f"SELECT pg_advisory_xact_lock_shared({self._lock})", ANY)
+        yield from super().statements(start)
 
 
 class Home:
@@ -21,7 +51,7 @@ class Home:
         own = name(schema, f"schema {schema}")
         self.checkpoints = f"{own}.{CHECKPOINT_TABLE}"
         self._applied_table = f"{own}.{APPLIED_TABLE}"
-        self.applied = AppliedRows(session, own, self.checkpoints, feed)
+        self.applied = PostgresAppliedRows(session, own, self.checkpoints, feed)
 
     def create(self) -> None:
         """Create schema and tables if they are missing; the right to create is needed only then."""
@@ -34,7 +64,10 @@ class Home:
             f"CREATE TABLE IF NOT EXISTS {self.checkpoints} "
             "(feed text PRIMARY KEY, ts bigint NOT NULL, checkpoint text NOT NULL)"
         )
-        self._session.execute(f"CREATE TABLE IF NOT EXISTS {self._applied_table} ({APPLIED_COLUMNS})")
+        self._session.execute(
+            f"CREATE TABLE IF NOT EXISTS {self._applied_table} (feed text NOT NULL, "
+            "first_ts bigint NOT NULL, applied text NOT NULL, PRIMARY KEY (feed, first_ts))"
+        )
         self._session.commit()
 
     def is_there(self, table: str = CHECKPOINT_TABLE) -> bool:

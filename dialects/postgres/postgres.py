@@ -6,11 +6,11 @@ from typing import Final
 
 from ...errors import ConfigError, Retryable, SinkError
 from ..address import Address
+from ..applied_rows import AppliedRows
 from ..database import OWN_SCHEMA, StatementRejected
 from ..options import PostgresOptions
 from ..statement import ANY, Statement
 from ..worker import Start
-from .applied import AppliedRows
 from .apply import PostgresApplier
 from .define import PostgresDefiner, PostgresOwnTables
 from .home import Home
@@ -23,7 +23,7 @@ _LOCK_SECONDS: Final = 3
 
 class PostgresDatabase:
     def __init__(
-        self, address: Address, feed: str, options: PostgresOptions, busy_seconds: float | None = None
+        self, address: Address, options: PostgresOptions, feed: str, busy_seconds: float | None = None
     ) -> None:
         """`busy_seconds` is the timeout of a statement that waits for a lock; None: the server's.
 
@@ -32,7 +32,7 @@ class PostgresDatabase:
         if not address.database:
             raise ConfigError("a PostgreSQL sink needs a database: postgresql://user@host/database")
         self.feed = feed
-        self._made_with = address, feed, options
+        self._made_with = address, options, feed
         self._busy_seconds = busy_seconds
         server = f"{address.query.get('host') or address.host or 'localhost'}:{address.port or 5432}"
         self.identity = "/".join(filter(None, [f"postgresql://{server}", address.database, options.schema]))

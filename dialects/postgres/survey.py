@@ -17,7 +17,7 @@ from .text import name
 
 def survey(address: Address, options: PostgresOptions) -> Iterator[Finding]:
     """Yield findings about a database; nothing is created."""
-    target = PostgresDatabase(address, "", options)
+    target = PostgresDatabase(address, options, "")
     session = target.session
     try:
         session.connect()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ...events import Column, Table, TableName
+from ...events import Column, TableName
 from .session import PostgresSession
 from .text import fits, name
 from .types import declared_type
@@ -56,12 +56,6 @@ class Tables:
 
     def type_of(self, column: Column) -> str:
         return declared_type(column, dates_as_text=self.dates_as_text)
-
-    def wanted(self, table: Table) -> dict[str, str]:
-        return {
-            column.name: self.type_of(column) + (" key" if index in table.key else "")
-            for index, column in enumerate(table.columns)
-        }
 
     def find(self, table: TableName) -> list[TargetColumn]:
         """Return the table's columns, in order; none if it isn't there."""

@@ -44,10 +44,6 @@ def fits(identifier: str) -> bool:
     return len(identifier.encode()) <= NAME_BYTES
 
 
-def quoted(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
 def same(column: Column, one: str, other: str) -> str:
     """Return a condition that is true only for the same value, NULL included."""
     if column.kind == "json":  # a document is its text; the type has no equality

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from ...codec.text import datetime_text, time_text
 from ...events import AS_BYTES, WITH_DATE, Column
-from .text import name, quoted
+from ..statement import quoted
+from .text import name
 from .types import INTEGERS
 
 Convert: TypeAlias = Callable[[Any], Any]

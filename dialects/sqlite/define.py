@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 
-from ...events import Ddl, Details, Row, Table
-from ..shared_changes import SharedChanges
+from ...events import Column, Ddl, Details, Row, Table
+from ..definer import TransactionalDefiner
 from .changes import SchemaChanges
 from .session import SqliteSession
 from .table import column_text, create_text, quoted
 from .types import declared_type
 
 
-class SqliteDefiner:
+class SqliteDefiner(TransactionalDefiner):
     """`table_name` is the template of a table's name, from {schema} and {table}."""
 
-    ddl_commits = False
     folds_names = True
 
     def __init__(self, session: SqliteSession, table_name: str, own_tables: SqliteOwnTables) -> None:
-        self.identity = session.identity
+        super().__init__(session.identity, own_tables)
         self._session = session
         self._table_name = table_name
         self._changes = SchemaChanges(session.execute, self.name_of)
-        self._shared = SharedChanges(own_tables)
 
     def name_of(self, schema: str, table: str) -> str:
         return self._table_name.format(schema=schema, table=table)
@@ -35,20 +32,11 @@ class SqliteDefiner:
         rows = self._session.execute("SELECT name, type, pk FROM pragma_table_info(?)", name).fetchall()
         return {name: type_ + (" key" if key else "") for name, type_, key in rows} or None
 
-    def wanted_columns(self, table: Table) -> dict[str, str]:
-        return {
-            column.name: declared_type(column) + (" key" if index in table.key else "")
-            for index, column in enumerate(table.columns)
-        }
+    def _type(self, column: Column) -> str:
+        return declared_type(column)
 
     def is_empty(self, table: Table) -> bool:
         return self._session.execute(f"SELECT 1 FROM {self.qualified(table)} LIMIT 1").fetchone() is None
-
-    def keeps_rows(self, table: Table) -> bool:  # noqa: ARG002
-        return True
-
-    def undo_creation(self) -> None:
-        """Do nothing: a table is created in the transaction of the checkpoint."""
 
     def create_table(self, table: Table, details: Details | None = None, *, is_shared: bool = False) -> None:  # noqa: ARG002
         lines = [
@@ -61,18 +49,8 @@ class SqliteDefiner:
     def drop_table(self, table: Table) -> None:
         self._session.execute(f"DROP TABLE IF EXISTS {self.qualified(table)}")
 
-    def defining(self, schema: str, table: str) -> AbstractContextManager[None]:  # noqa: ARG002
-        return nullcontext()  # there is one writer at a time
-
-    def has_shared(self, ddl: Ddl) -> bool:
-        return self._shared.has(ddl)
-
-    def note_shared(self, ddl: Ddl) -> None:
-        self._shared.note(ddl)
-
-    def alter(self, ddl: Ddl) -> None:
-        if self._shared.begin(ddl):
-            self._changes.apply(ddl)
+    def _apply(self, ddl: Ddl) -> None:
+        self._changes.apply(ddl)
 
     def qualified(self, table: Table) -> str:
         return quoted(self.name_of(table.schema, table.name))

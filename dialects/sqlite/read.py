@@ -15,8 +15,11 @@ from urllib.parse import quote
 
 from ...errors import Retryable, SinkError
 from ...events import Checkpoint, Column, Kind, Row, Table, TableName
+from ..address import Address
 from ..database import CHECKPOINT_TABLE
+from ..options import SqliteOptions
 from ..sql_reader import SqlReader, fetched
+from .session import file_of
 from .table import quoted
 from .types import compile_encode, declared_type, from_sqlite
 
@@ -152,6 +155,12 @@ class SqliteReader(SqlReader):
 
     def _literal(self, column: Column, value: object) -> str:  # noqa: ARG002
         return literal(value)
+
+
+def opened(address: Address, options: SqliteOptions, feed: str) -> SqliteReader | None:
+    """Return a reader of the URL's file; None if there is no file."""
+    file = file_of(address)
+    return SqliteReader(file, options.table_name, feed) if file.exists() else None
 
 
 def literal(value: object) -> str:

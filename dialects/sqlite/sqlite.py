@@ -17,8 +17,8 @@ class SqliteDatabase:
     def __init__(
         self,
         address: Address,
-        feed: str,
         options: SqliteOptions,
+        feed: str,
         busy_seconds: float | None = None,
         new_session: Callable[[Address, float | None], SqliteSession] = SqliteSession,
     ) -> None:

@@ -129,7 +129,7 @@ def _default(tokens: Tokens, details: dict[str, Any]) -> None:
             details["default"] = bytes.fromhex(token).decode(errors="replace")
         case "word" if token.lower() in ("true", "false"):
             details["default"] = "1" if token.lower() == "true" else "0"
-        case "text" | "number":
+        case "string" | "number":
             details["default"] = sign + token
         case _:
             raise ValueError(f"the emulator doesn't know the default {token}: {tokens.statement}")

@@ -48,7 +48,7 @@ def _find_charset(tokens: Tokens, database: DbInfo) -> tuple[str, str]:
     depth = 1
     while depth and ahead.next is not None:
         token = ahead.take()
-        depth += (token.kind == "sign") * ((token == "(") - (token == ")"))
+        depth += (token.kind == "mark") * ((token == "(") - (token == ")"))
     return _options(ahead, database.charset, database.collation)
 
 

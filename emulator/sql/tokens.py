@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
+from collections.abc import Iterator
 
-_TOKEN: Final = re.compile(
-    r"""\s+ | --\s[^\n]* | /\*.*?\*/
-    | (?P<name>`(?:[^`]|``)+`)
-    | (?P<text>'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*")
-    | (?P<bits>[bB]'[01]*') | (?P<hex>[xX]'[0-9a-fA-F]*'|0x[0-9a-fA-F]+)
-    | (?P<number>\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\.\d+)
-    | (?P<word>[^\W\d][\w$]*)
-    | (?P<sign>[^\s\w])""",
-    re.VERBOSE | re.DOTALL,
-)
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a"}
+from ...codec.mysql import tokens as mysql
+from ...codec.mysql.tokens import NotUnderstood
 
 
 class Token(str):
-    """A token: its text without quotes; `kind` is the group of the pattern that matched it."""
+    """A token: its text without quotes."""
 
     kind: str
+    """word, name (in quotes), string, number, mark, bits or hex"""
 
     @staticmethod
     def made(kind: str, text: str) -> Token:
@@ -52,7 +43,7 @@ class Tokens:
     def has(self, *words: str) -> bool:
         """Consume these words or signs if they come next; True if they did."""
         coming = self._tokens[self._at : self._at + len(words)]
-        ahead = [token.lower() for token in coming if token.kind in ("word", "sign")]
+        ahead = [token.lower() for token in coming if token.kind in ("word", "mark")]
         if ahead != list(words):
             return False
         self._at += len(words)
@@ -87,7 +78,7 @@ class Tokens:
         parts: list[str] = []
         while True:
             token = self.take()
-            depth += (token.kind == "sign") * ((token == "(") - (token == ")"))
+            depth += (token.kind == "mark") * ((token == "(") - (token == ")"))
             if not depth:
                 return " ".join(parts)
             parts.append(f"`{token}`" if token.kind == "name" else repr_of(token))
@@ -99,32 +90,20 @@ class Tokens:
 
 
 def repr_of(token: Token) -> str:
-    return f"'{token}'" if token.kind == "text" else str(token)
+    return f"'{token}'" if token.kind == "string" else str(token)
 
 
-def _split(statement: str) -> list[Token]:
-    tokens, offset = [], 0
-    text = statement.rstrip().removesuffix(";")
-    while offset < len(text):
-        match = _TOKEN.match(text, offset)
-        if match is None:
-            raise ValueError(f"{text[offset:]!r} can't be read: {statement}")
-        offset = match.end()
-        if match.lastgroup:
-            tokens.append(Token.made(match.lastgroup, _bare(match.lastgroup, match[0])))
-    return tokens
-
-
-def _bare(kind: str, text: str) -> str:
-    match kind:
-        case "name":
-            return text[1:-1].replace("``", "`")
-        case "text":
-            quote = text[0]
-            inner = text[1:-1].replace(quote * 2, quote)
-            return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), inner, flags=re.DOTALL)
-        case "bits":
-            return text[2:-1]
-        case "hex":
-            return text[2:].rstrip("'")
-    return text
+def _split(statement: str) -> Iterator[Token]:
+    read = mysql.Tokens(statement.rstrip().removesuffix(";"), of_mysql=True)
+    try:
+        while (token := read.take()).kind != "end":
+            coming = read.next
+            is_prefix = token.kind == "word" and token.value in ("B", "X")
+            if is_prefix and coming.kind == "string" and coming.start == token.end:
+                yield Token.made("bits" if token.value == "B" else "hex", read.take().value)
+            elif token.text.startswith("0x"):
+                yield Token.made("hex", token.text[2:])
+            else:
+                yield Token.made(token.kind, token.text if token.kind == "word" else token.value)
+    except NotUnderstood as error:
+        raise ValueError(f"{error}: {statement}") from None

@@ -9,45 +9,39 @@ from typing import Any, Final
 from ...dialects.dialect import Dialect
 from ...dialects.options import RowOptions
 from ...dialects.registry import DIALECTS
+from ...lazy import later
 from ..kind import ByRows, NotOnSpark, SinkKind
 
 
 def sink_kind(dialect: Dialect) -> SinkKind:
     """Return the kind of sink that writes to databases of a dialect."""
     traits = dialect.traits
+
+    def opening(name: str) -> Callable[..., Any]:
+        return partial(later(__package__, f".opening:{name}"), dialect)
+
     return SinkKind(
         name=dialect.name,
         schemes=dialect.schemes,
         examples=dialect.examples,
         options=dialect.options,
-        open=_later("open_sql", dialect),
-        survey=_later("survey_sql", dialect),
+        open=opening("open_sql"),
+        survey=opening("survey_sql"),
         misfits=dialect.misfits,
         extra=dialect.extra,
         drivers=dialect.drivers,
         on_spark=ByRows()
         if traits.is_shared
         else NotOnSpark(reason="one process writes the file: write Parquet files, which it reads"),
-        dead_letters=_later("letters", dialect),
+        dead_letters=opening("letters"),
         has_definitions=_copies_definitions,
-        revisions=_later("revisions", dialect) if traits.is_shared else None,
+        revisions=opening("revisions") if traits.is_shared else None,
         dialect=dialect,
     )
 
 
 def _copies_definitions(_: str, options: RowOptions) -> bool:
     return options.copies_definitions
-
-
-def _later(name: str, dialect: Dialect) -> Callable[..., Any]:
-    """Return a function of `opening` that imports it, with the drivers, at the first call."""
-
-    def call(*arguments: object) -> object:
-        from . import opening
-
-        return partial(getattr(opening, name), dialect)(*arguments)
-
-    return call
 
 
 BUILT_IN: Final = tuple(map(sink_kind, DIALECTS.built_in))

@@ -16,7 +16,8 @@ from ...dialects.database import difference
 from ...dialects.mysql import text as text
 from ...dialects.mysql.home import Home
 from ...dialects.mysql.mysql import MySqlDatabase
-from ...dialects.mysql.session import MySqlSession, quoted
+from ...dialects.mysql.session import MySqlSession
+from ...dialects.statement import quoted
 from ...events import Batch, Checkpoint, Ddl, Item, Table, Ts, compose_ts
 from ..dm.checkpoint import checkpoint_of, rows_of
 from ..dm.point import Point, by_source, point_of

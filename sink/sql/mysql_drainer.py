@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from ...codec.checkpoint import decode_checkpoint, encode_checkpoint
 from ...dialects.mysql.home import Home
-from ...dialects.mysql.session import MySqlSession, quoted
+from ...dialects.mysql.session import MySqlSession
+from ...dialects.statement import quoted
 from ...errors import CheckpointError
 from ...events import Checkpoint, TableName
 from ..drainer.content import DrainerState, from_json, to_json

@@ -101,7 +101,7 @@ def _mysql(url: str, options: MySqlOptions, feed: str, file: DrainerFile | None 
             return FileHome(session, schema, feed, file)
         return DrainerHome(session, schema, feed, options.cluster_id)
 
-    return MySqlDatabase(parsed(url), feed, options, None, home)
+    return MySqlDatabase(parsed(url), options, feed, None, home)
 
 
 def _letters(database: Database, options: RowOptions) -> LetterWriter | None:

@@ -9,6 +9,8 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from ...chain.selection.tables import TablePattern, TablePatterns
@@ -36,6 +38,7 @@ from ...mounter.mysql.ddl import Statements
 from ..read.schema import column_type
 from ..read.typed import text_of
 from ..read.widening import holds
+from .last_changes import quoted
 
 _HARMLESS: Final = re.compile(r"\s*CREATE\s+(TABLE|((UNIQUE|FULLTEXT|SPATIAL)\s+)?INDEX)\b", re.IGNORECASE)
 """Statements that change no row of a table that exists."""
@@ -92,6 +95,29 @@ class Alteration(NamedTuple):
             )
         places = {column.name.lower(): place for place, column in enumerate(columns)}
         return replace(table, columns=tuple(columns), key=tuple([places[name.lower()] for name in key]))
+
+    def applied(self, frame: DataFrame) -> DataFrame:
+        """Return the rows of `frame` after the schema change: none if it empties the table."""
+        frame = frame.limit(0) if self.empties else frame
+        dropped = {name.lower() for name in self.drops}
+        changed = {change.name.lower(): change.column for change in self.changes}
+        columns = []
+        for name in frame.columns:
+            column, value = changed.get(name.lower()), f.col(quoted(name))
+            if column is not None:
+                columns.append(value.cast(column_type(column)).alias(column.name))
+            elif name.lower() not in dropped:
+                columns.append(value)
+        return frame.select(*columns, *[f.expr(added.value).alias(added.column.name) for added in self.adds])
+
+    def check_nulls(self, frame: DataFrame, ddl: Ddl) -> None:
+        """Raise SourceError if a column that becomes NOT NULL has a NULL, as the source put a value there."""
+        for change in self.changes:
+            if change.replaces_null and not frame.where(f.col(quoted(change.name)).isNull()).isEmpty():
+                raise SourceError(
+                    f"{ddl.full_name}, column {change.name}: the value that replaced NULL isn't known; load "
+                    f"the table into another copy: {ddl.query[:_QUOTED_CHARACTERS]}"
+                )
 
 
 NONE: Final = Alteration()

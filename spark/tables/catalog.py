@@ -18,7 +18,6 @@ from pyspark.sql.types import StructType
 from ...errors import CheckpointError
 from ...events import Ddl, Table
 from .alteration import NONE, Alteration, alteration
-from .altering import altered, check_nulls
 from .columns import check_columns
 from .delta_copy import DeltaCopy, Note, check_steps
 from .last_changes import KEY, ROW, last_changes, quoted
@@ -106,7 +105,7 @@ def _steps(
         effect = alteration(step, table, columns.names)
         check_key(key, effect)
         table = None if table is None else effect.definition(table)
-        after = altered(changes.spark.createDataFrame([], columns), effect).schema
+        after = effect.applied(changes.spark.createDataFrame([], columns)).schema
         if (
             effect.empties
             or _kinds(after) != _kinds(columns)
@@ -142,11 +141,11 @@ def _alter(effect: Alteration, ddl: Ddl) -> Callable[[DeltaCopy, Note], None]:
     only_adds = effect == NONE._replace(adds=effect.adds, key=effect.key)
 
     def apply(copy: DeltaCopy, note: Note) -> None:
-        check_nulls(copy.rows(), effect, ddl)
+        effect.check_nulls(copy.rows(), ddl)
         if only_adds and all(added.is_null for added in effect.adds):
-            copy.add_columns(lambda rows: altered(rows, effect), note)
+            copy.add_columns(effect.applied, note)
         else:
-            copy.rewrite(lambda rows: altered(rows, effect), note)
+            copy.rewrite(effect.applied, note)
 
     return apply
 

@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame, SparkSession
 from ...errors import CheckpointError, ConfigError
 from ...events import Ddl, Table
 from .alteration import NONE, alteration, check_creation
-from .altering import altered, check_nulls
 from .columns import check_columns
 from .last_changes import KEY, ROW, last_changes, quoted
 from .table_changes import Order, RowStep, TableChanges, changes_of, check_key, key_of
@@ -128,8 +127,8 @@ class _Copy:
         check_key(self._key, effect)
         if effect == NONE:
             return
-        check_nulls(frame, effect, ddl)
-        self.frame = altered(frame, effect)
+        effect.check_nulls(frame, ddl)
+        self.frame = effect.applied(frame)
         self.table = None if self.table is None else effect.definition(self.table)
 
 

@@ -13,18 +13,11 @@ from ..progress import eventually
 from .fault import SINK, SOURCE, fault
 from .place import USER, Place, authority, stop, url_of
 
-
-def both(place: Place) -> None:
-    place.source()
-    place.target()
-
-
 # --- the target ----------------------------------------------------------------------------------
 
 
 @fault("lock", "PROCESSLIST", stage=SINK, quick=True)
 def a_row_is_locked_in_the_target(place: Place) -> None:
-    both(place)
     place.start()
     place.hold(place.to, "SELECT * FROM shop.item WHERE id = 1 FOR UPDATE")
     place.at_source("UPDATE shop.item SET name = 'new' WHERE id = 1")
@@ -32,7 +25,6 @@ def a_row_is_locked_in_the_target(place: Place) -> None:
 
 @fault("lock", "PROCESSLIST", stage=SINK)
 def a_table_is_locked_in_the_target(place: Place) -> None:
-    both(place)
     place.start()
     place.hold(place.to, "LOCK TABLES shop.item WRITE")
     place.write()
@@ -40,7 +32,6 @@ def a_table_is_locked_in_the_target(place: Place) -> None:
 
 @fault(r"slow|target to take", "triggers|PROCESSLIST", stage=SINK)
 def a_sink_is_slow(place: Place) -> None:
-    both(place)
     place.start()
     place.at_target(
         "CREATE TRIGGER shop.slow BEFORE INSERT ON shop.item FOR EACH ROW SET @slept = SLEEP(0.3)"
@@ -51,7 +42,6 @@ def a_sink_is_slow(place: Place) -> None:
 
 @fault("disk is full|No space|full", "free space", stage=SINK)
 def the_disk_of_the_target_is_full(place: Place) -> None:
-    place.source()
     disk = place.stack.enter_context(small_disk(place.directory / "disk", 4))
     place.start(sink=f"sqlite:///{disk}/copy.db")
     place.write(300, 100_000)
@@ -59,7 +49,6 @@ def the_disk_of_the_target_is_full(place: Place) -> None:
 
 @fault("No space", "free space", stage="")
 def the_disk_of_the_sorter_is_full(place: Place) -> None:
-    both(place)
     disk = place.stack.enter_context(small_disk(place.directory / "disk", 8))
     place.start(sorter={"memory_bytes": 0, "directory": str(disk / "scratch")})
     place.hold(place.to, "LOCK TABLES shop.item WRITE")
@@ -68,7 +57,6 @@ def the_disk_of_the_sorter_is_full(place: Place) -> None:
 
 @fault("command denied", "grant", stage=SINK, quick=True)
 def a_right_in_the_target_is_revoked(place: Place) -> None:
-    both(place)
     place.start()
     place.at_target(
         f"REVOKE ALL ON *.* FROM {USER}@'%'",
@@ -81,7 +69,6 @@ def a_right_in_the_target_is_revoked(place: Place) -> None:
 
 @fault("Access denied", "password", stage=SINK)
 def the_password_of_the_target_was_changed(place: Place) -> None:
-    both(place)
     place.start()
     place.at_target(f"SET PASSWORD FOR {USER}@'%' = PASSWORD('rotated')")
     place.kill_sessions(place.to)
@@ -90,7 +77,6 @@ def the_password_of_the_target_was_changed(place: Place) -> None:
 
 @fault(r"waited|silent|no answer", "network|reached|runs", stage=SINK)
 def the_network_to_the_target_is_frozen(place: Place) -> None:
-    both(place)
     proxy = place.freezable(place.to)
     place.start(sink=url_of(proxy.port))
     proxy.freeze()
@@ -99,7 +85,6 @@ def the_network_to_the_target_is_frozen(place: Place) -> None:
 
 @fault("refused|lost|gone|Can't connect", "see if the server runs", stage=SINK, quick=True)
 def the_target_is_stopped(place: Place) -> None:
-    both(place)
     place.start()
     place.to.kill()
     place.write()
@@ -107,13 +92,11 @@ def the_target_is_stopped(place: Place) -> None:
 
 @fault("resol|not known", "host name", stage=SINK, quick=True)
 def the_name_of_the_target_is_unknown(place: Place) -> None:
-    place.source()
     place.start(sink=url_of(3306, host="db.invalid"), healthy=False)
 
 
 @fault("read.only", "writable", stage=SINK)
 def the_target_is_read_only(place: Place) -> None:
-    both(place)
     place.start()
     place.at_target("SET GLOBAL read_only = 1")
     place.write()
@@ -121,7 +104,6 @@ def the_target_is_read_only(place: Place) -> None:
 
 @fault("[Tt]oo many connections", "maximum number of connections", stage=SINK)
 def the_target_has_too_many_connections(place: Place) -> None:
-    both(place)
     place.start()
     place.at_target("SET GLOBAL max_connections = 10")
     place.kill_sessions(place.to)
@@ -131,7 +113,6 @@ def the_target_has_too_many_connections(place: Place) -> None:
 
 @fault("item", "isn't there", "again", stage=SINK, quick=True)
 def a_table_of_the_target_is_missing(place: Place) -> None:
-    both(place)
     place.start()
     place.at_target("DROP TABLE shop.item")
     place.write()
@@ -139,7 +120,6 @@ def a_table_of_the_target_is_missing(place: Place) -> None:
 
 @fault("item", "in the way|[Dd]uplicate|exists", stage=SINK, quick=True)
 def a_row_is_in_the_way(place: Place) -> None:
-    both(place)
     place.start()
     place.at_target("INSERT INTO shop.item VALUES (2, 'foreign')")
     place.write()
@@ -147,7 +127,6 @@ def a_row_is_in_the_way(place: Place) -> None:
 
 @fault("item", "no such row", "resnapshot", stage=SINK)
 def a_row_of_the_target_is_missing(place: Place) -> None:
-    both(place)
     place.start()
     place.at_target("DELETE FROM shop.item")
     place.at_source("UPDATE shop.item SET name = 'new' WHERE id = 1")
@@ -155,7 +134,6 @@ def a_row_of_the_target_is_missing(place: Place) -> None:
 
 @fault("too long", "widen", stage=SINK, quick=True)
 def a_value_is_too_long(place: Place) -> None:
-    both(place)
     place.start()
     place.at_target("ALTER TABLE shop.item MODIFY name VARCHAR(8)")
     place.write(1, 100)
@@ -163,7 +141,6 @@ def a_value_is_too_long(place: Place) -> None:
 
 @fault("[Dd]eadlock", "what else writes", stage=SINK)
 def the_target_reports_deadlocks(place: Place) -> None:
-    both(place)
     place.start()
     place.at_target(
         "CREATE TRIGGER shop.dead BEFORE INSERT ON shop.item FOR EACH ROW"
@@ -174,8 +151,7 @@ def the_target_reports_deadlocks(place: Place) -> None:
 
 @fault("[Ll]ock wait timeout|target to take", "lock", stage=SINK)
 def a_lock_of_the_target_times_out(place: Place) -> None:
-    place.source()
-    place.target("--innodb-lock-wait-timeout=1")
+    place.to = place.server("target", "--innodb-lock-wait-timeout=1")
     place.start()
     place.hold(place.to, "SELECT * FROM shop.item WHERE id = 1 FOR UPDATE")
     place.at_source("UPDATE shop.item SET name = 'new' WHERE id = 1")
@@ -183,7 +159,6 @@ def a_lock_of_the_target_times_out(place: Place) -> None:
 
 @fault("locked", "fuser", stage=SINK, innocent="PROCESSLIST", quick=True)
 def the_file_of_the_target_is_locked(place: Place) -> None:
-    place.source()
     file = place.directory / "copy.db"
     place.start(sink=f"sqlite:///{file}")
     other = sqlite3.connect(file, isolation_level=None)
@@ -194,7 +169,6 @@ def the_file_of_the_target_is_locked(place: Place) -> None:
 
 @fault("large transaction", "smaller", stage=SINK)
 def a_transaction_is_huge(place: Place) -> None:
-    both(place)
     place.start()
     place.at_target(
         "CREATE TRIGGER shop.slow BEFORE INSERT ON shop.item FOR EACH ROW"
@@ -205,8 +179,6 @@ def a_transaction_is_huge(place: Place) -> None:
 
 @fault(r"TLS|SSL", "TLS", stage=SINK, quick=True)
 def the_target_has_no_tls(place: Place) -> None:
-    place.source()
-    place.target()
     place.start(sink=f"{url_of(place.to.port)}?ssl_ca={authority(place)}", healthy=False)
 
 
@@ -215,7 +187,6 @@ def the_target_has_no_tls(place: Place) -> None:
 
 @fault("purged|can't read the binlog|not available|Could not find", "resnapshot", stage=SOURCE)
 def the_binlog_is_purged(place: Place) -> None:
-    both(place)
     place.start()
     stop(place.feed)
     place.kill_sessions(place.from_)
@@ -227,7 +198,6 @@ def the_binlog_is_purged(place: Place) -> None:
 
 @fault("denied|may not|privilege", "[Gg][Rr][Aa][Nn][Tt]", stage=SOURCE)
 def the_right_to_read_the_log_is_revoked(place: Place) -> None:
-    both(place)
     place.start()
     place.at_source(f"REVOKE ALL ON *.* FROM {USER}@'%'", f"GRANT SELECT ON *.* TO {USER}@'%'")
     place.kill_sessions(place.from_)
@@ -235,7 +205,6 @@ def the_right_to_read_the_log_is_revoked(place: Place) -> None:
 
 @fault("Access denied", "password", stage=SOURCE, quick=True)
 def the_password_of_the_source_was_changed(place: Place) -> None:
-    both(place)
     place.start()
     place.at_source(f"SET PASSWORD FOR {USER}@'%' = PASSWORD('rotated')")
     place.kill_sessions(place.from_)
@@ -243,7 +212,6 @@ def the_password_of_the_source_was_changed(place: Place) -> None:
 
 @fault("silent|waited", "reached|runs", stage=SOURCE)
 def the_network_to_the_source_is_frozen(place: Place) -> None:
-    both(place)
     proxy = place.freezable(place.from_)
     place.start(source=url_of(proxy.port))
     proxy.freeze()
@@ -251,18 +219,15 @@ def the_network_to_the_source_is_frozen(place: Place) -> None:
 
 @fault("refused|[Ll]ost|gone|Can't connect", "see if the server runs", stage=SOURCE, quick=True)
 def the_source_is_stopped(place: Place) -> None:
-    both(place)
     place.start()
     place.from_.kill()
 
 
 @fault("resol|not known", "host name", stage=SOURCE, quick=True)
 def the_name_of_the_source_is_unknown(place: Place) -> None:
-    place.target()
     place.start(source=url_of(3306, host="db.invalid"), healthy=False)
 
 
 @fault(r"TLS|SSL", "TLS", stage=SOURCE)
 def the_source_has_no_tls(place: Place) -> None:
-    both(place)
     place.start(section={"ssl_ca": authority(place)}, healthy=False)

@@ -18,9 +18,8 @@ from ..disk import small_disk
 from ..kafka import Kafka, missing
 from ..mariadb import PASSWORD, MariaDb
 from ..progress import eventually
-from .databases import both
 from .fault import SINK, SOURCE, fault
-from .place import ROWS, Place, execute, is_healthy
+from .place import ROWS, Place, is_healthy
 
 TIDB = r"sink \w+ (is slow|has waited)|slowest"
 
@@ -30,7 +29,6 @@ def to_kafka(place: Place) -> Kafka:
         pytest.skip(f"NO FAULTS OF KAFKA ARE TESTED: {reason}")
     kafka = place.stack.enter_context(Kafka(place.directory / "kafka"))
     kafka.create_topic("events")
-    place.source()
     place.start(sink=f"kafka://{kafka.brokers}/events", sinks={"format": "canal-json"})
     return kafka
 
@@ -53,7 +51,6 @@ def the_object_store_denies_writing(place: Place) -> None:
 
     os.environ.update(LOGIN)
     store = place.stack.enter_context(S3Store())
-    place.source()
     place.start(sink=store.url(f"{store.bucket('copy')}/copy", flush_seconds=0.1))
     store.denies = True
     place.write()
@@ -61,7 +58,6 @@ def the_object_store_denies_writing(place: Place) -> None:
 
 @fault("No space", "free space", stage="relay")
 def the_disk_of_the_relay_is_full(place: Place) -> None:
-    both(place)
     disk = place.stack.enter_context(small_disk(place.directory / "disk", 4))
     place.start(sinks={"relay": {"directory": str(disk / "relay"), "keep_bytes": "1GiB"}})
     for _ in range(10):
@@ -70,7 +66,6 @@ def the_disk_of_the_relay_is_full(place: Place) -> None:
 
 def followed(place: Place, consume: Callable[[OpenFeed[Any]], None]) -> None:
     """Follow the source by a program."""
-    place.source()
     source = MysqlOptions(port=place.from_.port, password=PASSWORD, user="feeder")
     feed = place.stack.enter_context(open_feed(source, ["shop.*"], data_dir=place.directory / "state"))
     place.feed = feed.feed
@@ -95,7 +90,6 @@ def a_program_acknowledges_nothing(place: Place) -> None:
 
 @fault("reset|not one|other server", "snapshot|connect|another target", stage="")
 def the_position_is_not_in_the_servers_history(place: Place) -> None:
-    both(place)
     place.start()
     place.feed.stop()
     place.feed.wait()
@@ -108,12 +102,10 @@ def a_replica_lacks_gtids_that_the_feed_has(place: Place) -> None:
     """The primary dies with changes that only the feed has, and the replica goes on with others."""
     options = "--log-slave-updates", "--gtid-strict-mode=ON"
     place.source(*options)
-    place.target()
     replica = place.stack.enter_context(
         MariaDb(place.directory / "replica", *options, template=place.template)
     )
-    execute(
-        replica,
+    replica.execute(
         f"CHANGE MASTER TO master_host = '127.0.0.1', master_port = {place.from_.port}, "
         f"master_user = 'root', master_password = '{PASSWORD}', master_use_gtid = slave_pos",
         "START SLAVE",
@@ -121,21 +113,18 @@ def a_replica_lacks_gtids_that_the_feed_has(place: Place) -> None:
     place.start(section={"failover": [f"127.0.0.1:{replica.port}"]})
     place.write()
     eventually(lambda: count_of(replica) == count_of(place.from_))
-    execute(replica, "STOP SLAVE")
+    replica.execute("STOP SLAVE")
     place.write(3)
     eventually(lambda: count_of(place.to) == count_of(place.from_))
     place.from_.kill()
-    execute(replica, *[ROWS.format(size=10, count=1)] * 9)
+    replica.execute(*[ROWS.format(size=10, count=1)] * 9)
 
 
 def count_of(server: MariaDb) -> int:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT COUNT(*) FROM shop.item")
-        return int(cursor.fetchone()[0])
+    return int(server.execute("SELECT COUNT(*) FROM shop.item")[0][0])
 
 
 def of_shards(place: Place) -> None:
-    both(place)
     place.at_source("CREATE TABLE shop.item_2 (id INT AUTO_INCREMENT PRIMARY KEY, name LONGTEXT)")
     place.at_source("INSERT INTO shop.item_2 VALUES (1001, 'second')")
     place.start(route=[{"tables": ["shop.item*"], "target": "whole.item"}])
@@ -225,7 +214,6 @@ def a_pump_is_away(place: Place) -> None:
 
 @fault("normal$", stage="feed", innocent="waited|slow|behind", quick=True)
 def the_source_stamps_its_changes_an_hour_ago(place: Place) -> None:
-    both(place)
     place.start()
     eventually(lambda: place.feed.status().idle)  # else it has never seen the source's end
     place.at_source("SET @@timestamp = UNIX_TIMESTAMP() - 3600", "INSERT INTO shop.item VALUES (7, 'early')")
@@ -234,7 +222,6 @@ def the_source_stamps_its_changes_an_hour_ago(place: Place) -> None:
 
 @fault("normal$", stage="feed", innocent="waited|slow|behind")
 def the_source_stamps_its_changes_in_an_hour(place: Place) -> None:
-    both(place)
     place.start()
     place.at_source("SET @@timestamp = UNIX_TIMESTAMP() + 3600", "INSERT INTO shop.item VALUES (7, 'late')")
     eventually(lambda: place.feed.status().sinks[0].rows >= 2)
@@ -242,7 +229,6 @@ def the_source_stamps_its_changes_in_an_hour(place: Place) -> None:
 
 @fault("slow|target to take", "connections|PROCESSLIST", stage=SINK)
 def one_table_is_hot(place: Place) -> None:
-    both(place)
     place.start()
     place.at_target(
         "CREATE TRIGGER shop.slow BEFORE UPDATE ON shop.item FOR EACH ROW SET @slept = SLEEP(0.2)"

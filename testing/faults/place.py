@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ ROWS = "INSERT INTO shop.item (name) SELECT REPEAT('x', {size}) FROM shop.seq_1_
 
 
 class Place:
-    """A source and a target, and the feed between them."""
+    """A source and a target, each started once it is needed, and the feed between them."""
 
     def __init__(self, directory: Path, template: Path, stack: ExitStack) -> None:
         self.directory = directory
@@ -33,13 +34,22 @@ class Place:
 
     # --- servers
 
+    @cached_property
+    def from_(self) -> MariaDb:
+        return self.source()
+
+    @cached_property
+    def to(self) -> MariaDb:
+        return self.server("target")
+
     def server(self, name: str, *options: str) -> MariaDb:
         server = MariaDb(self.directory / name, *options, template=self.template)
         self.stack.enter_context(server)
-        with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'")
-            cursor.execute(f"GRANT ALL ON *.* TO {USER}@'%'")
-            cursor.execute(f"REVOKE SUPER, READ_ONLY ADMIN, CONNECTION ADMIN ON *.* FROM {USER}@'%'")
+        server.execute(
+            f"CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'",
+            f"GRANT ALL ON *.* TO {USER}@'%'",
+            f"REVOKE SUPER, READ_ONLY ADMIN, CONNECTION ADMIN ON *.* FROM {USER}@'%'",
+        )
         return server
 
     def source(self, *options: str) -> MariaDb:
@@ -51,15 +61,11 @@ class Place:
         )
         return self.from_
 
-    def target(self, *options: str) -> MariaDb:
-        self.to = self.server("target", *options)
-        return self.to
-
     def at_source(self, *statements: str) -> None:
-        execute(self.from_, *statements)
+        self.from_.execute(*statements)
 
     def at_target(self, *statements: str) -> None:
-        execute(self.to, *statements)
+        self.to.execute(*statements)
 
     def write(self, count: int = 1, size: int = 10) -> None:
         self.at_source(ROWS.format(size=size, count=count))
@@ -139,12 +145,6 @@ class Place:
 
 def url_of(port: int, password: str = PASSWORD, host: str = "127.0.0.1") -> str:
     return f"mysql://{USER}:{password}@{host}:{port}/"
-
-
-def execute(server: MariaDb, *statements: str) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
 
 
 def stop(feed: Feed) -> None:

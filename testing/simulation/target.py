@@ -77,7 +77,7 @@ class TargetServer:
             return TargetSession(address, self, machine)
 
         address = parsed(f"sqlite:///{self.path}")
-        database = SqliteDatabase(address, feed, SqliteOptions(), None, connect)
+        database = SqliteDatabase(address, SqliteOptions(), feed, None, connect)
         return SqlSink("copy", database, merges=self.merges)
 
     def calm(self) -> None:

@@ -84,10 +84,7 @@ class MariaDbPlace(DatabasePlace):
         self.database = database
 
     def query(self, sql):
-        with self.server.connect(database=self.database) as connection, connection.cursor() as cursor:
-            cursor.execute("SET time_zone='+00:00'")
-            cursor.execute(sql)
-            return list(cursor.fetchall())
+        return self.server.execute("SET time_zone='+00:00'", sql, database=self.database)
 
     def kill(self, session):
         self.query(f"KILL {session.rows('SELECT CONNECTION_ID()')[0][0]}")

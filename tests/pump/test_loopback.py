@@ -45,9 +45,7 @@ def following(directory: Path, source: dict[str, Any], url: str, **sink: Any) ->
 
 
 def ids(server: MariaDb, schema: str) -> list[int]:
-    with server.connect(database=schema) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM t ORDER BY id")
-        return [id_ for (id_,) in cursor.fetchall()]
+    return [id_ for (id_,) in server.execute("SELECT id FROM t ORDER BY id", database=schema)]
 
 
 def test_two_databases_that_replicate_to_each_other_do_not_loop(tmp_path, server, database):

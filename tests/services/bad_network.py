@@ -148,8 +148,7 @@ class BadNetwork:
         session.commit()
 
     def _remove(self) -> None:
-        with closing(self._source.connect()) as session, session.cursor() as cursor:
-            cursor.execute(f"DROP DATABASE {self._schema}_audit")
+        self._source.execute(f"DROP DATABASE {self._schema}_audit")
 
     # --- the feed
 

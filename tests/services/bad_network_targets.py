@@ -61,9 +61,9 @@ class InMysql:
             create_tables(cursor, self._schema)
 
     def remove(self) -> None:
-        with closing(self._server.connect()) as session, session.cursor() as cursor:
-            for schema in (self._schema, f"{self._schema}_audit"):
-                cursor.execute(f"DROP DATABASE {schema}")
+        self._server.execute(
+            *(f"DROP DATABASE {schema}" for schema in (self._schema, f"{self._schema}_audit"))
+        )
 
     def section(self, port: int) -> dict[str, Any]:
         url = self._server.url().replace(str(self.port), str(port))

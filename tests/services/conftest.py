@@ -28,6 +28,5 @@ def place(
 
 @pytest.fixture
 def twins(mariadb: MariaDb, database: str, private_mariadb: MariaDb, tmp_path: Path) -> Twins:
-    with private_mariadb.start().connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {database}")
+    private_mariadb.start().execute(f"CREATE DATABASE {database}")
     return Twins({"north": mariadb, "south": private_mariadb}, database, tmp_path)

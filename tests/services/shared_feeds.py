@@ -52,10 +52,7 @@ class SharedFeeds:
         return ""
 
     def execute(self, *statements: str) -> list[tuple[Any, ...]]:
-        with self.server.connect(database=self.schema) as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
+        return self.server.execute(*statements, database=self.schema)
 
     def found(self, name: str) -> dict[str, Any]:
         tables = [f"{self.schema}.{table}" for table in self.tables[name]]

@@ -13,15 +13,12 @@ import tidemill
 from tidemill.testing.child import Child
 from tidemill.testing.mariadb import MariaDb
 
-from .test_embedded import execute
-
 FOLLOWER = Path(__file__).parents[1] / "tikv" / "arrow_follower.py"
 
 
 @pytest.fixture
 def shop(mariadb: MariaDb, database: str) -> str:
-    execute(
-        mariadb,
+    mariadb.execute(
         f"CREATE TABLE {database}.orders (id INT PRIMARY KEY, total DECIMAL(50,2), d DATE,"
         " t TIMESTAMP(3) NULL, note TEXT, kind ENUM('a','b'), j JSON)",
         f"CREATE TABLE {database}.words (word VARCHAR(20) PRIMARY KEY, n TIME(6))",
@@ -58,8 +55,7 @@ def of_transactions(feed: tidemill.OpenFeed[Any]) -> list[Any]:
 
 
 def write(server: MariaDb, database: str) -> None:
-    execute(
-        server,
+    server.execute(
         "BEGIN",
         f"INSERT INTO {database}.orders (id, total) VALUES (2, -2.5), (3, NULL)",
         f"INSERT INTO {database}.words VALUES ('one', '-01:02:03.5')",

@@ -32,8 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, mariadb_template: Path) -> 
 @pytest.fixture
 def place(tmp_path: Path, server: MariaDb, request: pytest.FixtureRequest) -> Iterator[CopiedTable]:
     schema = re.sub(r"\W", "_", request.node.name)[5:60]
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {schema}")
+    server.execute(f"CREATE DATABASE {schema}")
     place = CopiedTable(tmp_path, server, schema)
     yield place
     place.execute(f"DROP DATABASE {schema}", f"DROP DATABASE IF EXISTS {schema}_copy")
@@ -67,8 +66,7 @@ def test_tables_that_are_all_excluded(place):
 def test_a_server_without_a_binlog(tmp_path, private_mariadb):
     private_mariadb.options = ("--skip-log-bin",)
     private_mariadb.start()
-    with private_mariadb.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    private_mariadb.execute("CREATE DATABASE shop")
     place = CopiedTable(tmp_path, private_mariadb, "shop")
     assert "the server writes no binlog" in place.run().sentence
     private_mariadb.options = ()

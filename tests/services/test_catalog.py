@@ -96,10 +96,10 @@ class Bed:
 
 @pytest.fixture
 def bed(mariadb: MariaDb, database: str) -> Iterator[Bed]:
-    with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE TABLE first (id INT PRIMARY KEY, name VARCHAR(9), at TIMESTAMP NULL, d TIME(3))"
-        )
+    mariadb.execute(
+        "CREATE TABLE first (id INT PRIMARY KEY, name VARCHAR(9), at TIMESTAMP NULL, d TIME(3))",
+        database=database,
+    )
     with Pulling(mariadb, f"{database}.*", f"!{database}.tmp_*", snapshot=False) as pulling:
         session = connect(pulling.options)
         pulling.wait_for(lambda: pulling.catalog.state == "complete")
@@ -189,9 +189,7 @@ def test_a_statement_s_position_is_that_after_its_transaction(bed: Bed) -> None:
 
 def test_a_restarted_feed_knows_its_tables(mariadb: MariaDb, database: str, tmp_path: Path) -> None:
     def run(*statements: str) -> list[Ddl]:
-        with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
+        mariadb.execute(*statements, database=database)
         found: list[Ddl] = []
         with tidemill.open(
             mariadb.url(), [f"{database}.*"], data_dir=tmp_path, until="now", ddl=True

@@ -59,8 +59,7 @@ def test_a_new_pattern_that_matches_no_table_is_refused(added: CopiedTable) -> N
 
 
 def test_check_refuses_a_log_that_was_reset(private_mariadb: MariaDb, tmp_path) -> None:
-    with private_mariadb.start().connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    private_mariadb.start().execute("CREATE DATABASE shop")
     place = CopiedTable(tmp_path, private_mariadb, "shop")
     place.continues()
     place.execute("RESET MASTER")

@@ -49,9 +49,11 @@ def test_until_now_finishes_and_the_next_run_goes_on(place):
 
 
 def test_names_with_control_characters_are_escaped(place):
-    with place.server.connect(database=place.schema) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE `two\nlines\x1b[1m` (id INT PRIMARY KEY)")
-        cursor.execute("INSERT INTO `two\nlines\x1b[1m` VALUES (1)")
+    place.server.execute(
+        "CREATE TABLE `two\nlines\x1b[1m` (id INT PRIMARY KEY)",
+        "INSERT INTO `two\nlines\x1b[1m` VALUES (1)",
+        database=place.schema,
+    )
     name = f"{place.schema}.two\\nlines\\x1b[1m"
     found = place.call("check", str(place.config)).out.splitlines()
     assert next(line for line in found if "lines" in line).startswith(
@@ -203,8 +205,7 @@ def test_a_target_that_does_not_answer_does_not_keep_it_from_stopping(place):
 
 def test_a_source_that_is_gone_is_named_with_the_next_attempt(tmp_path, private_mariadb):
     private_mariadb.start()
-    with private_mariadb.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    private_mariadb.execute("CREATE DATABASE shop")
     place = CopiedTable(tmp_path, private_mariadb, "shop")
     with place.start() as running:
         running.until(lambda status: status.sinks[0].position and not status.sinks[0].loading)

@@ -66,7 +66,5 @@ def test_texts_are_in_the_server_s_order(server: PrivateServer, seed: int) -> No
             f"{one} COLLATE {collation} {sign} {other}"
             for (one, other), sign in zip(pairs, wanted, strict=True)
         )
-        with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"SELECT {', '.join(compared)}")
-            (found,) = cursor.fetchall()
+        (found,) = server.execute(f"SELECT {', '.join(compared)}")
         assert all(found), collation

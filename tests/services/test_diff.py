@@ -373,10 +373,11 @@ def test_tables_of_several_sources_are_compared_with_their_own(
     tmp_path, mariadb, other_mariadb, database, sql
 ):
     sql("CREATE TABLE here (id INT PRIMARY KEY, n INT)", "INSERT INTO here VALUES (1, 1), (2, 2)")
-    with other_mariadb.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {database}")
-        cursor.execute(f"CREATE TABLE {database}.there (id INT PRIMARY KEY, n INT)")
-        cursor.execute(f"INSERT INTO {database}.there VALUES (1, 1), (2, 2), (3, 3)")
+    other_mariadb.execute(
+        f"CREATE DATABASE {database}",
+        f"CREATE TABLE {database}.there (id INT PRIMARY KEY, n INT)",
+        f"INSERT INTO {database}.there VALUES (1, 1), (2, 2), (3, 3)",
+    )
     copy = IntoPlace(tmp_path, mariadb, database, [], SqlitePlace(tmp_path / "copy.db"))
     copy.given["source"] = [
         {"name": "a", "url": mariadb.url(), "tables": [f"{database}.here"]},
@@ -394,12 +395,10 @@ def test_tables_of_several_sources_are_compared_with_their_own(
     ]
     assert all(copy.repair())
     assert differences(copy.diff()) == []
-    with other_mariadb.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"INSERT INTO {database}.there VALUES (4, 4)")
+    other_mariadb.execute(f"INSERT INTO {database}.there VALUES (4, 4)")
     found = [one for one in copy.diff() if isinstance(one, Difference)]
     assert [(one.key, one.settled) for one in found] == [({"id": 4}, False)]
-    with other_mariadb.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"DROP DATABASE {database}")
+    other_mariadb.execute(f"DROP DATABASE {database}")
 
 
 # --- while both run ------------------------------------------------------------------------------

@@ -41,10 +41,7 @@ class Task:
         self.loads: list[str] = []
 
     def execute(self, *statements: str, schema: str = "") -> list[tuple[Any, ...]]:
-        with self.server.connect(database=schema or self.schema) as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
+        return self.server.execute(*statements, database=schema or self.schema)
 
     def place(self) -> tuple[str, int]:
         ((file, offset, *_),) = self.execute("SHOW MASTER STATUS")

@@ -23,18 +23,11 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.fixture
 def orders(mariadb: MariaDb, database: str) -> str:
     """A table of three rows, and its database's name."""
-    execute(
-        mariadb,
+    mariadb.execute(
         f"CREATE TABLE {database}.orders (id INT PRIMARY KEY, total DECIMAL(8,2))",
         f"INSERT INTO {database}.orders VALUES (1, 1.50), (2, 2.50), (3, NULL)",
     )
     return database
-
-
-def execute(server: MariaDb, *statements: str) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
 
 
 def opened(
@@ -55,8 +48,7 @@ def keys(feed: tidemill.OpenFeed, ack: bool = True) -> list:
 def test_a_loop_gets_the_rows_that_are_there_and_after_a_restart_those_that_came(mariadb, orders, tmp_path):
     with opened(mariadb, orders, tmp_path) as feed:
         assert keys(feed) == [("insert", 1), ("insert", 2), ("insert", 3)]
-    execute(
-        mariadb,
+    mariadb.execute(
         f"UPDATE {orders}.orders SET total = 9 WHERE id = 2",
         f"INSERT INTO {orders}.orders VALUES (4, 4)",
     )
@@ -68,7 +60,7 @@ def test_a_loop_gets_the_rows_that_are_there_and_after_a_restart_those_that_came
 
 def test_a_feed_may_begin_at_a_position_without_the_rows_before(mariadb, orders, tmp_path):
     file, offset = log_end(mariadb)
-    execute(mariadb, f"DELETE FROM {orders}.orders WHERE id = 2")
+    mariadb.execute(f"DELETE FROM {orders}.orders WHERE id = 2")
     with opened(mariadb, orders, tmp_path, source_options={"position": f"{file}:{offset}"}) as feed:
         found = []
         for txn in feed:
@@ -119,7 +111,7 @@ def test_a_source_may_be_given_as_options(mariadb, orders, tmp_path):
 def test_what_was_not_acknowledged_comes_again(mariadb, orders, tmp_path):
     with opened(mariadb, orders, tmp_path) as feed:
         keys(feed)
-    execute(mariadb, *(f"INSERT INTO {orders}.orders VALUES ({key}, 0)" for key in range(10, 20)))
+    mariadb.execute(*(f"INSERT INTO {orders}.orders VALUES ({key}, 0)" for key in range(10, 20)))
     end = "{}:{}".format(*log_end(mariadb))
     with opened(mariadb, orders, tmp_path, until=end) as feed:
         for txn in feed:
@@ -140,7 +132,7 @@ def test_explain_says_that_an_acknowledgement_is_waited_for(mariadb, orders, tmp
 
 
 def test_leaving_the_loop_early_ends_the_feed_even_while_more_comes(mariadb, orders, tmp_path):
-    execute(mariadb, f"INSERT INTO {orders}.orders SELECT seq, 1 FROM {orders}.seq_100_to_20000")
+    mariadb.execute(f"INSERT INTO {orders}.orders SELECT seq, 1 FROM {orders}.seq_100_to_20000")
     with opened(mariadb, orders, tmp_path, until=None, source_options={"chunk_rows": 50}) as feed:
         for _txn in feed:
             break
@@ -184,7 +176,7 @@ async def test_async_for_over_the_feed_itself_gives_transactions(mariadb, orders
 
 
 async def test_leaving_an_async_loop_early_ends_the_feed(mariadb, orders, tmp_path):
-    execute(mariadb, f"INSERT INTO {orders}.orders SELECT seq, 1 FROM {orders}.seq_100_to_20000")
+    mariadb.execute(f"INSERT INTO {orders}.orders SELECT seq, 1 FROM {orders}.seq_100_to_20000")
     async with opened(mariadb, orders, tmp_path, until=None, source_options={"chunk_rows": 50}) as feed:
         async for _batch in feed.batches():
             break
@@ -221,7 +213,7 @@ def test_a_fault_of_the_source_ends_the_loop_with_its_error(mariadb, orders, tmp
 def test_a_large_transaction_comes_in_parts_and_only_the_last_is_marked(mariadb, orders, tmp_path):
     with opened(mariadb, orders, tmp_path) as feed:
         keys(feed)
-    execute(mariadb, f"INSERT INTO {orders}.orders SELECT seq, 1 FROM {orders}.seq_1000_to_200000")
+    mariadb.execute(f"INSERT INTO {orders}.orders SELECT seq, 1 FROM {orders}.seq_1000_to_200000")
     parts = []
     with opened(mariadb, orders, tmp_path) as feed:
         for txn in feed:
@@ -235,8 +227,7 @@ def test_a_large_transaction_comes_in_parts_and_only_the_last_is_marked(mariadb,
 
 @pytest.mark.parametrize("name", ["embedded", "embedded_async", "followed"])
 def test_the_example_runs(name, mariadb, tmp_path, capsys, monkeypatch):
-    execute(
-        mariadb,
+    mariadb.execute(
         "CREATE DATABASE IF NOT EXISTS shop",
         "CREATE TABLE IF NOT EXISTS shop.greetings (id INT PRIMARY KEY, word VARCHAR(20))",
         "REPLACE INTO shop.greetings VALUES (1, 'hello')",
@@ -253,21 +244,19 @@ def test_the_example_runs(name, mariadb, tmp_path, capsys, monkeypatch):
 
 
 def test_the_example_copies_mariadb_to_duckdb_and_goes_on_after_a_restart(mariadb, tmp_path, monkeypatch):
-    execute(
-        mariadb,
+    mariadb.execute(
         "CREATE DATABASE IF NOT EXISTS shop",
         "CREATE OR REPLACE TABLE shop.prices (id BIGINT UNSIGNED PRIMARY KEY, price DECIMAL(38,2), t TIME)",
         "INSERT INTO shop.prices VALUES (18446744073709551615, 1.50, '-30:00:00'), (2, NULL, NULL)",
     )
     monkeypatch.setattr(sys, "argv", ["mariadb_to_duckdb", mariadb.url(), str(tmp_path), "now"])
     runpy.run_path(str(EXAMPLES / "mariadb_to_duckdb.py"), run_name="__main__")
-    execute(
-        mariadb,
+    mariadb.execute(
         "ALTER TABLE shop.prices ADD word VARCHAR(9) NOT NULL DEFAULT 'new'",
         "DELETE FROM shop.prices WHERE id = 2",
     )
     runpy.run_path(str(EXAMPLES / "mariadb_to_duckdb.py"), run_name="__main__")
-    execute(mariadb, "DROP TABLE shop.prices")
+    mariadb.execute("DROP TABLE shop.prices")
     with duckdb.connect(str(tmp_path / "copy.duckdb")) as copy:
         rows = copy.execute("FROM copy.shop.prices").fetchall()
     assert rows == [(2**64 - 1, Decimal("1.50"), timedelta(hours=-30), "new")]

@@ -30,9 +30,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.fixture
 def shop(mariadb: MariaDb, database: str) -> Iterator[Client]:
     """A session in the schema that all examples name."""
-    with mariadb.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("DROP DATABASE IF EXISTS shop")
-        cursor.execute("CREATE DATABASE shop")
+    mariadb.execute("DROP DATABASE IF EXISTS shop", "CREATE DATABASE shop")
     client = Client(mariadb, "shop")
     yield client
     client("DROP DATABASE shop")
@@ -55,9 +53,8 @@ def test_a_cache_loses_what_changes(shop: Client, mariadb: MariaDb, tmp_path: Pa
 
     def load(key: int) -> object:
         loads.append(key)
-        with mariadb.connect(database="shop") as connection, connection.cursor() as cursor:
-            cursor.execute(f"SELECT price FROM products WHERE id = {key}")
-            value = cursor.fetchone()
+        rows = mariadb.execute(f"SELECT price FROM products WHERE id = {key}", database="shop")
+        value = rows[0] if rows else None
         for happens in during:
             happens()
         return value

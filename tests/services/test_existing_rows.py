@@ -74,8 +74,7 @@ def test_a_session_in_the_server_s_own_time_zone(
     """Where that has summer time, it is known only for about a year."""
     monkeypatch.setenv("TZ", zone)
     with private_mariadb as server:
-        with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute("CREATE DATABASE shop")
+        server.execute("CREATE DATABASE shop")
         changes = [
             Case(0, "ADD a DATETIME DEFAULT NOW()"),
             Case(1, "ADD a TIMESTAMP DEFAULT NOW()"),

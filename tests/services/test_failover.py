@@ -35,13 +35,6 @@ OPTIONS = ("--log-slave-updates", "--gtid-strict-mode=ON")
 INDEX = "id INT PRIMARY KEY AUTO_INCREMENT, a INT"
 
 
-def execute(server: PrivateServer, *statements: str) -> list[tuple[Any, ...]]:
-    with server.connect() as connection, connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
-        return list(cursor.fetchall())
-
-
 class Topology:
     """Three servers; `lead` makes one of them the primary of others."""
 
@@ -52,8 +45,7 @@ class Topology:
 
     def lead(self, primary: MariaDb, *replicas: MariaDb) -> None:
         for replica in replicas:
-            execute(
-                replica,
+            replica.execute(
                 "STOP SLAVE",
                 f"CHANGE MASTER TO master_host = '127.0.0.1', master_port = {primary.port}, "
                 f"master_user = 'root', master_password = '{PASSWORD}', master_use_gtid = slave_pos, "
@@ -62,9 +54,9 @@ class Topology:
             )
 
     def replicated(self, primary: MariaDb, *replicas: MariaDb) -> None:
-        ((reached,),) = execute(primary, "SELECT @@gtid_binlog_pos")
+        ((reached,),) = primary.execute("SELECT @@gtid_binlog_pos")
         for replica in replicas:
-            eventually(lambda one=replica: execute(one, "SELECT @@gtid_binlog_pos") == [(reached,)])
+            eventually(lambda one=replica: one.execute("SELECT @@gtid_binlog_pos") == [(reached,)])
 
     def stop(self) -> None:
         for server in self.servers:
@@ -76,8 +68,8 @@ def topology(tmp_path: Path, mariadb_template: Path) -> Iterator[Topology]:
     made = Topology(tmp_path, mariadb_template)
     a, *others = made.servers
     made.lead(a, *others)
-    execute(
-        a, "CREATE DATABASE shop", f"CREATE TABLE shop.t ({INDEX})", "INSERT INTO shop.t (a) VALUES (1), (2)"
+    a.execute(
+        "CREATE DATABASE shop", f"CREATE TABLE shop.t ({INDEX})", "INSERT INTO shop.t (a) VALUES (1), (2)"
     )
     made.replicated(a, *others)
     yield made
@@ -86,7 +78,7 @@ def topology(tmp_path: Path, mariadb_template: Path) -> Iterator[Topology]:
 
 def end_of(server: MariaDb) -> Position:
     """The end of a server's binlog, comparable with positions on other servers."""
-    ((gtids,),) = execute(server, "SELECT @@gtid_binlog_pos")
+    ((gtids,),) = server.execute("SELECT @@gtid_binlog_pos")
     return replace(binlog_end(server), gtid=gtids, server=str(server.server_id))
 
 
@@ -131,7 +123,7 @@ def test_when_the_primary_is_killed_the_feed_goes_on_at_a_replica(topology: Topo
         a.kill()
         pulling.release()
         pulling.wait_until_told(Retrying)
-        execute(b, "STOP SLAVE", "RESET SLAVE ALL")
+        b.execute("STOP SLAVE", "RESET SLAVE ALL")
         topology.lead(b, c)
         write(b, 20)
         pulling.catch_up(end_of(b))
@@ -178,7 +170,7 @@ def test_a_sink_that_is_ahead_gets_nothing_twice_at_a_replica(topology: Topology
 def test_a_replica_that_lost_what_the_feed_has_is_an_error(topology: Topology) -> None:
     """The primary died with transactions that no replica has, and another history goes on."""
     a, b, _ = topology.servers
-    execute(b, "STOP SLAVE")
+    b.execute("STOP SLAVE")
     copy = Copy()
     write(a, 1)
     with following(a, copy) as pulling:
@@ -196,7 +188,7 @@ def test_a_replica_that_lags_is_waited_for(topology: Topology) -> None:
     copy = Copy()
     with following(a, copy) as pulling:
         pulling.catch_up(end_of(a))
-    execute(b, "STOP SLAVE")
+    b.execute("STOP SLAVE")
     write(a, 5)
     copy.restart()
     with following(a, copy) as pulling:
@@ -206,7 +198,7 @@ def test_a_replica_that_lags_is_waited_for(topology: Topology) -> None:
         pulling.wait_until_told(Retrying)
         (retrying, *_) = [message for message in pulling.messages if isinstance(message, Retrying)]
         assert f"{addresses(b)[0]} is behind: it has" in retrying.error
-        execute(b, "START SLAVE")
+        b.execute("START SLAVE")
         topology.replicated(a, b)
         write(a, 5)
         topology.replicated(a, b)
@@ -221,10 +213,10 @@ def test_a_replica_whose_binlog_was_purged_beyond_the_checkpoint_is_an_error(top
         pulling.catch_up(end_of(a))
     write(a, 5)
     topology.replicated(a, b)
-    execute(b, "FLUSH BINARY LOGS")
-    ((last, *_),) = execute(b, "SHOW MASTER STATUS")
+    b.execute("FLUSH BINARY LOGS")
+    ((last, *_),) = b.execute("SHOW MASTER STATUS")
     purge = f"PURGE BINARY LOGS TO '{last}'"  # it leaves files that the server still needs
-    eventually(lambda: execute(b, purge, "SHOW BINARY LOGS")[0][0] == last)
+    eventually(lambda: b.execute(purge, "SHOW BINARY LOGS")[0][0] == last)
     copy.restart()
     with following(b, copy) as pulling:
         error = pulling.wait_for_error()
@@ -237,7 +229,7 @@ def test_a_server_of_another_topology_is_refused(topology: Topology, private_mar
     with following(topology.servers[0], copy) as pulling:
         pulling.catch_up(end_of(topology.servers[0]))
     private_mariadb.options = ("--gtid-domain-id=7",)
-    execute(private_mariadb.start(), "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT)")
+    private_mariadb.start().execute("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT)")
     copy.restart()
     with following(private_mariadb, copy) as pulling:
         error = pulling.wait_for_error()
@@ -251,7 +243,7 @@ def test_an_unrelated_server_of_the_same_domain_is_refused(
     copy = Copy()
     with following(topology.servers[0], copy) as pulling:
         pulling.catch_up(end_of(topology.servers[0]))
-    execute(private_mariadb.start(), "CREATE DATABASE shop", f"CREATE TABLE shop.t ({INDEX})")
+    private_mariadb.start().execute("CREATE DATABASE shop", f"CREATE TABLE shop.t ({INDEX})")
     write(private_mariadb, 20)
     copy.restart()
     with following(private_mariadb, copy) as pulling:
@@ -284,7 +276,7 @@ def test_a_checkpoint_without_gtids_resumes_on_its_server_only(topology: Topolog
 
 def test_a_feed_may_begin_after_a_set_of_gtids(topology: Topology) -> None:
     a, b, _ = topology.servers
-    ((gtids,),) = execute(a, "SELECT @@gtid_binlog_pos")
+    ((gtids,),) = a.execute("SELECT @@gtid_binlog_pos")
     write(a, 3)
     topology.replicated(a, b)
     with Pulling(b, "shop.*", position=gtids) as pulling:
@@ -308,14 +300,14 @@ def test_a_feed_goes_on_at_any_server_of_its_topology(topology: Topology, tmp_pa
 
     insert = "INSERT INTO shop.t VALUES ({}, 0)"
     assert keys(a) == [1, 2]
-    execute(a, insert.format(10))
+    a.execute(insert.format(10))
     topology.replicated(a, b, c)
     assert keys(b) == [10]
     assert keys(b) == []
     a.kill()
-    execute(b, insert.format(11))
+    b.execute(insert.format(11))
     assert keys(a, failover=addresses(b)) == [11]
-    execute(b, insert.format(12))
+    b.execute(insert.format(12))
     topology.lead(b, c)
     topology.replicated(b, c)
     assert keys(c) == [12]
@@ -330,16 +322,15 @@ def mysqls(tmp_path: Path, mysql_template: Path) -> Iterator[list[MySql]]:
     servers = [MySql(tmp_path / name, template=mysql_template) for name in ("a", "b")]
     try:
         a, b = (server.start() for server in servers)
-        execute(
-            b,
+        b.execute(
             "RESET BINARY LOGS AND GTIDS",
             f"CHANGE REPLICATION SOURCE TO source_host = '127.0.0.1', source_port = {a.port}, "
             f"source_user = 'root', source_password = '{PASSWORD}', source_auto_position = 1, "
             "get_source_public_key = 1, source_connect_retry = 1",
             "START REPLICA",
         )
-        execute(
-            a, "CREATE DATABASE shop", f"CREATE TABLE shop.t ({INDEX})", "INSERT INTO shop.t (a) VALUES (1)"
+        a.execute(
+            "CREATE DATABASE shop", f"CREATE TABLE shop.t ({INDEX})", "INSERT INTO shop.t (a) VALUES (1)"
         )
         mysql_replicated(a, b)
         yield servers
@@ -349,12 +340,12 @@ def mysqls(tmp_path: Path, mysql_template: Path) -> Iterator[list[MySql]]:
 
 
 def mysql_replicated(primary: MySql, replica: MySql) -> None:
-    reached = execute(primary, "SELECT @@gtid_executed")
-    eventually(lambda: execute(replica, "SELECT @@gtid_executed") == reached)
+    reached = primary.execute("SELECT @@gtid_executed")
+    eventually(lambda: replica.execute("SELECT @@gtid_executed") == reached)
 
 
 def end_of_mysql(server: MySql) -> Position:
-    ((gtids, uuid),) = execute(server, "SELECT @@gtid_executed, @@server_uuid")
+    ((gtids, uuid),) = server.execute("SELECT @@gtid_executed, @@server_uuid")
     return replace(mysql_end(server), gtid=gtids, server=uuid)
 
 
@@ -380,7 +371,7 @@ def test_of_mysql_too_the_feed_goes_on_at_a_replica(mysqls: list[MySql]) -> None
 def test_a_mysql_that_lacks_transactions_is_behind_and_a_stranger_is_refused(mysqls: list[MySql]) -> None:
     a, b = mysqls
     copy = Copy()
-    execute(b, "STOP REPLICA")
+    b.execute("STOP REPLICA")
     write(a, 3)
     with following(a, copy) as pulling:
         pulling.catch_up(end_of_mysql(a))
@@ -388,12 +379,12 @@ def test_a_mysql_that_lacks_transactions_is_behind_and_a_stranger_is_refused(mys
     with following(b, copy) as pulling:
         pulling.wait_until_told(Retrying)
         assert "is behind: it has" in next(m.error for m in pulling.messages if isinstance(m, Retrying))
-        execute(b, "START REPLICA")
+        b.execute("START REPLICA")
         write(a, 3)
         mysql_replicated(a, b)
         pulling.catch_up(end_of_mysql(b))
     assert rows_of(copy) == source_rows(a, "shop")
-    execute(b, "STOP REPLICA", "RESET BINARY LOGS AND GTIDS", "INSERT INTO shop.t VALUES (1000, 1)")
+    b.execute("STOP REPLICA", "RESET BINARY LOGS AND GTIDS", "INSERT INTO shop.t VALUES (1000, 1)")
     copy.restart()
     with following(b, copy) as pulling:
         assert isinstance(pulling.wait_for_error(), CheckpointError)
@@ -405,23 +396,23 @@ def test_a_mysql_whose_gtids_have_tags_is_followed_to_a_replica(mysqls: list[MyS
     tagged = "SET gtid_next = 'AUTOMATIC:Nightly_job'"
     with following(a, copy, others=(b,)) as pulling:
         pulling.catch_up(end_of_mysql(a))
-        execute(a, tagged, "INSERT INTO shop.t (a) VALUES (7)", "INSERT INTO shop.t (a) VALUES (8)")
+        a.execute(tagged, "INSERT INTO shop.t (a) VALUES (7)", "INSERT INTO shop.t (a) VALUES (8)")
         write(a, 3)
         pulling.catch_up(end_of_mysql(a))
         mysql_replicated(a, b)
         a.kill()
-        execute(b, tagged, "UPDATE shop.t SET a = 9 WHERE a = 7")
+        b.execute(tagged, "UPDATE shop.t SET a = 9 WHERE a = 7")
         write(b, 3)
         pulling.catch_up(end_of_mysql(b))
     assert rows_of(copy) == source_rows(b, "shop")
-    ((executed,),) = execute(b, "SELECT @@gtid_executed")
+    ((executed,),) = b.execute("SELECT @@gtid_executed")
     assert ":nightly_job:1-2" in executed
     assert copy.checkpoint is not None
     followed, there = MySqlGtids(Position.parse(copy.checkpoint.position).gtid), MySqlGtids(executed)
     assert followed.contains(there)
     assert there.contains(followed)
     copy.restart()
-    execute(b, tagged, "DELETE FROM shop.t WHERE a = 8")
+    b.execute(tagged, "DELETE FROM shop.t WHERE a = 8")
     with following(b, copy) as pulling:
         pulling.catch_up(end_of_mysql(b))
     assert rows_of(copy) == source_rows(b, "shop")
@@ -439,22 +430,22 @@ def test_a_replica_that_stops_replicating_is_noticed(
 
     with Pulling(replica, "shop.*", copies=[copy]) as pulling:
         pulling.catch_up(end_of(replica))
-        execute(replica, "STOP SLAVE SQL_THREAD")
+        replica.execute("STOP SLAVE SQL_THREAD")
         pulling.wait_for(lambda: told(pulling))
         (first, *_) = told(pulling)
         assert "and doesn't replicate: its SQL thread is at 'No'" in str(first)
         given = MysqlOptions(port=replica.port, password=PASSWORD)
         warnings = [one.text for one in survey(given, lambda schema, _: schema == "shop").findings]
         assert any("doesn't replicate" in text for text in warnings)
-        execute(replica, "START SLAVE SQL_THREAD")
+        replica.execute("START SLAVE SQL_THREAD")
         pulling.wait_for(lambda: isinstance(pulling.messages[-1], Connected))
 
 
 def test_a_load_begins_at_a_replica_that_logs_nothing_more(topology: Topology) -> None:
     a, b, _ = topology.servers
-    execute(a, "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+    a.execute("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
     left = binlog_end(a)
-    ((gtid, identity),) = execute(a, "SELECT @@gtid_binlog_pos, @@server_id")
+    ((gtid, identity),) = a.execute("SELECT @@gtid_binlog_pos, @@server_id")
     start = Checkpoint(
         1,
         str(replace(left, gtid=gtid, server=str(identity))),

@@ -28,9 +28,7 @@ class Beginner:
         self.file = folder / "feed.toml"
 
     def execute(self, *statements: str) -> None:
-        with self.server.connect(database=self.database) as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
+        self.server.execute(*statements, database=self.database)
 
     def call(self, *arguments: str) -> Ended:
         done = completed([*CLI, *arguments], cwd=self.folder, env=dict(os.environ))

@@ -98,6 +98,4 @@ def check(copies: SchemasAtOnce) -> None:
 
 
 def indexes(server: PrivateServer, query: str) -> list[tuple[int | None, ...]]:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(query)
-        return list(cursor.fetchall())
+    return server.execute(query)

@@ -109,9 +109,8 @@ def count_changes(server: MariaDb, schema: str, counts: str) -> None:
 
 
 def counted(server: MariaDb, counts: str) -> Counter:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"SELECT tbl, op, SUM(n) FROM audit.{counts} GROUP BY tbl, op")
-        return Counter({(table, op): int(n) for table, op, n in cursor.fetchall()})
+    rows = server.execute(f"SELECT tbl, op, SUM(n) FROM audit.{counts} GROUP BY tbl, op")
+    return Counter({(table, op): int(n) for table, op, n in rows})
 
 
 def count_changes_in_postgres(postgres: PostgreSql, server: MariaDb) -> None:
@@ -148,8 +147,7 @@ def of_postgres(counts: Counter) -> Counter:
 
 
 def forget(server: MariaDb, postgres: PostgreSql) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("TRUNCATE audit.in_copy")
+    server.execute("TRUNCATE audit.in_copy")
     with postgres.connect() as connection:
         connection.execute("TRUNCATE public.changes")
 
@@ -164,10 +162,10 @@ def kill_everywhere(
     with server.connect(autocommit=False) as connection:
         shop.create(connection)
         shop.fill(connection, orders)
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {COPY}")
-        for table in shop.TABLES:
-            cursor.execute(f"CREATE TABLE {COPY}.{table} LIKE shop.{table}")
+    server.execute(
+        f"CREATE DATABASE {COPY}",
+        *(f"CREATE TABLE {COPY}.{table} LIKE shop.{table}" for table in shop.TABLES),
+    )
     count_changes(server, COPY, "in_copy")
     count_changes_in_postgres(postgres, server)
 

@@ -19,7 +19,6 @@ def place(tmp_path: Path, mariadb_template: Path) -> Iterator[Place]:
     with ExitStack() as stack:
         made = Place(tmp_path, mariadb_template, stack)
         made.source("--expire-logs-days=2")
-        made.target()
         made.start()
         yield made
 

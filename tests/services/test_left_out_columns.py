@@ -28,8 +28,7 @@ def test_a_server_that_does_not_log_them_is_refused_unless_they_are_left_out(
     mariadb118: MariaDb118, mariadb118_database: str, sql: Client
 ) -> None:
     name = mariadb118_database
-    with mariadb118.connect(database=name) as connection, connection.cursor() as cursor:
-        cursor.execute(GENERATED)
+    mariadb118.execute(GENERATED, database=name)
     (error,) = errors(survey(options(mariadb118, "copy"), lambda schema, _: schema == name))
     assert (
         f"without the generated columns of {name}.t (v): set source.generated_columns = 'leave_out'" in error
@@ -44,8 +43,7 @@ def test_a_server_that_does_not_log_them_is_refused_unless_they_are_left_out(
 def test_the_first_row_without_them_is_refused(mariadb118: MariaDb118, mariadb118_database: str) -> None:
     name = mariadb118_database
     copy = Copy()
-    with mariadb118.connect(database=name) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+    mariadb118.execute("CREATE TABLE other (id INT PRIMARY KEY)", database=name)
     with (
         Pulling(mariadb118, f"{name}.*", copies=[copy]) as pulling,
         mariadb118.connect(database=name) as connection,

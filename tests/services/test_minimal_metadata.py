@@ -40,9 +40,7 @@ LATER = (
 def started(server: MariaDb, directory: Path, *options: str) -> SchemaCopies:
     server.options = options
     server.start()
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
-        cursor.execute("CREATE DATABASE shop_copy")
+    server.execute("CREATE DATABASE shop", "CREATE DATABASE shop_copy")
     copies = SchemaCopies(server, "shop", directory)
     copies.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20) CHARACTER SET utf8mb4)",

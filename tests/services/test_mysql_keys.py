@@ -15,13 +15,13 @@ LINES = Table("shop", "lines", (ID, Column("item", "int"), Column("gift", "int")
 def test_each_of_two_foreign_keys_to_the_same_parent_key_is_a_reference(
     mariadb: MariaDb, database: str
 ) -> None:
-    with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE items (id INT PRIMARY KEY)")
-        cursor.execute(
-            "CREATE TABLE `lines` (id INT PRIMARY KEY, item INT, gift INT, "
-            "FOREIGN KEY (item) REFERENCES items (id), FOREIGN KEY (gift) REFERENCES items (id))"
-        )
-    target = MySqlDatabase(parsed(mariadb.url(database)), "test", MySqlOptions())
+    mariadb.execute(
+        "CREATE TABLE items (id INT PRIMARY KEY)",
+        "CREATE TABLE `lines` (id INT PRIMARY KEY, item INT, gift INT, "
+        "FOREIGN KEY (item) REFERENCES items (id), FOREIGN KEY (gift) REFERENCES items (id))",
+        database=database,
+    )
+    target = MySqlDatabase(parsed(mariadb.url(database)), MySqlOptions(), "test")
     target.connect()
     try:
         references = target.rows.keys_of(LINES).references

@@ -17,8 +17,7 @@ from .pulling import Copy, Pulling, mysql_end, rows_of, source_rows
 
 @pytest.fixture
 def own(private_mysql: MySql) -> Client:
-    with private_mysql.start().connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    private_mysql.start().execute("CREATE DATABASE shop")
     return Client(private_mysql, "shop")
 
 

@@ -81,9 +81,7 @@ def test_a_key_that_the_server_generates_is_a_column_even_if_hidden(private_mysq
         "--sql-generate-invisible-primary-key=ON",
         "--show-gipk-in-create-table-and-information-schema=OFF",
     )
-    with private_mysql.start().connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
-        cursor.execute("CREATE TABLE shop.t (a INT)")
+    private_mysql.start().execute("CREATE DATABASE shop", "CREATE TABLE shop.t (a INT)")
     (table,) = survey(options(private_mysql), lambda schema, _: schema == "shop").tables
     assert [column.name for column in table.table.columns] == ["my_row_id", "a"]
     assert table.table.key == (0,)
@@ -115,9 +113,7 @@ def test_missing_rights_are_named_with_the_grant(mysql_sql: Client) -> None:
 
 def test_settings_that_lose_values_are_named(private_mysql: MySql) -> None:
     private_mysql.options = ("--binlog-row-value-options=PARTIAL_JSON", "--binlog-row-metadata=MINIMAL")
-    with private_mysql.start().connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
-        cursor.execute("CREATE TABLE shop.t (a INT)")
+    private_mysql.start().execute("CREATE DATABASE shop", "CREATE TABLE shop.t (a INT)")
     found = survey(options(private_mysql), lambda schema, _: schema == "shop")
     assert [text.rpartition(": ")[2] for text in texts(found, "error")] == [
         "SET GLOBAL binlog_row_value_options = ''",

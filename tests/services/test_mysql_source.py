@@ -132,8 +132,7 @@ def test_mysql_mariadb_and_sqlite_get_the_same_rows(
             change(mysql_sql)
     finally:
         for server in mysql97, mariadb:
-            with server.connect() as connection, connection.cursor() as cursor:
-                cursor.execute(f"DROP DATABASE IF EXISTS {name}")
+            server.execute(f"DROP DATABASE IF EXISTS {name}")
 
 
 def test_a_program_gets_the_changes_and_no_transaction_twice(mysql_sql: Client, tmp_path: Path) -> None:
@@ -177,8 +176,7 @@ def test_a_collation_that_the_target_lacks_is_named(
         ):
             copied(mysql_sql, tmp_path, {"url": mariadb.url(name)})
     finally:
-        with mariadb.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS {name}")
+        mariadb.execute(f"DROP DATABASE IF EXISTS {name}")
 
 
 def test_definitions_of_mariadb_become_mysql_s(mysql97: MySql, sql: Client, tmp_path: Path) -> None:
@@ -206,5 +204,4 @@ def test_definitions_of_mariadb_become_mysql_s(mysql97: MySql, sql: Client, tmp_
             assert cursor.fetchall() == ((2, "it's", b"\0", 2001, "{}", "a'b"),)
         assert there == sql(select.format(sql.database))
     finally:
-        with mysql97.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS {name}")
+        mysql97.execute(f"DROP DATABASE IF EXISTS {name}")

@@ -38,8 +38,7 @@ def server(private_mariadb: MariaDb, authority: Authority) -> Iterator[MariaDb]:
     files = (f"--ssl-key={key}", f"--ssl-cert={certificate}")
     private_mariadb.options = (*files, "--require-secure-transport=ON")
     started = private_mariadb.start()
-    with started.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    started.execute("CREATE DATABASE shop")
     return started
 
 

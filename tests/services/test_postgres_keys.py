@@ -15,7 +15,7 @@ from tidemill.testing.conflicts import ITEMS, LINES, NOTES, POSTGRES_COPY
 
 @pytest.fixture
 def target(postgresql, postgres_database):
-    made = PostgresDatabase(parsed(postgresql.url(postgres_database)), "test", PostgresOptions())
+    made = PostgresDatabase(parsed(postgresql.url(postgres_database)), PostgresOptions(), "test")
     made.connect()
     for statement in POSTGRES_COPY:
         made.session.execute(statement)

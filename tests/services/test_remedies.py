@@ -55,8 +55,7 @@ class Checked(CopiedTable):
 def checked(request: pytest.FixtureRequest, tmp_path: Path) -> Checked:
     server: MariaDb | MySql = request.getfixturevalue(f"private_{request.param}")
     server.start()
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    server.execute("CREATE DATABASE shop")
     place = Checked(tmp_path, server, "shop")
     place.execute("USE shop", *BAD)
     place.configure(

@@ -64,8 +64,7 @@ class Purged(CopiedTable):
 @pytest.fixture(params=["mariadb", "mysql"])
 def purged(request: pytest.FixtureRequest, tmp_path: Path) -> Purged:
     server: MariaDb = request.getfixturevalue(f"private_{request.param}").start()
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    server.execute("CREATE DATABASE shop")
     place = Purged(tmp_path, server, "shop")
     for name in ("kept", "gone", "named"):
         place.execute(f"CREATE TABLE shop.{name} (id INT PRIMARY KEY)", f"INSERT INTO shop.{name} VALUES (5)")

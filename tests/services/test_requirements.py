@@ -16,12 +16,6 @@ from tidemill.testing.mariadb import PASSWORD, MariaDb
 from .pulling import VERSIONED_BY_TRANSACTIONS, binlog_end
 
 
-def execute(server: MariaDb, *statements: str) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
-
-
 def look(server: MariaDb, database: str, **options: Any) -> Survey:
     given = MysqlOptions(port=server.port, password=PASSWORD)
     return survey(replace(given, **options), lambda schema, _: schema == database)
@@ -36,8 +30,7 @@ def warnings(found: Survey) -> list[str]:
 
 
 def test_a_server_that_has_all_shows_the_tables_that_match(mariadb: MariaDb, database: str) -> None:
-    execute(
-        mariadb,
+    mariadb.execute(
         f"CREATE TABLE {database}.t (id INT PRIMARY KEY)",
         f"CREATE TABLE {database}.u (a INT NOT NULL UNIQUE)",
     )
@@ -52,14 +45,13 @@ def test_a_server_that_has_all_shows_the_tables_that_match(mariadb: MariaDb, dat
 
 
 def test_tables_without_transactions_are_warned_of(mariadb: MariaDb, database: str) -> None:
-    execute(mariadb, f"CREATE TABLE {database}.t (id INT PRIMARY KEY) ENGINE = MyISAM")
+    mariadb.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY) ENGINE = MyISAM")
     (warning,) = warnings(look(mariadb, database))
     assert warning.startswith(f"{database}.t is a table of MyISAM, which has no transactions")
 
 
 def test_tables_without_a_key_are_warned_of(mariadb: MariaDb, database: str) -> None:
-    execute(
-        mariadb,
+    mariadb.execute(
         f"CREATE TABLE {database}.a (id INT)",
         f"CREATE TABLE {database}.b (id INT UNIQUE)",
         f"CREATE TABLE {database}.c (id INT NOT NULL UNIQUE)",
@@ -74,15 +66,14 @@ def test_tables_without_a_key_are_warned_of(mariadb: MariaDb, database: str) -> 
 
 
 def test_a_pattern_that_matches_nothing_shows_what_there_is(mariadb: MariaDb, database: str) -> None:
-    execute(mariadb, f"CREATE TABLE {database}.t (id INT)")
+    mariadb.execute(f"CREATE TABLE {database}.t (id INT)")
     (error,) = errors(look(mariadb, "nowhere"))
     assert error.startswith("no table matches")
     assert f"{database}.t" in error
 
 
 def test_tables_that_are_not_supported_are_each_named(mariadb: MariaDb, database: str) -> None:
-    execute(
-        mariadb,
+    mariadb.execute(
         f"CREATE TABLE {database}.a {VERSIONED_BY_TRANSACTIONS}",
         f"CREATE TABLE {database}.b (id INT, twice INT AS (id * 2) STORED, place POINT)",
         f"CREATE TABLE {database}.c {VERSIONED_BY_TRANSACTIONS}",
@@ -111,8 +102,7 @@ def test_a_server_that_does_not_answer(private_mariadb: MariaDb) -> None:
 
 def test_missing_rights_are_named_with_the_grant(mariadb: MariaDb, database: str) -> None:
     user = f"reader_{database}"
-    execute(
-        mariadb,
+    mariadb.execute(
         f"CREATE TABLE {database}.t (id INT)",
         f"CREATE USER {user}@localhost IDENTIFIED BY 'secret'",
         f"CREATE USER {user}@127.0.0.1 IDENTIFIED BY 'secret'",
@@ -126,20 +116,18 @@ def test_missing_rights_are_named_with_the_grant(mariadb: MariaDb, database: str
         )
         assert any(f"{database}.t can't be read" in text for text in errors(found))
         assert "BINLOG ADMIN" in warnings(found)[0]
-        execute(
-            mariadb,
+        mariadb.execute(
             f"GRANT SELECT ON {database}.* TO {user}@127.0.0.1",
             f"GRANT REPLICATION SLAVE ON *.* TO {user}@127.0.0.1",
         )
         assert errors(look(mariadb, database, user=user, password="secret")) == []
     finally:
-        execute(mariadb, f"DROP USER {user}@localhost, {user}@127.0.0.1")
+        mariadb.execute(f"DROP USER {user}@localhost, {user}@127.0.0.1")
 
 
 def test_binlog_settings(private_mariadb: MariaDb) -> None:
     server = private_mariadb.start()
-    execute(
-        server,
+    server.execute(
         "CREATE DATABASE shop",
         "CREATE TABLE shop.t (id INT)",
         "SET GLOBAL binlog_format = MIXED",
@@ -154,8 +142,7 @@ def test_binlog_settings(private_mariadb: MariaDb) -> None:
 
 def test_a_server_without_prepared_statements(private_mariadb: MariaDb) -> None:
     server = private_mariadb.start()
-    execute(
-        server,
+    server.execute(
         "CREATE DATABASE shop",
         "CREATE TABLE shop.t (id INT PRIMARY KEY)",
         "SET GLOBAL max_prepared_stmt_count = 0",
@@ -169,7 +156,7 @@ def test_a_server_without_prepared_statements(private_mariadb: MariaDb) -> None:
 def test_a_server_without_binlog(private_mariadb: MariaDb) -> None:
     private_mariadb.options = ("--skip-log-bin",)
     server = private_mariadb.start()
-    execute(server, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT)")
+    server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT)")
     (error,) = errors(look(server, "shop"))
     assert error == (
         "the server writes no binlog: set log_bin and binlog_format = ROW below [mysqld] in its "

@@ -238,8 +238,7 @@ def test_table_ids_may_change_at_any_time(place: CopiedTable) -> None:
 def test_lost_events_are_said_to_be_lost(tmp_path: Path, private_mariadb: MariaDb) -> None:
     private_mariadb.options = ("--binlog-stmt-cache-size=4096", "--max-binlog-stmt-cache-size=4096")
     server = private_mariadb.start()
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    server.execute("CREATE DATABASE shop")
     place = CopiedTable(tmp_path, server, "shop")
     in_session(place, "ALTER TABLE item ENGINE = MyISAM, MODIFY name TEXT")
     place.continues()

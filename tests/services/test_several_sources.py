@@ -49,10 +49,7 @@ class Bank(RepeatedInSession):
 
     def execute(self, *statements: str) -> list[tuple[Any, ...]]:
         """The rows of the last one."""
-        with self.server.connect(database="mysql") as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
+        return self.server.execute(*statements, database="mysql")
 
     def transfer(self, connection: pymysql.connections.Connection[Any]) -> None:
         number = self.transfers
@@ -282,16 +279,13 @@ def test_a_sink_that_is_added_later_is_loaded_from_all_sources(mariadb, database
 
 
 def test_a_table_that_two_sources_follow_is_refused(mariadb, database, tmp_path):
-    with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    mariadb.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
     with pytest.raises(SourceError, match=r"t is followed in source one and in source other"):
         run(mariadb, tmp_path, {"one": f"{database}.*", "other": f"{database}.t"}, "copy")
 
 
 def test_a_source_that_is_added_later_needs_another_target(mariadb, database, tmp_path):
-    with mariadb.connect(database=database) as connection, connection.cursor() as cursor:
-        for table in "tu":
-            cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+    mariadb.execute(*(f"CREATE TABLE {table} (id INT PRIMARY KEY)" for table in "tu"), database=database)
     run(mariadb, tmp_path, {"one": f"{database}.t"}, "copy")
     with pytest.raises(CheckpointError, match=r"sink copy has what came from one: .*or name another target"):
         run(mariadb, tmp_path, {"one": f"{database}.t", "other": f"{database}.u"}, "copy")

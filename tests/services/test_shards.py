@@ -47,10 +47,7 @@ class Shards:
         return [table for tables in self.sources.values() for table in tables]
 
     def execute(self, *statements: str) -> list[tuple[Any, ...]]:
-        with self.server.connect(database=self.schema) as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
+        return self.server.execute(*statements, database=self.schema)
 
     def found(self) -> dict[str, Any]:
         sections: list[dict[str, Any]] = [

@@ -47,9 +47,7 @@ def postgres(postgresql: PostgreSql, postgres_database: str) -> Target:
 @pytest.fixture
 def mysql(mysql97: MySql, mysql_database: str) -> Target:
     def select(columns: str) -> list[tuple[Any, ...]]:
-        with mysql97.connect(database=mysql_database) as connection, connection.cursor() as cursor:
-            cursor.execute(f"SELECT {columns} FROM item ORDER BY 1")
-            return list(cursor.fetchall())
+        return mysql97.execute(f"SELECT {columns} FROM item ORDER BY 1", database=mysql_database)
 
     return Target({"name": "copy", "url": mysql97.url(), "schema": mysql_database}, select)
 

@@ -574,8 +574,7 @@ def test_a_row_that_others_have_locked_is_waited_for(place):
 
 def test_a_server_that_comes_back_is_found_again(private_mariadb):
     private_mariadb.start()
-    with private_mariadb.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    private_mariadb.execute("CREATE DATABASE shop")
     place = MariaDbPlace(private_mariadb, "shop")
     sink = place.sink(workers=1)
     work = Delivery(sink, sink.open(), "src", DeliveryOptions(rowless_seconds=0))
@@ -604,11 +603,12 @@ def test_a_long_statement_or_transaction_is_not_ended_by_the_server(private_mari
 
 def test_a_read_only_server_is_an_error_that_says_so(private_mariadb):
     private_mariadb.start()
-    with private_mariadb.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
-        cursor.execute("CREATE USER app@'%' IDENTIFIED BY 'secret'")
-        cursor.execute("GRANT ALL ON shop.* TO app@'%'")
-        cursor.execute("SET GLOBAL read_only = 1")
+    private_mariadb.execute(
+        "CREATE DATABASE shop",
+        "CREATE USER app@'%' IDENTIFIED BY 'secret'",
+        "GRANT ALL ON shop.* TO app@'%'",
+        "SET GLOBAL read_only = 1",
+    )
     url = private_mariadb.url("shop", user="app", password="secret")
     sink = open_sink("copy", url, feed="test", store=MemoryStore())
     with pytest.raises(SinkError, match="--read-only option"):

@@ -50,9 +50,8 @@ def copied(place: CopiedTable) -> list[Row] | None:
 def kept(place: CopiedTable) -> list[int]:
     """Return the keys in the copy of the other table."""
     if place.copy_server is not None:
-        with place.copy_server.connect(database=place.copy_schema) as server, server.cursor() as cursor:
-            cursor.execute("SELECT id FROM kept ORDER BY id")
-            return [row[0] for row in cursor.fetchall()]
+        rows = place.copy_server.execute("SELECT id FROM kept ORDER BY id", database=place.copy_schema)
+        return [row[0] for row in rows]
     with closing(sqlite3.connect(place.copy, timeout=60)) as copy:
         return [row[0] for row in copy.execute(f'SELECT id FROM "{place.schema}.kept" ORDER BY id')]
 
@@ -212,13 +211,14 @@ def test_a_transaction_over_a_failed_table_and_a_healthy_one_applies_the_healthy
 ) -> None:
     schema, table = parking.schema, f"{parking.schema}.item"
     lose_copy(parking)
-    with parking.server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("BEGIN")
-        cursor.execute(f"INSERT INTO {schema}.kept VALUES (1)")
-        cursor.execute(f"INSERT INTO {table} VALUES (4, 'x')")
-        cursor.execute(f"INSERT INTO {schema}.kept VALUES (2)")
-        cursor.execute("COMMIT")
-        cursor.execute(f"INSERT INTO {schema}.kept VALUES (3)")
+    parking.server.execute(
+        "BEGIN",
+        f"INSERT INTO {schema}.kept VALUES (1)",
+        f"INSERT INTO {table} VALUES (4, 'x')",
+        f"INSERT INTO {schema}.kept VALUES (2)",
+        "COMMIT",
+        f"INSERT INTO {schema}.kept VALUES (3)",
+    )
     assert parking.run().status == 0
     assert kept(parking) == [1, 2, 3]
     item = tables(parking)["item"]

@@ -63,8 +63,7 @@ def test_a_busy_puller_s_old_position_is_not_shown(mariadb, database, tmp_path, 
         return PullerStatistics("following", "binlog.000001:4", 0, 0, 0, 0, 0, 0, 0.0, 0)
 
     monkeypatch.setattr(MysqlSource, "statistics", old_answer)
-    with mariadb.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
+    mariadb.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
     options = feed_options(
         {
             "data_dir": str(tmp_path),

@@ -171,8 +171,7 @@ def test_a_database_that_is_away_pauses_the_verification_and_not_the_feed(
     tmp_path, mariadb, database, tables, private_mariadb
 ):
     target = private_mariadb.start()
-    with target.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE copy")
+    target.execute("CREATE DATABASE copy")
     tables_of = ["item", "loose", "still"]
     copy = IntoPlace(tmp_path, mariadb, database, tables_of, MariaDbPlace(target, "copy"))
     copy.given["source"]["retry_longest_seconds"] = 1

@@ -47,8 +47,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[Client]:
     server = request.getfixturevalue(name)
     assert isinstance(server, (MariaDb, MySql))
     schema = "where_cases"
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {schema}")
+    server.execute(f"CREATE DATABASE {schema}")
     client = Client(server, schema)
     yield client
     client(f"DROP DATABASE {schema}")

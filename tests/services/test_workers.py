@@ -74,8 +74,7 @@ def private_place(request):
     if request.param == "postgresql":
         return PostgresPlace(request.getfixturevalue("private_postgresql").start(), "postgres")
     server = request.getfixturevalue("private_mariadb").start()
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    server.execute("CREATE DATABASE shop")
     return MariaDbPlace(server, "shop")
 
 
@@ -377,8 +376,7 @@ def test_a_deadlock_between_workers_repeats_one_of_them(on_mariadb):
 
 def test_a_restart_of_the_server_repeats_nothing(private_mariadb):
     server = private_mariadb.start()
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    server.execute("CREATE DATABASE shop")
     place = MariaDbPlace(server, "shop")
     prepared(place, counting=True)
     history = Conflicts(5, 200)
@@ -478,7 +476,7 @@ def test_an_order_that_several_workers_cannot_keep_is_refused(options):
 def test_a_packet_is_rendered_while_the_server_works_on_the_one_before(on_mariadb):
     place = on_mariadb
     loaded(place, ORDERS, rows=[(1, "a"), (2, "b")])
-    target = MySqlDatabase(parsed(place.server.url(place.database)), "other", MySqlOptions())
+    target = MySqlDatabase(parsed(place.server.url(place.database)), MySqlOptions(), "other")
     with closing(target), place.server.connect(database=place.database) as other, other.cursor() as cursor:
         target.connect_worker()
         cursor.execute("START TRANSACTION")

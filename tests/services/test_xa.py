@@ -24,8 +24,7 @@ from .pulling import Copy, Pulling, binlog_end, mysql_end, rows_of, source_rows
 @pytest.fixture(params=["mariadb", "mysql"])
 def client(request: pytest.FixtureRequest) -> Iterator[Client]:
     server = request.getfixturevalue(f"private_{request.param}").start()
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop")
+    server.execute("CREATE DATABASE shop")
     client = Client(server, "shop")
     yield client
     client.close()

@@ -40,10 +40,7 @@ class Twins:
                 )
 
     def execute(self, name: str, *statements: str) -> list[tuple[Any, ...]]:
-        with self.servers[name].connect(database=self.schema) as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
+        return self.servers[name].execute(*statements, database=self.schema)
 
     def both(self, *statements: str) -> None:
         for name in self.servers:

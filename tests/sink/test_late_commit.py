@@ -15,7 +15,7 @@ from tidemill.sink.sql.sql import SqlSink
 
 
 def opened(path: Path) -> SqlSink:
-    sink = SqlSink("copy", SqliteDatabase(parsed(f"sqlite:///{path / 'copy.db'}"), "feed", SqliteOptions()))
+    sink = SqlSink("copy", SqliteDatabase(parsed(f"sqlite:///{path / 'copy.db'}"), SqliteOptions(), "feed"))
     sink.open()
     return sink
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 
 from tidemill.codec.mysql.column_defaults import NotComputable, default_for_existing_rows
 from tidemill.dialects.conversion import keeps_text
 from tidemill.dialects.database import cant_compute, effective
+from tidemill.dialects.definer import TransactionalDefiner
 from tidemill.dialects.renames import Rename, in_order
-from tidemill.dialects.shared_changes import SharedChanges
 from tidemill.dialects.sqlite.types import compile_encode
 from tidemill.errors import NotReproducible
 from tidemill.events import (
@@ -31,14 +30,12 @@ from .own import TypelessOwnTables
 from .session import Session, literal, quoted
 
 
-class TypelessDefiner:
-    ddl_commits = False
+class TypelessDefiner(TransactionalDefiner):
     folds_names = True
 
     def __init__(self, session: Session, own_tables: TypelessOwnTables) -> None:
-        self.identity = session.identity
+        super().__init__(session.identity, own_tables)
         self._session = session
-        self._shared = SharedChanges(own_tables)
 
     def name_of(self, schema: str, table: str) -> str:
         return self._session.name_of(schema, table)
@@ -46,22 +43,16 @@ class TypelessDefiner:
     def columns(self, table: Table) -> dict[str, str] | None:
         name = self.name_of(table.schema, table.name)
         key = self._session.key(name)
-        return {column: "key" if column in key else "" for column in self._session.columns(name)} or None
+        return {column: " key" if column in key else "" for column in self._session.columns(name)} or None
 
-    def wanted_columns(self, table: Table) -> dict[str, str]:
-        return {column.name: "key" if i in table.key else "" for i, column in enumerate(table.columns)}
+    def _type(self, column: Column) -> str:
+        return ""
 
     def is_empty(self, table: Table) -> bool:
         return not self._has_row(self._session.table(table))
 
     def _has_row(self, name: str, where: str = "TRUE") -> bool:
         return bool(self._session.rows(f"SELECT 1 FROM {name} WHERE {where} LIMIT 1"))
-
-    def keeps_rows(self, table: Table) -> bool:
-        return True
-
-    def undo_creation(self) -> None:
-        """Do nothing: a table is created in the transaction of the checkpoint."""
 
     def create_table(self, table: Table, details: Details | None, *, is_shared: bool = False) -> None:
         columns = ", ".join(quoted(column.name) for column in table.columns)
@@ -82,20 +73,9 @@ class TypelessDefiner:
     def drop_table(self, table: Table) -> None:
         self._session.execute(f"DROP TABLE IF EXISTS {self._session.table(table)}")
 
-    def defining(self, schema: str, table: str) -> AbstractContextManager[None]:
-        return nullcontext()  # there is one writer at a time
-
-    def has_shared(self, ddl: Ddl) -> bool:
-        return self._shared.has(ddl)
-
-    def note_shared(self, ddl: Ddl) -> None:
-        self._shared.note(ddl)
-
     # --- schema changes
 
-    def alter(self, ddl: Ddl) -> None:
-        if not self._shared.begin(ddl):
-            return
+    def _apply(self, ddl: Ddl) -> None:
         name = self.name_of(ddl.schema, ddl.table)
         match ddl.actions[0]:
             case DropTable():

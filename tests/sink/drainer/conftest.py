@@ -17,8 +17,6 @@ def rows(checkpoints):
     """Runs a statement on the server; returns the rows."""
 
     def run(statement):
-        with checkpoints.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(statement)
-            return list(cursor.fetchall())
+        return checkpoints.execute(statement)
 
     return run

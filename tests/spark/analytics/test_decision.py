@@ -135,9 +135,10 @@ def test_a_page_leads_to_a_plan_that_frees_what_it_says(tmp_path: Path, transact
             FEED.format(folder=tmp_path, north=north.url(), south=south.url(), target=target.url())
         )
         for server, table in ((north, "north.orders"), (south, "south.clicks")):
-            with server.connect() as connection, connection.cursor() as cursor:
-                cursor.execute(f"CREATE DATABASE {table.partition('.')[0]}")
-                cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, note TEXT)")
+            server.execute(
+                f"CREATE DATABASE {table.partition('.')[0]}",
+                f"CREATE TABLE {table} (id INT PRIMARY KEY, note TEXT)",
+            )
         tidemill("run", feed, "--until", "now")
         begin = int(time.time()) + 600
         fill(north, "north.orders", begin, transactions, 20_000, 30)

@@ -49,9 +49,7 @@ def go_on(options: FeedOptions) -> None:
 
 def rows(server: PrivateServer, database: str, table: str) -> list[tuple[Any, ...]]:
     """In an order that is the same for equal rows."""
-    with server.connect(database=database) as connection, connection.cursor() as cursor:
-        cursor.execute(f"SELECT * FROM {table}")
-        return sorted(cursor.fetchall(), key=repr)
+    return sorted(server.execute(f"SELECT * FROM {table}", database=database), key=repr)
 
 
 def planned(directory: Path) -> Any:

@@ -16,13 +16,14 @@ _SENT_BYTES = 1 << 18
 
 
 def create(server: MariaDb, schema: str) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {schema}")
-        for table in TABLES:
-            cursor.execute(
-                f"CREATE TABLE {schema}.{table} (id BIGINT PRIMARY KEY, v BIGINT NOT NULL, "
-                "price DECIMAL(12,2), name VARCHAR(80))"
-            )
+    server.execute(
+        f"CREATE DATABASE {schema}",
+        *(
+            f"CREATE TABLE {schema}.{table} (id BIGINT PRIMARY KEY, v BIGINT NOT NULL, "
+            "price DECIMAL(12,2), name VARCHAR(80))"
+            for table in TABLES
+        ),
+    )
 
 
 def write(server: MariaDb, schema: str, transactions: Iterable[list[Statement]]) -> None:
@@ -61,9 +62,7 @@ def _sql(statement: Statement) -> str:
 
 def position(server: MariaDb) -> str:
     """Return the end of the binlog."""
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SHOW MASTER STATUS")
-        file, offset, *_ = cursor.fetchone()
+    file, offset, *_ = server.execute("SHOW MASTER STATUS")[0]
     return f"{file}:{offset}"
 
 

@@ -1,48 +1,39 @@
-"""Records of transactions that parallel workers applied after the checkpoint, in a PostgreSQL target."""
+"""The records of transactions that parallel workers applied after the checkpoint, in SQL."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
-from typing import Final
+from typing import Protocol
 
-from ...events import Ts
-from ..applied import APPLIED_TABLE, Applied, parse_applied
-from ..statement import ANY, Statement
-from ..worker import Start
-from .session import PostgresSession
-from .text import quoted
-
-APPLIED_COLUMNS: Final = (
-    "feed text NOT NULL, first_ts bigint NOT NULL, applied text NOT NULL, PRIMARY KEY (feed, first_ts)"
-)
+from ..events import Row, Ts
+from .applied import APPLIED_TABLE, Applied, parse_applied
+from .statement import Statement, quoted
+from .worker import Start
 
 
-class AppliedRows:
-    """One feed's rows; `schema` is the quoted name of its home.
+class Session(Protocol):
+    def execute(self, statement: str, /) -> int: ...
 
-    Each SQL transaction of a worker shares an advisory lock of the feed from its first statement on.
-    """
+    def rows(self, statement: str, /) -> list[Row]: ...
 
-    def __init__(self, session: PostgresSession, schema: str, checkpoints: str, feed: str) -> None:
+
+class AppliedRows(ABC):
+    """One feed's rows; `schema` is the quoted name of its home."""
+
+    def __init__(self, session: Session, schema: str, checkpoints: str, feed: str) -> None:
         self._session = session
         self._table = f"{schema}.{APPLIED_TABLE}"
         self._checkpoints = checkpoints
         self._feed = quoted(feed)
-        digest = sha256(f"tidemill {self._table} {feed}".encode()).digest()
-        self._lock = int.from_bytes(digest[:8], "big", signed=True)
 
+    @abstractmethod
     def load(self) -> list[Applied]:
         """Return all records, once no SQL transaction of a lost connection is open that may add one."""
-        self._session.defer("BEGIN")
-        self._session.rows(f"SELECT pg_advisory_xact_lock({self._lock})")
-        records = self.read()
-        self._session.commit()
-        return records
 
-    def read(self) -> list[Applied]:
+    def read(self, lock: str = "") -> list[Applied]:
         """Return the records that the session sees."""
-        rows = self._session.rows(f"SELECT applied FROM {self._table} WHERE feed={self._feed}")
+        rows = self._session.rows(f"SELECT applied FROM {self._table} WHERE feed={self._feed}{lock}")
         return [parse_applied(text, self._table) for (text,) in rows]
 
     def forget(self, firsts: Sequence[Ts]) -> None:
@@ -51,7 +42,6 @@ class AppliedRows:
 
     def statements(self, start: Start) -> Iterator[Statement]:
         """Yield the statements for the beginning of a worker's SQL transaction."""
-        yield Statement(f"SELECT pg_advisory_xact_lock_shared({self._lock})", ANY)
         if start.applied is not None:
             values = f"{self._feed},{start.applied.first},'{start.applied.text()}'"
             yield Statement(f"INSERT INTO {self._table} VALUES ({values})", 1)
