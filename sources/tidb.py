@@ -33,8 +33,9 @@ from ..sink import Deliver
 from ..store.scratch import Scratch
 from ..store.store import Store
 from .source import Source, SourceInfo, StartContext, no_table_matches
+from .tikv_loader import TikvLoader
 from .tikv_loads import tables_to_load
-from .tikv_snapshot import TikvLoader, TikvSnapshot
+from .tikv_snapshot import TikvSnapshot
 
 HISTORY_BUFFER_BYTES: Final = 4 << 20
 """Write buffer for table infos, which are written once and seldom read; 100,000 of them stay out of
@@ -207,6 +208,7 @@ class TidbSource(Source):
                 self._tables,
                 self._identity,
                 ts,
+                partial(self._loaded, ts),
                 goes_on=tables_to_load(context.sink_checkpoints) is not None,
             )
             steps = snapshot.steps(start.loading or {} if start is not None else {}, context.sink_checkpoints)
@@ -215,7 +217,6 @@ class TidbSource(Source):
                 steps,
                 context.decoder,
                 context.coordinator,
-                partial(self._loaded, ts),
                 name="loader",
                 supervisor=context.coordinator,
             )

@@ -25,7 +25,8 @@ from ..puller.tikv.span import Span, ddl_spans, intersect, raw_span, table_span
 from ..store.scratch import Scratch
 from .source import SourceTraits
 from .tidb import NO_ANSWER, Look, TidbSource, head_of
-from .tikv_loads import SchemaKnown, TikvLoadActor, TikvLoads, tables_to_load
+from .tikv_loader import SchemaKnown, TikvLoader
+from .tikv_loads import TikvLoads, tables_to_load
 
 DDL_KEYSPACE: Final = 0
 """The sorter's number for the keyspace of the schema's jobs; TiDB's table ids begin above."""
@@ -118,11 +119,13 @@ class TikvSource(TidbSource):
         context = self._context
         names = tables_to_load(context.sink_checkpoints)
         if names is not None:
+            loads = TikvLoads(self._client, self._history, self._tables, names, self._load_ends, ts)
             self._loader = context.blocking.spawn(
-                TikvLoadActor,
-                TikvLoads(self._client, self._history, self._tables, names, self._load_ends, ts),
+                TikvLoader,
+                loads.steps(),
                 context.sorter.add_table(LOAD_KEYSPACE, ts),
                 context.coordinator,
+                loads.known,
                 name="table loader",
                 supervisor=context.coordinator,
             )

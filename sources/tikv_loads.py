@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from ..actors import PooledActor, Target
 from ..chain.selection.tables import TablePatterns
 from ..codec.blocks import NOTHING, block_of
 from ..codec.tidb.load_entry import GoneTable, LoadedRows, NewTable, load_change
@@ -86,14 +84,17 @@ class TikvLoads:
     ) -> None:
         """`names` are tables with the keys after which they are read. `ended` is called with the ts of the
         last step, before it is sent. `known_ts` is the ts up to which `history` is complete."""
-        self.known_ts = known_ts
-        """The caller raises it when more of the history is complete."""
+        self._known_ts = known_ts
         self._client = client
         self._history = history
         self._tables = tables
         self._names = names
         self._ended = ended
         self._rows = 0
+
+    def known(self, ts: Ts) -> None:
+        """Note that the history is complete up to `ts`."""
+        self._known_ts = ts
 
     def steps(self) -> Iterator[Step]:
         """Yield what the keyspace and the coordinator get. Raises Retryable and Fatal; waits for the
@@ -143,7 +144,7 @@ class TikvLoads:
         """Return a new ts at which the schema is known; nothing above it leaves the sorter."""
         ts = self._next_ts()
         yield Changes(NOTHING, ts - 1)
-        while self.known_ts < ts:
+        while self._known_ts < ts:
             yield None
         return ts
 
@@ -163,7 +164,7 @@ class TikvLoads:
         waiting: deque[_Read] = deque()
         last: OrderedKey | None = after
         while True:
-            while waiting and waiting[0].ts <= self.known_ts:
+            while waiting and waiting[0].ts <= self._known_ts:
                 read = waiting.popleft()
                 now = self._table_at(table.name, read.ts)
                 if now is None or (now.info.id, now.since) != (table.info.id, table.since):
@@ -195,62 +196,3 @@ class TikvLoads:
     def _changes(self, pairs: Pairs, ts: Ts, *before: KvChange) -> Block:
         self._rows += len(pairs[0])
         return block_of([*before, *[KvChange(ts, ts, PUT, *pair) for pair in zip(*pairs, strict=True)]])
-
-
-class SchemaKnown(Struct, frozen=True):
-    """To a TikvLoadActor: the schema is known up to `ts`."""
-
-    ts: Ts
-
-
-class _Continue(Struct, frozen=True):
-    """To itself: take the next step."""
-
-
-_CONTINUE: Final = _Continue()
-
-
-class TikvLoadActor(PooledActor[SchemaKnown | _Continue]):
-    """Takes the steps of a load, one per turn. For a system of blocking work."""
-
-    def __init__(
-        self, loads: TikvLoads, writer: Target[Changes], coordinator: Target[SnapshotReport]
-    ) -> None:
-        super().__init__()
-        self._loads = loads
-        self._steps = loads.steps()
-        self._writer = writer
-        self._coordinator = coordinator
-        self._waits = True
-
-    def on_start(self) -> None:
-        self._go_on()
-
-    def on_receive(self, message: SchemaKnown | _Continue) -> None:
-        match message:
-            case SchemaKnown(ts):
-                self._loads.known_ts = ts
-                if self._waits:
-                    self._go_on()
-            case _Continue():
-                self._step()
-            case _:
-                assert_never(message)
-
-    def _step(self) -> None:
-        self._waits = True
-        try:
-            step = next(self._steps)
-        except (CancelledError, StopIteration):  # the feed is being closed, or all is read
-            self.stop()
-            return
-        if isinstance(step, Changes):
-            self.send(self._writer, step)
-        elif step is not None:
-            self.send(self._coordinator, step)
-        if step is not None:
-            self._go_on()
-
-    def _go_on(self) -> None:
-        self._waits = False
-        self.post(_CONTINUE)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
 from itertools import count
 from typing import Final
 
-from msgspec import Struct
-
-from ..actors import PooledActor, Target
 from ..chain.selection.tables import TablePatterns
 from ..codec.tidb.run import inserts
 from ..codec.tidb.table import to_table
@@ -58,21 +54,23 @@ class TikvSnapshot:
         tables: TablePatterns,
         source: str,
         ts: Ts,
+        loaded: Callable[[], None],
         *,
         goes_on: bool = False,
     ) -> None:
-        """With `goes_on`, single tables of other sinks are loaded after it."""
+        """`loaded` is called at the end. With `goes_on`, single tables of other sinks are loaded after it."""
         self._client = client
         self._history = history
         self._tables = tables
         self._source = source
         self._at = ts
+        self._loaded = loaded
         self._goes_on = goes_on
         self._rows = 0
 
     def steps(
         self, loading: SnapshotProgress, sink_checkpoints: Sequence[Checkpoint]
-    ) -> Iterator[Item | SnapshotReport]:
+    ) -> Iterator[Deliver | SnapshotReport]:
         """Yield items and reports in order. `loading` is the progress that every sink has.
 
         Raises Retryable and Fatal. Waits for the cluster.
@@ -82,10 +80,12 @@ class TikvSnapshot:
         tables = list(self._history.tables(self._at, self._tables.matches))
         for done, table in enumerate(tables):
             yield SnapshotReport(table.name, self._rows, 0, done, len(tables))
-            yield from self._table(table, loading.get(table.name))
+            for item in self._table(table, loading.get(table.name)):
+                yield Deliver([item])
         yield SnapshotReport("", self._rows, 0, len(tables), len(tables))
         end = Chunk(REST, WHOLE) if self._goes_on else Chunk("")
-        yield Transaction(self._at, self._at, self._source, [], str(self._at), chunk=end)
+        yield Deliver([Transaction(self._at, self._at, self._source, [], str(self._at), chunk=end)])
+        self._loaded()
 
     def _table(self, table: TableAt, have: TableProgress | None) -> Iterator[Item]:
         if have is not None and (have.stale or have.pending):
@@ -142,45 +142,3 @@ class TikvSnapshot:
         for pairs in all_rows(self._client, wanted, self._at, CHUNK_ROWS, CHUNK_BYTES):
             reach("snapshot.chunk_read")
             yield pairs
-
-
-class _Read(Struct, frozen=True):
-    """To itself: continue reading."""
-
-
-_READ = _Read()
-
-
-class TikvLoader(PooledActor[_Read]):
-    """Delivers a snapshot, one chunk per turn, and then calls `loaded`. For a system of blocking work."""
-
-    def __init__(
-        self,
-        steps: Iterator[Item | SnapshotReport],
-        mount: Target[Deliver],
-        coordinator: Target[SnapshotReport],
-        loaded: Callable[[], None],
-    ) -> None:
-        super().__init__()
-        self._steps = steps
-        self._mount = mount
-        self._coordinator = coordinator
-        self._loaded = loaded
-
-    def on_start(self) -> None:
-        self.post(_READ)
-
-    def on_receive(self, _message: _Read) -> None:
-        try:
-            step = next(self._steps, None)
-        except CancelledError:  # the feed is being closed, and the client with it
-            self.stop()
-            return
-        if step is None:
-            self._loaded()
-            return
-        if isinstance(step, SnapshotReport):
-            self.send(self._coordinator, step)
-        else:
-            self.send(self._mount, Deliver([step]))
-        self.post(_READ)

@@ -27,6 +27,7 @@ from ...events import (
 from ...snapshot.mysql.packet_keys import PacketKeys
 from ...snapshot.mysql.tables import SourceTable
 from ..puller import SnapshotReport
+from .load_progress import LoadProgress
 from .snapshot import Snapshot
 from .transactions import Transactions
 
@@ -49,9 +50,11 @@ class Loader:
         transactions: Transactions,
         layouts: Layouts,
         chunk_rows: int,
+        progress: LoadProgress,
         only: str = "",
     ) -> None:
-        """With `only`, the snapshot is of the table of that full name, and others are loaded elsewhere."""
+        """`progress` is updated, too. With `only`, the snapshot is of the table of that full name, and others
+        are loaded elsewhere."""
         self._snapshot = snapshot
         self._definitions: Definitions | None = None if REST in loading else snapshot.definitions
         self._position = str(snapshot.position)
@@ -59,30 +62,27 @@ class Loader:
         self._out = transactions
         self._layouts = layouts
         self._chunk_rows = chunk_rows
+        self._progress = progress
         self._only = only
-        self._rows = 0
-        self._tables_done = 0
 
     def steps(self) -> Generator[Step, None, None]:
         """Yield the changes. Raises Retryable if a new snapshot is needed, SourceError if a person must
         act."""
         yield from self._drop_gone()
         for source in self._snapshot.tables:
-            table = source.table
-            if progress_of(self._loading, table.full_name) == WHOLE:
-                self._rows += source.rows_estimated
-            else:
+            name = source.table.full_name
+            if progress_of(self._loading, name) != WHOLE:
                 self._snapshot.hold(source)
                 self._count_loaded(source)
-                yield self._progress(table.full_name)
+                yield self._progress.report(name)
                 yield from self._load(source)
                 self._snapshot.let_go()
-            self._tables_done += 1
+                self._progress.complete(name)
         if self._only:
             return
         self._begin()
         yield self._commit(Chunk(""))
-        yield self._progress("")
+        yield self._progress.report("")
 
     def _drop_gone(self) -> Generator[Step, None, None]:
         """Drop the copies of tables that were to be loaded again and that the source doesn't have any
@@ -103,9 +103,10 @@ class Loader:
 
     def _count_loaded(self, source: SourceTable) -> None:
         """Count the rows of a table that were loaded before."""
-        loaded = progress_of(self._loading, source.table.full_name)
-        if loaded is not None and loaded.last:
-            self._rows += self._snapshot.rows_up_to(source, loaded.last)
+        name = source.table.full_name
+        loaded = progress_of(self._loading, name)
+        rows = self._snapshot.rows_up_to(source, loaded.last) if loaded is not None and loaded.last else 0
+        self._progress.set(name, rows)
 
     def _load(self, source: SourceTable) -> Generator[Step, None, None]:
         table = source.table
@@ -143,10 +144,10 @@ class Loader:
                 self._out.add(RESULT_ROWS, packets, layout)
             yield self._out.take(self._position)
             if result.rows - told >= _PROGRESS_ROWS:
-                self._rows += result.rows - told
+                self._progress.add(table.full_name, result.rows - told)
                 told = result.rows
-                yield self._progress(table.full_name)
-        self._rows += result.rows - told
+                yield self._progress.report(table.full_name)
+        self._progress.add(table.full_name, result.rows - told)
         if limit is None or result.rows < limit:
             return WHOLE
         return TableProgress(PacketKeys(table).first(result.last_row))
@@ -154,13 +155,3 @@ class Loader:
     def _commit(self, chunk: Chunk | None = None) -> Changes | None:
         self._out.commit(self._position, chunk)
         return self._out.take(self._position)
-
-    def _progress(self, table: str) -> SnapshotReport:
-        tables = self._snapshot.tables
-        return SnapshotReport(
-            table=table,
-            rows=self._rows,
-            rows_estimated=max(self._rows, sum(source.rows_estimated for source in tables)),
-            tables_done=self._tables_done,
-            tables=len(tables),
-        )

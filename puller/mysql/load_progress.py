@@ -17,14 +17,17 @@ class LoadProgress:
     """The progress of all tables of a load. A complete table has the rows that it has, not those that the
     statistics say."""
 
-    def __init__(self, estimates: Mapping[str, int], loaded: Mapping[str, int], complete: int) -> None:
-        """`estimates` are the numbers of rows of all tables by full name, and `loaded` those that were loaded
-        before; `complete` is the number of tables that need nothing more."""
+    def __init__(
+        self, estimates: Mapping[str, int], loading: SnapshotProgress, loaded: Mapping[str, int]
+    ) -> None:
+        """`estimates` are the numbers of rows of all tables by full name, and `loaded` those of incomplete
+        ones that were loaded before."""
+        complete = {name: rows for name, rows in estimates.items() if progress_of(loading, name) == WHOLE}
         self._estimates = dict(estimates)
-        self._loaded = {name: loaded.get(name, 0) for name in estimates}
+        self._loaded = {**dict.fromkeys(estimates, 0), **loaded, **complete}
         self._rows = sum(self._loaded.values())
         self._total = sum(max(count, self._loaded[name]) for name, count in estimates.items())
-        self._tables_done = complete
+        self._tables_done = len(complete)
         self._reported: SnapshotReport | None = None
 
     def add(self, table: str, rows: int) -> None:
@@ -72,7 +75,6 @@ def open_progress(
         schema, table = name.split(".", 1)
         if follows(schema, table):
             names[name] = FoundTable(schema, table)
-    complete = [name for name in names if loading[name] == WHOLE]
     partial = {name: have.last for name in names if (have := progress_of(loading, name)) and have.last}
     loaded: dict[str, int] = {}
     if partial or not estimates:
@@ -87,5 +89,4 @@ def open_progress(
                         loaded[name] = rows_up_to(session, source, last)
         finally:
             disconnect(session)
-    known = {name: estimates.get(name, 0) for name in names}
-    return LoadProgress(known, {name: known[name] for name in complete} | loaded, len(complete))
+    return LoadProgress({name: estimates.get(name, 0) for name in names}, loading, loaded)

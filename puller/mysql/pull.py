@@ -301,15 +301,12 @@ class Pull:
                 self._transactions,
                 self._layouts,
                 self._options.chunk_rows,
+                progress,
                 only=f"{schema}.{table}",
             )
-            for step in loader.steps():
-                if isinstance(step, SnapshotReport):
-                    progress.set(step.table, step.rows)
-                    yield progress.report(step.table)
-                else:
-                    yield step
-            progress.complete(f"{schema}.{table}")
+            yield from loader.steps()
+            if not snapshot.tables:  # it was dropped
+                progress.complete(f"{schema}.{table}")
 
     def _load(self, loading: SnapshotProgress) -> Steps:
         with closing(self._snapshot(self._lacking(loading))) as snapshot:
@@ -324,8 +321,11 @@ class Pull:
                 self._unneeded.load_begins((source.table.schema, source.table.name))
             self._state = "snapshot"
             self._transactions.clock.raise_to(compose_ts(int(snapshot.server.epoch_seconds * 1000)))
+            estimates = {source.table.full_name: source.rows_estimated for source in snapshot.tables}
+            progress = LoadProgress(estimates, loading, {})
             chunk_rows = self._options.chunk_rows
-            yield from Loader(snapshot, loading, self._transactions, self._layouts, chunk_rows).steps()
+            loader = Loader(snapshot, loading, self._transactions, self._layouts, chunk_rows, progress)
+            yield from loader.steps()
             self._skew = snapshot.server.epoch_seconds - self._now()
 
     def _lacking(self, loading: SnapshotProgress) -> Follows:

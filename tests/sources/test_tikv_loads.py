@@ -84,7 +84,8 @@ class Bench:
 
     def goes(self, known_ts: int = 0) -> list[str]:
         """Return what is sent until the load waits, once the schema is known up to this ts."""
-        self.loads.known_ts = max(self.loads.known_ts, known_ts)
+        if known_ts:
+            self.loads.known(known_ts)
         return list(self._lines())
 
     def _lines(self) -> Iterator[str]:

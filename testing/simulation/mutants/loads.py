@@ -41,7 +41,7 @@ LOADS: Final = (
     ),
     mutant(
         "stuck between snapshot and log",
-        "sources/tikv_loads.py",
+        "sources/tikv_loader.py",
         "                if self._waits:\n                    self._go_on()\n",
         "",
         "A load that waits for the log isn't told that the log has come to its position.",
