@@ -39,7 +39,8 @@ def openapi(operations: Sequence[Operation]) -> dict[str, object]:
     ordered = sorted(types, key=str)
     schemas, components = msgspec.json.schema_components(ordered, ref_template=TEMPLATE)
     by_type = dict(zip(ordered, schemas, strict=True))
-    described = {name: _with_docstrings(name, schema, _structs(types)) for name, schema in components.items()}
+    structs = _structs(types)
+    described = {name: _with_docstrings(name, schema, structs) for name, schema in components.items()}
     paths: dict[str, dict[str, object]] = {}
     for one in operations:
         paths.setdefault(one.documented_path, {})[one.method.lower()] = _operation(one, by_type)

@@ -126,8 +126,15 @@ class Served:
 Serve = Callable[..., Served]
 
 
+@pytest.fixture(scope="session")
+def openapi_document() -> dict[str, Any]:
+    """The document of the API: the same for every registry."""
+    registry = Registry()
+    return openapi(operations(Api(registry), TargetApi(registry), Broadcast(registry)))
+
+
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
+def serve(tmp_path: Path, openapi_document: dict[str, Any]) -> Iterator[Serve]:
     """Return a function that starts a server of a directory, or of given feeds."""
     with ExitStack() as stack:
         servers: list[Seen] = []
@@ -137,8 +144,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
             token = next(iter(access.tokens), "")
             registry = Registry(directory=directory, **options)
             made = application(registry, access)
-            document = openapi(operations(Api(registry), TargetApi(registry), Broadcast(registry)))
-            seen = Seen(made.asgi, document)
+            seen = Seen(made.asgi, openapi_document)
             servers.append(seen)
             stack.enter_context(registry)
             server = HttpServer(Application(seen, made.broadcast), "127.0.0.1:0")
