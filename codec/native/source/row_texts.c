@@ -51,7 +51,7 @@ static inline uint8_t *room(Text *text, size_t size)
 
 static inline int put(Text *text, const void *bytes, size_t size)
 {
-    uint8_t *into = room(text, size + 1);
+    uint8_t *into = room(text, size + 1); /* no bytes have a place, too */
     if (into == NULL)
         return -1;
     text->at = put_bytes(into, bytes, size);
