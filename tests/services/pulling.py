@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from tidemill.actors import ActorSystem, Failed, PooledActor
 from tidemill.chain.selection.tables import TablePatterns
+from tidemill.codec.blocks import block_of
 from tidemill.codec.mysql.entry import COMMIT
 from tidemill.codec.mysql.layout import Layouts
 from tidemill.codec.mysql.position import Position
@@ -237,7 +238,7 @@ class Pulling:
         for ts in sorted(ts for ts in self._pending if ts <= self.resolved):
             made = sorted(self._pending.pop(ts), key=lambda change: change.key)
             assert len({change.key for change in made}) == len(made)
-            for item in self._mounter.mount(Sorted(made, ts)):
+            for item in self._mounter.mount(Sorted(block_of(made), ts)):
                 self.items.append(item)
                 for copy in self._copies:
                     copy.take(item)
