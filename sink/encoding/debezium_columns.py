@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, assert_never
 
-from ...events import Column, Table
+from ...codec.native.row_texts import Output
+from ...events import Column, Kind, Table
 from .columns import Texts, Values, Writer
 from .debezium_types import connect_type, conversion
 from .definition import Definition, bare_type
@@ -31,6 +32,15 @@ _EXACT: Final = 15
 """Number of digits up to which every decimal is the text of a double."""
 _SMALL: Final = 6
 """Digits after the point up to which a double's text has no exponent."""
+
+
+_NUMBERS: Final[dict[Kind, Output]] = {
+    "bigint": "INT",
+    "date": "DATE",
+    "time": "DURATION",
+    "datetime": "DATETIME",
+}
+"""Kinds that native code writes as numbers."""
 
 
 class ColumnForm(NamedTuple):
@@ -94,19 +104,10 @@ def _writer(table: Table, column: Column, options: DebeziumOptions) -> Writer:
     def write(values: Values) -> Texts:
         return json_lines(convert(values))
 
-    match column.kind:
-        case "timestamp":
-            return _timestamps(column, write)
-        case "bigint":
-            return numbers("INT", 0, write)
-        case "date":
-            return numbers("DATE", 0, write)
-        case "time":
-            return numbers("DURATION", 0, write)
-        case "datetime":
-            return numbers("DATETIME", column.scale, write)
-        case _:
-            return write
+    if column.kind == "timestamp":
+        return _timestamps(column, write)
+    output = _NUMBERS.get(column.kind)
+    return write if output is None else numbers(output, column.scale, write)
 
 
 def _shortest(scale: int) -> Writer:

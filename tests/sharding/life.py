@@ -47,7 +47,7 @@ class QuickTarget(SqliteDatabase):
     """True while the open transaction contains a schema change."""
 
     def __init__(self, url: Address, feed: str) -> None:
-        super().__init__(url, feed, SqliteOptions())
+        super().__init__(url, SqliteOptions(), feed)
         alter = self.tables.alter
 
         def altered(ddl: Ddl) -> None:
