@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from ..actors import PooledActor, PooledRef
+from ..codec.item_passes import whole
 from ..events import Item, Sorted, Transaction
 from ..sink import Deliver
 from ..sources.source import Rank, Source
@@ -20,12 +21,12 @@ class DeliveredCounts:
     _has_rows = False
 
     def add(self, items: Sequence[Item]) -> None:
-        sizes = [len(item.rows) for item in items if isinstance(item, Transaction) and item.last]
-        if len(sizes) < len(items) or self._has_rows:
+        first = whole(items)
+        if first.number < len(items) or self._has_rows:
             self._add_each(items)
-        else:  # whole transactions, as nearly always
-            self.rows += sum(sizes)
-            self.transactions += len(sizes) - sizes.count(0)
+        else:  # as nearly always
+            self.rows += first.rows
+            self.transactions += first.number - first.empty
 
     def _add_each(self, items: Sequence[Item]) -> None:
         for item in items:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Final, Literal, TypeAlias
@@ -12,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from ..codec.item_passes import whole
 from ..errors import CheckpointError
 from ..events import (
     REST,
@@ -111,7 +113,7 @@ class FeedTables:
 
     def note(self, items: Sequence[Item]) -> None:
         """Note the tables that schema changes make, rename and drop."""
-        for item in items:
+        for item in islice(items, whole(items).number, None):
             if isinstance(item, Ddl):
                 self._note(item)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
 from ..chain import Barrier, Element, Keep, Lag, Mark, emptied
+from ..codec.item_passes import whole
 from ..errors import NotReproducible, SinkError
 from ..events import (
     Batch,
@@ -111,27 +113,19 @@ class BatchCutter:
     def _take_plain(self) -> tuple[list[Item], int]:
         """Take whole transactions from the front, up to the first element that needs more than to be added
         to the checkpoint: a tenth of the time of taking each. Return them and the number of their rows."""
-        ts = self._reached.plain_ts
-        taken: list[Item] = []
+        waiting, ts = self.waiting, self._reached.plain_ts
         if ts is None:
-            return taken, 0
-        room = self._max_rows
-        for item in self.waiting:
-            if not isinstance(item, Transaction) or not item.last or item.chunk is not None:
-                break
-            if item.commit_ts != ts and (room <= 0 or item.commit_ts < ts):
-                break
-            ts = item.commit_ts
-            room -= len(item.rows)
-            taken.append(item)
+            return [], 0
+        first = whole(waiting, ts, self._max_rows)
+        taken: list[Any]
+        if first.number == len(waiting):
+            taken = [*waiting]
+            waiting.clear()
+        else:
+            taken = [waiting.popleft() for _ in range(first.number)]
         if taken:
             self._reached.add(taken[-1])
-        if len(taken) == len(self.waiting):
-            self.waiting.clear()
-        else:
-            for _ in taken:
-                self.waiting.popleft()
-        return taken, self._max_rows - room
+        return taken, first.rows
 
     def _note_mark(self, mark: Mark) -> None:
         if isinstance(mark, Lag):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Final, Protocol, TypeAlias
 
+from ..codec.item_passes import whole
 from ..config import Finding
 from ..config.survey import begins
 from ..errors import SinkError, TidemillError
@@ -120,7 +121,7 @@ class PythonSink(Sink):
 
     def _give_all(self, items: Sequence[Item]) -> None:
         last = items[-1]
-        if last.commit_ts == max([item.commit_ts for item in items]):
+        if whole(items).number == len(items) or last.commit_ts == max([item.commit_ts for item in items]):
             self._give((last.commit_ts, last.start_ts))
         else:  # tables lag
             for item in items:
@@ -148,6 +149,9 @@ class PythonSink(Sink):
     def _choose(self, items: Sequence[Item]) -> list[bool]:
         """Return True for each item that is given; without rows, only the end of a transaction given in
         parts is."""
+        first = whole(items)
+        if first.number == len(items) and not first.empty:
+            return [True] * len(items)
         chosen = [bool(item.rows) if isinstance(item, Transaction) else self._ddl for item in items]
         if not all(chosen):
             before = self._given

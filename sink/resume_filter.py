@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ..chain import Element, Keep, Lag, Mark, Stage, StageContext, emptied, narrowed
 from ..chain.selection.former import former_tables
+from ..codec.item_passes import whole
 from ..errors import InvariantViolated
 from ..events import (
     CREATED,
@@ -121,12 +122,10 @@ class ResumeFilter(Stage):
         """
         if self._inside is not None:
             return False
-        stamps = [
-            item.commit_ts for item in batch if isinstance(item, Transaction) and item.last and not item.chunk
-        ]
-        if len(stamps) < len(batch) or not stamps or stamps[0] < self._ts or stamps != sorted(stamps):
+        first = whole(batch, self._ts)
+        if not first.number or first.number < len(batch):
             return False
-        self._ts = stamps[-1]
+        self._ts = first.ts
         return True
 
     def _without_parked(self, batch: Sequence[Element]) -> Sequence[Element]:

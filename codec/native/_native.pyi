@@ -1,9 +1,9 @@
 from abc import ABCMeta
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, Final
 
-from ...events import Block, Item, KvChange, Op, Row, RowChange, Rows, Table, Transaction, Ts
+from ...events import Block, Item, KvChange, Op, Row, RowChange, Rows, Run, Table, Transaction, Ts
 from ..blocks import BlockBuilder as Builder
 from ..mysql.row_code import RowsReader
 from ..mysql.run import EventBlock, EventRun
@@ -98,6 +98,11 @@ def tidb_packed_columns(
     layout: TidbLayout, packed: Any, ends: Any, first: int, has: bytes, after: bool, /
 ) -> list[Buffers]: ...
 def use_change(change: type[KvChange], /) -> None: ...
+def use_items(
+    transaction: type[Transaction], rows: type[Rows], run: type[Run], change: type[RowChange], /
+) -> None: ...
+def whole_items(items: Iterable[object], ts: Ts, room: int, /) -> tuple[int, int, int, Ts]: ...
+def counted_items(transactions: Iterable[object], /) -> list[tuple[Table, Op, int]]: ...
 def merge_blocks(blocks: Sequence[Block], keyspaces: Sequence[int] = ..., /) -> Block: ...
 def block_from_bytes(data: bytes, /) -> Block: ...
 def BlockBuilder() -> Builder: ...  # noqa: N802

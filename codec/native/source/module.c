@@ -6,6 +6,7 @@
 #include "columns.h"
 #include "crc32.h"
 #include "event_transactions.h"
+#include "items.h"
 #include "json_texts.h"
 #include "packets.h"
 #include "prewrites.h"
@@ -48,6 +49,9 @@ static PyMethodDef functions[] = {
     {"merge_blocks", (PyCFunction)(void (*)(void))merge_blocks, METH_FASTCALL, "Merge blocks."},
     {"block_from_bytes", block_from_bytes, METH_O, "Read a block as it is kept on disk."},
     {"use_change", use_change, METH_O, "Set the type of a single change."},
+    {"use_items", use_items, METH_VARARGS, "Set the types of items and rows."},
+    {"whole_items", whole_items, METH_VARARGS, "Find the whole transactions that items begin with."},
+    {"counted_items", counted_items, METH_O, "Count the changes of transactions by table and operation."},
     {"binlog_transactions", binlog_transactions, METH_VARARGS, "Read whole transactions of a binlog."},
     {"change_data", change_data, METH_O, "Read a message of TiKV's change feed."},
     {"image_columns", image_columns, METH_VARARGS, "Read row images as the buffers of Arrow columns."},

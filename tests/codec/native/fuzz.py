@@ -29,6 +29,7 @@ def main(path: str, first: int, count: int) -> None:
     from tests.codec.native import (
         test_change_data,
         test_images,
+        test_item_passes,
         test_json_texts,
         test_prewrites,
         test_results,
@@ -50,6 +51,7 @@ def main(path: str, first: int, count: int) -> None:
         test_change_data.compare(seed)
         test_images.compare(seed)
         test_images.compare_columns(seed)
+        test_item_passes.compare(seed)
         test_json_texts.compare(seed)
         test_json_texts.compare_images(seed)
         test_json_texts.compare_doubles(Random(seed), 1_000)
