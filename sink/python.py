@@ -27,6 +27,10 @@ _Stamp: TypeAlias = tuple[Ts, Ts]
 _NOTHING: Final = (0, 0)
 
 
+def _stamp(item: Item) -> _Stamp:
+    return item.commit_ts, item.start_ts
+
+
 class Stamped(Protocol):
     """Anything with the timestamps of a transaction."""
 
@@ -106,7 +110,7 @@ class PythonSink(Sink):
         if self._explicit:
             for item, is_given in zip(items, chosen, strict=True):
                 if is_given:
-                    self._give((item.commit_ts, item.start_ts))
+                    self._give(_stamp(item))
                 if self._at is not None and item.last and not self._at.tables:
                     self._reach(advance(self._at, item))
         elif accepted:
@@ -122,10 +126,10 @@ class PythonSink(Sink):
     def _give_all(self, items: Sequence[Item]) -> None:
         last = items[-1]
         if whole(items).number == len(items) or last.commit_ts == max([item.commit_ts for item in items]):
-            self._give((last.commit_ts, last.start_ts))
+            self._give(_stamp(last))
         else:  # tables lag
             for item in items:
-                self._give((item.commit_ts, item.start_ts))
+                self._give(_stamp(item))
 
     def _give(self, stamp: _Stamp) -> None:
         if stamp >= self._given:
@@ -153,14 +157,12 @@ class PythonSink(Sink):
         if first.number == len(items) and not first.empty:
             return [True] * len(items)
         chosen = [bool(item.rows) if isinstance(item, Transaction) else self._ddl for item in items]
-        if not all(chosen):
-            before = self._given
-            for index, item in enumerate(items):
-                stamp = item.commit_ts, item.start_ts
-                if isinstance(item, Transaction) and stamp == before:
-                    chosen[index] = True
-                if chosen[index]:
-                    before = stamp
+        before, following = self._given, 0
+        for index in [index for index, is_given in enumerate(chosen) if not is_given]:
+            if index > following:
+                before = _stamp(items[index - 1])
+            chosen[index] = isinstance(items[index], Transaction) and _stamp(items[index]) == before
+            following = index + 1
         return chosen
 
     def flush(self) -> Checkpoint | None:
